@@ -47,7 +47,8 @@ func decode(t *testing.T, body []byte) *mcp.Resource {
 	return m
 }
 
-// Services that come from no ServiceEntry are among the ServiceEntries; those that come from one are not there twice.
+// Services that come from no ServiceEntry are among the ServiceEntries; those that come from one
+// are not there twice.
 func TestServices(t *testing.T) {
 	h := plugintest.Start(t, api.Plugin(), []byte(`{"authentication":false}`))
 	h.Update("services", []*sdk.Row{

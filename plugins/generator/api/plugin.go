@@ -1,6 +1,7 @@
-// Package api is the built-in plugin generator/api: the configuration itself, for other control planes and tools that read it by xDS ("MCP over
-// xDS"). Each config kind is a type GROUP/VERSION/KIND whose resources are istio.mcp.v1alpha1.Resource; services that come from no ServiceEntry are
-// among the ServiceEntries, so that a mesh can be built of what is read.
+// Package api is the built-in plugin generator/api: the configuration itself, for other control
+// planes and tools that read it by xDS ("MCP over xDS"). Each config kind is a type
+// GROUP/VERSION/KIND whose resources are istio.mcp.v1alpha1.Resource; services that come from no
+// ServiceEntry are among the ServiceEntries, so that a mesh can be built of what is read.
 package api
 
 import (

@@ -34,7 +34,8 @@ func objects(k kinds.Kind, t *state.Table) ([]sdk.Resource, error) {
 	return out, nil
 }
 
-// object is one (istio.mcp.v1alpha1.Resource). Its version is the first characters of a hash, the same for the same object in every replica.
+// object is one (istio.mcp.v1alpha1.Resource). Its version is the first characters of a hash, the
+// same for the same object in every replica.
 func object(name string, r *pb.Row, spec *anypb.Any) (sdk.Resource, error) {
 	m := &mcp.Resource{
 		Metadata: &mcp.Metadata{Name: name, Labels: r.Labels, Annotations: maps.Clone(r.Annotations)},

@@ -14,8 +14,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// synthetic adds a ServiceEntry for each service that comes from none. It has no endpoints: these are asked for by EDS. Of services that would have one
-// name the first by its key is named so, and others by their hosts.
+// synthetic adds a ServiceEntry for each service that comes from none. It has no endpoints: these
+// are asked for by EDS. Of services that would have one name the first by its key is named so, and
+// others by their hosts.
 func synthetic(out []sdk.Resource, services *state.Table) ([]sdk.Resource, error) {
 	taken := map[string]bool{}
 	for _, r := range out {

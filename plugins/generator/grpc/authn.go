@@ -6,8 +6,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 )
 
-// strictMode is the mode of mutual TLS in which a server takes nothing else. In PERMISSIVE a gRPC server takes plain text: it can't tell the two
-// apart at one port.
+// strictMode is the mode of mutual TLS in which a server takes nothing else. In PERMISSIVE a gRPC
+// server takes plain text: it can't tell the two apart at one port.
 const strictMode = "STRICT"
 
 // mode that a server asks its clients for at a port.
@@ -18,8 +18,9 @@ func (v view) mode(port uint32) string {
 	return v.Modes[0]
 }
 
-// modes are those of PeerAuthentication for a workload: the mesh's, the namespace's, its own, each of the oldest that says anything; ports only of
-// its own. https://istio.io/latest/docs/reference/config/security/peer_authentication/
+// modes are those of PeerAuthentication for a workload: the mesh's, the namespace's, its own, each
+// of the oldest that says anything; ports only of its own.
+// https://istio.io/latest/docs/reference/config/security/peer_authentication/
 func (c *catalog) modes(who identity) map[uint32]string {
 	out := map[uint32]string{}
 	for _, p := range []*security.PeerAuthentication{
@@ -37,7 +38,8 @@ func (c *catalog) modes(who identity) map[uint32]string {
 	return out
 }
 
-// peer is the resource of a namespace that selects workloads with these labels, or with none that which selects nothing.
+// peer is the resource of a namespace that selects workloads with these labels, or with none that
+// which selects nothing.
 func (c *catalog) peer(namespace string, labels map[string]string) *security.PeerAuthentication {
 	for _, p := range c.peers {
 		selector := p.spec.GetSelector().GetMatchLabels()

@@ -29,8 +29,9 @@ func (c *catalog) policiesOf(who identity) []string {
 	return keys
 }
 
-// authorize are the filters by which a server refuses calls (A41): what is denied, and then what is not allowed, if anything is. A server can't ask
-// anybody, so that what a CUSTOM policy would ask about is denied.
+// authorize are the filters by which a server refuses calls (A41): what is denied, and then what is
+// not allowed, if anything is. A server can't ask anybody, so that what a CUSTOM policy would ask
+// about is denied.
 func (c *catalog) authorize(keys []string) []*hcm.HttpFilter {
 	denied, allowed := map[string]*rbacv3.Policy{}, map[string]*rbacv3.Policy{}
 	allows := false

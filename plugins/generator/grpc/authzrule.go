@@ -15,7 +15,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 )
 
-// asked is what a rule asks of calls: all of it. Who calls and what for are kept apart, as RBAC does.
+// asked is what a rule asks of calls: all of it. Who calls and what for are kept apart, as RBAC
+// does.
 type asked struct {
 	callers []*rbacv3.Principal
 	calls   []*rbacv3.Permission
@@ -23,8 +24,9 @@ type asked struct {
 	unknown bool
 }
 
-// policy is a rule of an authorization policy. What gRPC can't know of (claims of tokens, for one) is true of no call where strict, as rules that
-// allow are, whose rule is nil then; and of all otherwise.
+// policy is a rule of an authorization policy. What gRPC can't know of (claims of tokens, for one)
+// is true of no call where strict, as rules that allow are, whose rule is nil then; and of all
+// otherwise.
 func (c *catalog) policy(r *security.Rule, strict bool) *rbacv3.Policy {
 	p := &rbacv3.Policy{}
 	when := &asked{}
@@ -57,7 +59,8 @@ func (c *catalog) policy(r *security.Rule, strict bool) *rbacv3.Policy {
 	return p
 }
 
-// caller adds who may call: one of values, and none of others. what makes a principal of a value; nil: gRPC can't know that.
+// caller adds who may call: one of values, and none of others. what makes a principal of a value;
+// nil: gRPC can't know that.
 func (a *asked) caller(values, others []string, what func(string) *rbacv3.Principal) {
 	if ids := all(a, values, what); len(ids) > 0 && len(ids) == len(values) {
 		a.callers = append(a.callers, &rbacv3.Principal{Identifier: &rbacv3.Principal_OrIds{OrIds: &rbacv3.Principal_Set{Ids: ids}}})
@@ -148,7 +151,8 @@ func whatever(all []*rbacv3.Permission) *rbacv3.Permission {
 
 func unknown(string) *rbacv3.Principal { return nil }
 
-// principal is TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT: one of the mesh's trust domains stands for all of them.
+// principal is TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT: one of the mesh's trust domains stands for all
+// of them.
 func (c *catalog) principal(s string) *rbacv3.Principal {
 	if strings.HasPrefix(s, "*") {
 		return authenticated(pattern(s, ""))

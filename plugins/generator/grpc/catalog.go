@@ -134,7 +134,8 @@ func resources[M proto.Message](t *state.Table) []resource[M] {
 	return out
 }
 
-// service returns the service that a client of the view's namespace sees under a host: its own namespace's before others', the oldest of these.
+// service returns the service that a client of the view's namespace sees under a host: its own
+// namespace's before others', the oldest of these.
 func (c *catalog) service(v view, host string) *pb.Service {
 	var found *pb.Service
 	for _, s := range c.services[host] {
@@ -149,7 +150,8 @@ func (c *catalog) service(v view, host string) *pb.Service {
 	return found
 }
 
-// sees reports whether a namespace sees what another exports; defaults are the mesh's for resources that don't say.
+// sees reports whether a namespace sees what another exports; defaults are the mesh's for resources
+// that don't say.
 func (v view) sees(exportTo, defaults []string, owner string) bool {
 	return istio.ReachOf(exportTo, defaults, owner, v.Namespace) != istio.Nobody
 }

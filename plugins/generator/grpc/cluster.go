@@ -11,8 +11,9 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// cluster is a port of a service, or the part of it that a subset selects (A27). Where there is no such service (s is nil), no such port (p is) or subset,
-// it is one without endpoints: a client that gets no answer waits 15 seconds for one.
+// cluster is a port of a service, or the part of it that a subset selects (A27). Where there is no
+// such service (s is nil), no such port (p is) or subset, it is one without endpoints: a client
+// that gets no answer waits 15 seconds for one.
 func (c *catalog) cluster(v view, at subset, s *pb.Service, p *pb.Port) proto.Message {
 	out := discovered(at)
 	if p == nil {
@@ -65,7 +66,8 @@ func limit(c *clusterv3.Cluster, pool *networking.ConnectionPoolSettings) {
 	}
 }
 
-// mutual says whether clients show a certificate: as the rules say, and where they say nothing, whether the service's namespace takes nothing else.
+// mutual says whether clients show a certificate: as the rules say, and where they say nothing,
+// whether the service's namespace takes nothing else.
 func (c *catalog) mutual(s *pb.Service, policies []*networking.TrafficPolicy) bool {
 	for _, t := range policies {
 		if tls := t.GetTls(); tls != nil {

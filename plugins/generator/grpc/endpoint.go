@@ -53,7 +53,8 @@ func (v view) near(e *pb.Endpoint, local bool) bool {
 	return v.Cluster == "" || e.Cluster == "" || e.Cluster == v.Cluster || !local && !e.SameCluster
 }
 
-// assign groups endpoints by where they are. A place weighs as much as all in it; one without a weight would be left out.
+// assign groups endpoints by where they are. A place weighs as much as all in it; one without a
+// weight would be left out.
 func assign(name string, endpoints []*pb.Endpoint) *endpointv3.ClusterLoadAssignment {
 	places := map[string]*endpointv3.LocalityLbEndpoints{}
 	for _, e := range endpoints {

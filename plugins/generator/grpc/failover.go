@@ -9,7 +9,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// failsOver says whether a rule lets clients go to the next locality when one fails: it looks for outliers somewhere, as Istio asks.
+// failsOver says whether a rule lets clients go to the next locality when one fails: it looks for
+// outliers somewhere, as Istio asks.
 func failsOver(r resource[*networking.DestinationRule]) bool {
 	watches := func(t *networking.TrafficPolicy) bool {
 		return t.GetOutlierDetection() != nil || slices.ContainsFunc(t.GetPortLevelSettings(), func(l *networking.TrafficPolicy_PortTrafficPolicy) bool {
@@ -42,8 +43,8 @@ func (c *catalog) failover(policies []*networking.TrafficPolicy) *networking.Loc
 	return setting
 }
 
-// prioritize gives places their turn: the client's own, its zone, its region, the region that takes over for it, the others. gRPC wants priorities
-// without a gap, from 0 (A27).
+// prioritize gives places their turn: the client's own, its zone, its region, the region that takes
+// over for it, the others. gRPC wants priorities without a gap, from 0 (A27).
 func prioritize(a *endpointv3.ClusterLoadAssignment, client string, setting *networking.LocalityLoadBalancerSetting) {
 	if client == "" {
 		return

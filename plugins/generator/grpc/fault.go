@@ -32,7 +32,8 @@ func fault(f *networking.HTTPFaultInjection) *faultv3.HTTPFault {
 	return out
 }
 
-// refusal aborts all calls with a status of HTTP, which the client turns into one of gRPC's (A33). It takes none below 200.
+// refusal aborts all calls with a status of HTTP, which the client turns into one of gRPC's (A33).
+// It takes none below 200.
 func refusal(status uint32) *faultv3.HTTPFault {
 	return &faultv3.HTTPFault{Abort: &faultv3.FaultAbort{
 		ErrorType: &faultv3.FaultAbort_HttpStatus{HttpStatus: min(max(status, 200), 599)}, Percentage: percent(nil),

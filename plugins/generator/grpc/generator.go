@@ -19,7 +19,8 @@ type generator struct {
 	catalog *catalog
 }
 
-// Place puts clients of a namespace into one view; listeners depend on what a server asks its clients for, too.
+// Place puts clients of a namespace into one view; listeners depend on what a server asks its
+// clients for, too.
 func (g *generator) Place(s *state.State, p *sdk.Proxy) (map[string]string, error) {
 	var n corev3.Node
 	if err := proto.Unmarshal(p.Node, &n); err != nil {
@@ -39,7 +40,8 @@ func (g *generator) Place(s *state.State, p *sdk.Proxy) (map[string]string, erro
 	return map[string]string{listenerType: listeners, routeType: common, clusterType: common, endpointType: endpoints.String()}, nil
 }
 
-// Generate makes what is asked for by name. Nothing is served to those who want everything: gRPC never does.
+// Generate makes what is asked for by name. Nothing is served to those who want everything: gRPC
+// never does.
 func (g *generator) Generate(s *state.State, typeURL, name string, names []string) ([]sdk.Resource, error) {
 	v, err := parseView(name)
 	if err != nil {

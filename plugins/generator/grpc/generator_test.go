@@ -199,7 +199,8 @@ func TestClusters(t *testing.T) {
 	}
 }
 
-// TestRouted: the closest host counts, then age; what is for gateways alone, or isn't exported to the client, doesn't.
+// TestRouted: the closest host counts, then age; what is for gateways alone, or isn't exported to
+// the client, doesn't.
 func TestRouted(t *testing.T) {
 	c := shop()
 	add := func(namespace, name, host string, change func(*networking.VirtualService)) {
@@ -320,7 +321,8 @@ func selector(labels map[string]string) *typev1beta1.WorkloadSelector {
 	return &typev1beta1.WorkloadSelector{MatchLabels: labels}
 }
 
-// TestFailover: places take turns where a rule looks for outliers, as far as the client says where it is.
+// TestFailover: places take turns where a rule looks for outliers, as far as the client says where
+// it is.
 // https://istio.io/latest/docs/reference/config/networking/destination-rule/#LocalityLoadBalancerSetting
 func TestFailover(t *testing.T) {
 	for _, c := range []struct {
@@ -362,7 +364,8 @@ func watching(s *networking.LocalityLoadBalancerSetting) *networking.TrafficPoli
 	return &networking.TrafficPolicy{OutlierDetection: &networking.OutlierDetection{}, LoadBalancer: &networking.LoadBalancerSettings{LocalityLbSetting: s}}
 }
 
-// TestAuthorize: which policies are a server's, and what becomes of what gRPC can't know: rules that allow by it are left out, and others deny without it.
+// TestAuthorize: which policies are a server's, and what becomes of what gRPC can't know: rules
+// that allow by it are left out, and others deny without it.
 func TestAuthorize(t *testing.T) {
 	rule := func(edit func(*security.Rule)) *security.Rule {
 		r := &security.Rule{}

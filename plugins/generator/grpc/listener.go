@@ -20,7 +20,8 @@ const (
 	routerFilter = "envoy.filters.http.router"
 )
 
-// client is the listener of a client's target (A27): an API listener that leads to the routes of a service's port.
+// client is the listener of a client's target (A27): an API listener that leads to the routes of a
+// service's port.
 func client(name string, routes subset) *listenerv3.Listener {
 	return &listenerv3.Listener{
 		Name: name,
@@ -32,9 +33,10 @@ func client(name string, routes subset) *listenerv3.Listener {
 	}
 }
 
-// nobody is the listener of a target that doesn't exist. It leads to a cluster without endpoints: calls fail at once, as UNAVAILABLE in each language;
-// without a route grpc-java says INTERNAL. Without an answer a client waits 15 seconds for one: that a name isn't in an answer it may have had before
-// it asked says nothing to it. nil for names that are no targets.
+// nobody is the listener of a target that doesn't exist. It leads to a cluster without endpoints:
+// calls fail at once, as UNAVAILABLE in each language; without a route grpc-java says INTERNAL.
+// Without an answer a client waits 15 seconds for one: that a name isn't in an answer it may have
+// had before it asked says nothing to it. nil for names that are no targets.
 func nobody(name string) proto.Message {
 	if name == "" || strings.ContainsAny(name, "/|") {
 		return nil

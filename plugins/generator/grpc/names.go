@@ -9,8 +9,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// inboundPrefix begins the names of listeners that servers ask for, as Istio's agent has them in bootstraps
-// (server_listener_resource_name_template).
+// inboundPrefix begins the names of listeners that servers ask for, as Istio's agent has them in
+// bootstraps (server_listener_resource_name_template).
 const inboundPrefix = "xds.istio.io/grpc/lds/inbound/"
 
 // inbound returns the address of a server's listener.
@@ -37,7 +37,8 @@ func parseSubset(name string) (subset, bool) {
 	return subset{uint32(n), parts[2], parts[3]}, err == nil
 }
 
-// target returns the service and the port that a client's target names: HOST:PORT, or HOST alone where the service has one port.
+// target returns the service and the port that a client's target names: HOST:PORT, or HOST alone
+// where the service has one port.
 func (c *catalog) target(v view, name string) (*pb.Service, *pb.Port, bool) {
 	host, text, err := net.SplitHostPort(name)
 	if err != nil {
@@ -58,7 +59,8 @@ func (c *catalog) target(v view, name string) (*pb.Service, *pb.Port, bool) {
 	return s, p, err == nil && p != nil
 }
 
-// find returns the service that a client means by a host, which may be short: NAME, NAME.NAMESPACE or NAME.NAMESPACE.svc.
+// find returns the service that a client means by a host, which may be short: NAME, NAME.NAMESPACE
+// or NAME.NAMESPACE.svc.
 func (c *catalog) find(v view, host string) *pb.Service {
 	forms := []string{host}
 	switch parts := strings.Split(host, "."); {
@@ -86,7 +88,8 @@ func port(s *pb.Service, number uint32) *pb.Port {
 	return nil
 }
 
-// namespaceOf is the namespace in an id of Istio's form, TYPE~ADDRESS~NAME.NAMESPACE~DOMAIN; default in others.
+// namespaceOf is the namespace in an id of Istio's form, TYPE~ADDRESS~NAME.NAMESPACE~DOMAIN;
+// default in others.
 func namespaceOf(id string) string {
 	if n, ok := istio.ParseNodeID(id); ok && n.Namespace != "" {
 		return n.Namespace

@@ -1,7 +1,9 @@
-// Package grpc is the built-in plugin generator/grpc: what gRPC clients and servers that speak xDS themselves get, without a proxy. A client asks
-// for the listener HOST:PORT of a service, and is led to routes, clusters and endpoints; a server asks for the listener of its own address.
+// Package grpc is the built-in plugin generator/grpc: what gRPC clients and servers that speak xDS
+// themselves get, without a proxy. A client asks for the listener HOST:PORT of a service, and is
+// led to routes, clusters and endpoints; a server asks for the listener of its own address.
 //
-// What gRPC takes of xDS stands in its proposals: A27 (the resources), A28 (routes), A29 (mutual TLS), A31 (timeouts), A36 (servers), A41 (authorization), A44 (retries).
+// What gRPC takes of xDS stands in its proposals: A27 (the resources), A28 (routes), A29 (mutual
+// TLS), A31 (timeouts), A36 (servers), A41 (authorization), A44 (retries).
 package grpc
 
 import (
@@ -24,7 +26,8 @@ const (
 
 // Config is the entry's `config` in plugins.yaml.
 type Config struct {
-	// Domain is the DNS domain of the mesh's services; cluster.local if absent. Short host names are completed with it.
+	// Domain is the DNS domain of the mesh's services; cluster.local if absent. Short host names
+	// are completed with it.
 	Domain string `json:"domain" doc:"DNS domain of the mesh's services"`
 	// ClusterAliases are clusters by other ids that clients may say (CLUSTER_ID).
 	ClusterAliases map[string]string `json:"clusterAliases" doc:"clusters by other ids that clients may say"`
@@ -57,14 +60,16 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// view is what a client's resources depend on. It is written as JSON where the SDK asks for a view's name.
+// view is what a client's resources depend on. It is written as JSON where the SDK asks for a
+// view's name.
 type view struct {
 	Namespace string `json:"namespace"`
 	// Locality of the client; empty where no endpoints depend on it.
 	Locality string `json:"locality,omitempty"`
 	// Cluster of the client; empty where no endpoints depend on it.
 	Cluster string `json:"cluster,omitempty"`
-	// Modes of the mutual TLS that a server asks its clients for, by port; 0 for the others. Only listeners depend on them.
+	// Modes of the mutual TLS that a server asks its clients for, by port; 0 for the others. Only
+	// listeners depend on them.
 	Modes map[uint32]string `json:"modes,omitempty"`
 	// Policies that say who may call a server. Only listeners depend on them.
 	Policies []string `json:"policies,omitempty"`

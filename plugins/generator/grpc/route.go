@@ -15,7 +15,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// routes are those of a service's port (A28): what a virtual service says, else all requests to all endpoints.
+// routes are those of a service's port (A28): what a virtual service says, else all requests to all
+// endpoints.
 func (c *catalog) routes(v view, name string, s *pb.Service, p *pb.Port) proto.Message {
 	h := &routev3.VirtualHost{Name: s.Host + ":" + strconv.FormatUint(uint64(p.Number), 10), Domains: []string{"*"}}
 	rule := c.routed(v, s.Host)
@@ -33,8 +34,8 @@ func everything() *routev3.RouteMatch {
 	return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: ""}}
 }
 
-// routed is the virtual service that a client sees for a host: the closest, the oldest of these. Those of gateways alone are not for it, nor
-// those without routes for HTTP.
+// routed is the virtual service that a client sees for a host: the closest, the oldest of these.
+// Those of gateways alone are not for it, nor those without routes for HTTP.
 func (c *catalog) routed(v view, host string) *resource[*networking.VirtualService] {
 	var found *resource[*networking.VirtualService]
 	var best string
@@ -57,7 +58,8 @@ func (c *catalog) routed(v view, host string) *resource[*networking.VirtualServi
 // meshGateway is the name that stands for all clients in the mesh.
 const meshGateway = "mesh"
 
-// expand makes a route of each match. What gRPC can't do with a call that goes on isn't made: rewrites, headers, mirrors.
+// expand makes a route of each match. What gRPC can't do with a call that goes on isn't made:
+// rewrites, headers, mirrors.
 func (c *catalog) expand(v view, namespace string, s *pb.Service, p *pb.Port, r *networking.HTTPRoute) []*routev3.Route {
 	matches := r.Match
 	if len(matches) == 0 {
@@ -131,7 +133,8 @@ func (c *catalog) action(v view, namespace string, s *pb.Service, p *pb.Port, r 
 	return &routev3.Route_Route{Route: out}
 }
 
-// destination names a cluster. Without a port it is the service's only one, else the one that was asked for.
+// destination names a cluster. Without a port it is the service's only one, else the one that was
+// asked for.
 func (c *catalog) destination(v view, namespace string, s *pb.Service, p *pb.Port, d *networking.Destination) string {
 	to := subset{port: p.Number, subset: d.GetSubset(), host: istio.Resolve(d.GetHost(), namespace, c.domain)}
 	if n := d.GetPort().GetNumber(); n != 0 {

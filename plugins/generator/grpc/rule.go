@@ -7,8 +7,9 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// policies are what destination rules say of a cluster, the nearest first: of the subset's port, the subset, the port, the service. selected are the
-// labels that the subset's endpoints have. ok is false where the cluster is of a subset that no rule has.
+// policies are what destination rules say of a cluster, the nearest first: of the subset's port,
+// the subset, the port, the service. selected are the labels that the subset's endpoints have. ok
+// is false where the cluster is of a subset that no rule has.
 func (c *catalog) policies(v view, at subset, p *pb.Port) (policies []*networking.TrafficPolicy, selected map[string]string, ok bool) {
 	rule := c.rule(v, at.host)
 	if at.subset != "" {
@@ -22,7 +23,8 @@ func (c *catalog) policies(v view, at subset, p *pb.Port) (policies []*networkin
 	return append(policies, levels(rule.GetTrafficPolicy(), p)...), selected, true
 }
 
-// levels are a policy's words for a port, then those for all. What is said for a port takes the place of all that is said for the others.
+// levels are a policy's words for a port, then those for all. What is said for a port takes the
+// place of all that is said for the others.
 func levels(t *networking.TrafficPolicy, p *pb.Port) []*networking.TrafficPolicy {
 	if t == nil {
 		return nil
@@ -44,7 +46,8 @@ func subsetIn(rule *networking.DestinationRule, name string) *networking.Subset 
 	return nil
 }
 
-// rule is the destination rule that a client sees for a host: its own namespace's before others', the closest, the oldest of these.
+// rule is the destination rule that a client sees for a host: its own namespace's before others',
+// the closest, the oldest of these.
 func (c *catalog) rule(v view, host string) *networking.DestinationRule {
 	var found *networking.DestinationRule
 	best, own := "", false

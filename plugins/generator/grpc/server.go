@@ -12,7 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// server is the listener of a server's own address (A36); nil where that is none. Requests go to the server itself.
+// server is the listener of a server's own address (A36); nil where that is none. Requests go to
+// the server itself.
 func (c *catalog) server(v view, name, address string) proto.Message {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {

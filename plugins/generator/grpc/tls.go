@@ -21,14 +21,16 @@ const (
 	tlsSocket = "envoy.transport_sockets.tls"
 )
 
-// serverTLS asks clients for certificates of the mesh. Which names they have is no question here: gRPC refuses such a rule (A29).
+// serverTLS asks clients for certificates of the mesh. Which names they have is no question here:
+// gRPC refuses such a rule (A29).
 func serverTLS() *corev3.TransportSocket {
 	return transport(&tlsv3.DownstreamTlsContext{
 		CommonTlsContext: common(&tlsv3.CertificateValidationContext{}), RequireClientCertificate: wrapperspb.Bool(true),
 	})
 }
 
-// clientTLS shows the client's certificate to servers with one of the names; with any, where there are none.
+// clientTLS shows the client's certificate to servers with one of the names; with any, where there
+// are none.
 func clientTLS(names []string) *corev3.TransportSocket {
 	check := &tlsv3.CertificateValidationContext{}
 	for _, n := range names {

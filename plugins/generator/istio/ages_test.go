@@ -13,14 +13,16 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// Where resources clash, the older one counts, whatever their names: here the ages go against the order of the names.
+// Where resources clash, the older one counts, whatever their names: here the ages go against the
+// order of the names.
 
 func created(r *pb.Row, at int64) *pb.Row {
 	r.Created = at
 	return r
 }
 
-// TestOldestPolicyCounts: of two rules for a host, each with a policy, the older one's counts; both give their subsets.
+// TestOldestPolicyCounts: of two rules for a host, each with a policy, the older one's counts; both
+// give their subsets.
 func TestOldestPolicyCounts(t *testing.T) {
 	w := newWorld(t)
 	limited := func(key string, at int64, connections int32) *pb.Row {
@@ -40,7 +42,8 @@ func TestOldestPolicyCounts(t *testing.T) {
 	}
 }
 
-// TestOldestSidecarCounts: of two Sidecars that are for the same workloads the older one counts, with a selector and without.
+// TestOldestSidecarCounts: of two Sidecars that are for the same workloads the older one counts,
+// with a selector and without.
 func TestOldestSidecarCounts(t *testing.T) {
 	for name, selector := range map[string]*networking.WorkloadSelector{"of the namespace": nil, "of the workload": {Labels: map[string]string{"app": "client"}}} {
 		t.Run(name, func(t *testing.T) {
@@ -59,7 +62,8 @@ func TestOldestSidecarCounts(t *testing.T) {
 	}
 }
 
-// TestRulesThatAreExportedDifferently: the same by rows. One that is exported further than another gives that one what it lacks, and is a group of its own.
+// TestRulesThatAreExportedDifferently: the same by rows. One that is exported further than another
+// gives that one what it lacks, and is a group of its own.
 func TestRulesThatAreExportedDifferently(t *testing.T) {
 	w := newWorld(t)
 	rule := func(key string, at int64, connections int32, exportTo ...string) *pb.Row {
@@ -78,7 +82,8 @@ func TestRulesThatAreExportedDifferently(t *testing.T) {
 	}
 }
 
-// TestCatchAllComesLast: of virtual services for one host of a gateway, routes that take all come after those that don't, though theirs is the older.
+// TestCatchAllComesLast: of virtual services for one host of a gateway, routes that take all come
+// after those that don't, though theirs is the older.
 func TestCatchAllComesLast(t *testing.T) {
 	w := newWorld(t)
 	to := func(key string, at int64, prefix string) *pb.Row {
@@ -100,7 +105,8 @@ func TestCatchAllComesLast(t *testing.T) {
 	}
 }
 
-// TestMirroredServicesAreImported: a Sidecar that imports a virtual service imports what it leads to, requests' copies too.
+// TestMirroredServicesAreImported: a Sidecar that imports a virtual service imports what it leads
+// to, requests' copies too.
 func TestMirroredServicesAreImported(t *testing.T) {
 	to := func(host string) *networking.Destination { return &networking.Destination{Host: host} }
 	for name, r := range map[string]*networking.HTTPRoute{

@@ -12,7 +12,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// TestAnnotationAlone: a policy that is no longer tried but meant, which an annotation says, reaches proxies, though nothing else of it changes.
+// TestAnnotationAlone: a policy that is no longer tried but meant, which an annotation says,
+// reaches proxies, though nothing else of it changes.
 func TestAnnotationAlone(t *testing.T) {
 	w := newWorld(t)
 	policy := func(tried string) *pb.TableRows {

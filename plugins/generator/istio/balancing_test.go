@@ -31,7 +31,8 @@ func TestServicesThatPreferWhatIsNear(t *testing.T) {
 	}
 }
 
-// TestNearness: a rule goes before the service's wish, and that before the mesh, where zones go before localities.
+// TestNearness: a rule goes before the service's wish, and that before the mesh, where zones go
+// before localities.
 func TestNearness(t *testing.T) {
 	const locality, zones, none = "locality", "zones", ""
 	for _, c := range []struct{ name, mesh, rule, wish, want string }{
@@ -65,7 +66,8 @@ func TestNearness(t *testing.T) {
 	}
 }
 
-// TestZones: proxies that know the zones of their own kind are told to heed them, and get the endpoints of their region first.
+// TestZones: proxies that know the zones of their own kind are told to heed them, and get the
+// endpoints of their region first.
 func TestZones(t *testing.T) {
 	w := newWorld(t)
 	w.commit(web()...)
@@ -118,7 +120,8 @@ func TestZones(t *testing.T) {
 	}
 }
 
-// TestSessions: endpoints that drain are there for sessions alone, which the service's labels ask for.
+// TestSessions: endpoints that drain are there for sessions alone, which the service's labels ask
+// for.
 func TestSessions(t *testing.T) {
 	for _, on := range []bool{false, true} {
 		w := newWorld(t)
@@ -176,7 +179,8 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestNearIsWhereTheProxyIs: each proxy is near to the endpoints of its own node, where a service prefers those.
+// TestNearIsWhereTheProxyIs: each proxy is near to the endpoints of its own node, where a service
+// prefers those.
 func TestNearIsWhereTheProxyIs(t *testing.T) {
 	const label = "kubernetes.io/hostname"
 	w := newWorld(t)

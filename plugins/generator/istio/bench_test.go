@@ -12,7 +12,8 @@ import (
 // w2 is the mesh of the load bench.
 var w2 = meshSize{services: 1000, endpoints: 10, namespaces: 10}
 
-// BenchmarkCold is a sidecar of each namespace that asks for everything at a generator that has made nothing yet.
+// BenchmarkCold is a sidecar of each namespace that asks for everything at a generator that has
+// made nothing yet.
 func BenchmarkCold(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

@@ -35,7 +35,8 @@ func listenerFilterOf[M proto.Message](t *testing.T, l *listenerv3.Listener, int
 	return into
 }
 
-// TestConstants says each number of istiod's that nobody's configuration asks for, so that none changes unnoticed.
+// TestConstants says each number of istiod's that nobody's configuration asks for, so that none
+// changes unnoticed.
 func TestConstants(t *testing.T) {
 	w := newWorld(t)
 	named := service("named.example", &sdk.Port{Number: 80, Name: "http", Protocol: "HTTP"})

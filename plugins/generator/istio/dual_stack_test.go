@@ -10,7 +10,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// TestDualStack: with dual stack each address of an endpoint has a listener where its service has none, and requests may name a service by each of its own.
+// TestDualStack: with dual stack each address of an endpoint has a listener where its service has
+// none, and requests may name a service by each of its own.
 func TestDualStack(t *testing.T) {
 	for _, dual := range []bool{false, true} {
 		w := newWorld(t)

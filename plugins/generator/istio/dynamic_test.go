@@ -101,7 +101,8 @@ func TestHostsThatAreLookedUp(t *testing.T) {
 	}
 }
 
-// TestTLSTowardsHostsThatAreLookedUp: each has a name of its own, that is checked unless the rule says otherwise.
+// TestTLSTowardsHostsThatAreLookedUp: each has a name of its own, that is checked unless the rule
+// says otherwise.
 func TestTLSTowardsHostsThatAreLookedUp(t *testing.T) {
 	w := newWorld(t)
 	w.commit(dynamicService())
@@ -129,7 +130,8 @@ func TestTLSTowardsHostsThatAreLookedUp(t *testing.T) {
 	}
 }
 
-// TestUnknownHostsAreLookedUp: requests alone, where the mesh says so and no Sidecar says otherwise.
+// TestUnknownHostsAreLookedUp: requests alone, where the mesh says so and no Sidecar says
+// otherwise.
 func TestUnknownHostsAreLookedUp(t *testing.T) {
 	const name = "AllowAnyDynamicDNSCluster"
 	plain := cluster.BuildAllowAnyDynamic(cluster.Mesh{}, cluster.Client{})

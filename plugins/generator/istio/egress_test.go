@@ -59,7 +59,8 @@ func TestHostsThatAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestBaseline: the mesh's limits count for what goes out, what passes through and what comes in, where no rule has some.
+// TestBaseline: the mesh's limits count for what goes out, what passes through and what comes in,
+// where no rule has some.
 func TestBaseline(t *testing.T) {
 	w := newWorld(t)
 	w.commit(web("10.9.9.9")...)

@@ -15,8 +15,8 @@ import (
 
 const pluginName = "extensions.istio.io/trafficextension/default.p" + config.PluginMark
 
-// TestDiscoveredExtensions: configurations are answered to those that ask for them, told again when they change, and not to proxies that they
-// aren't for.
+// TestDiscoveredExtensions: configurations are answered to those that ask for them, told again when
+// they change, and not to proxies that they aren't for.
 func TestDiscoveredExtensions(t *testing.T) {
 	w := newWorld(t)
 	plugin := func(url string) { // of WasmPlugin

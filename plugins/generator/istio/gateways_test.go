@@ -21,7 +21,8 @@ import (
 
 const gatewayID = "router~10.9.9.8~gw.default~default.svc.cluster.local"
 
-// atGateway gives the world a Gateway of these servers, and attaches a proxy that it selects, as connection 1.
+// atGateway gives the world a Gateway of these servers, and attaches a proxy that it selects, as
+// connection 1.
 func (w *world) atGateway(metadata map[string]any, servers ...*networking.Server) {
 	w.t.Helper()
 	w.commit(rows(config.Gateways, resource("default/gw", &networking.Gateway{Selector: map[string]string{"app": "gw"}, Servers: servers})))
@@ -36,8 +37,8 @@ func server(number uint32, protocol string, tls *networking.ServerTLSSettings, h
 	return &networking.Server{Port: &networking.Port{Number: number, Protocol: protocol, Name: strings.ToLower(protocol)}, Hosts: hosts, Tls: tls}
 }
 
-// TestAuthorizationStopsWhereTLSGoesThrough: a gateway's policies are for what it opens or passes on by its own routes, and not for TLS of the
-// mesh that goes through.
+// TestAuthorizationStopsWhereTLSGoesThrough: a gateway's policies are for what it opens or passes
+// on by its own routes, and not for TLS of the mesh that goes through.
 func TestAuthorizationStopsWhereTLSGoesThrough(t *testing.T) {
 	w := newWorld(t)
 	w.commit(append(web("10.1.0.1"),
@@ -65,7 +66,8 @@ func TestGatewaysShareConnectionsOut(t *testing.T) {
 	}
 }
 
-// TestOrderAtGateways: of virtual services for one host, those that are for the gateway's namespace alone come first, however young.
+// TestOrderAtGateways: of virtual services for one host, those that are for the gateway's namespace
+// alone come first, however young.
 func TestOrderAtGateways(t *testing.T) {
 	w := newWorld(t)
 	at := func(key string, created int64, exportTo ...string) *pb.Row {
@@ -90,8 +92,9 @@ func TestOrderAtGateways(t *testing.T) {
 	}
 }
 
-// TestRoutesAreMadeForTheFirstServer: servers that share a route configuration share the routes of a virtual service, so that a redirect goes
-// where the first means it to; and hosts count whatever their case.
+// TestRoutesAreMadeForTheFirstServer: servers that share a route configuration share the routes of
+// a virtual service, so that a redirect goes where the first means it to; and hosts count whatever
+// their case.
 func TestRoutesAreMadeForTheFirstServer(t *testing.T) {
 	w := newWorld(t)
 	w.commit(rows(config.VirtualServices, resource("default/web", &networking.VirtualService{
@@ -111,7 +114,8 @@ func TestRoutesAreMadeForTheFirstServer(t *testing.T) {
 	}
 }
 
-// TestProtocolBehindPassThrough: a cluster behind a gateway that passes the mesh's TLS on says of HTTP what the one for its own requests says.
+// TestProtocolBehindPassThrough: a cluster behind a gateway that passes the mesh's TLS on says of
+// HTTP what the one for its own requests says.
 func TestProtocolBehindPassThrough(t *testing.T) {
 	w := newWorld(t)
 	w.commit(rows(state.Services, sdk.ServiceRow(service("rpc.local", &sdk.Port{Number: 80, Name: "grpc", Protocol: "GRPC"}, &sdk.Port{Number: 81, Name: "tcp", Protocol: "TCP"}))))
@@ -134,7 +138,8 @@ func TestSocketOfCredentials(t *testing.T) {
 	}
 }
 
-// TestPortsOfDestinationsAtGateways: a destination without a port means the service of the virtual service's namespace, if the gateway sees it.
+// TestPortsOfDestinationsAtGateways: a destination without a port means the service of the virtual
+// service's namespace, if the gateway sees it.
 func TestPortsOfDestinationsAtGateways(t *testing.T) {
 	at := func(namespace string, created int64, exportTo string, ports ...*sdk.Port) *pb.Row {
 		s := service("a.com", ports...)
@@ -167,7 +172,8 @@ func TestPortsOfDestinationsAtGateways(t *testing.T) {
 	}
 }
 
-// TestFirstByServerName: of two virtual services that lead TLS of one name on at a gateway the older one does.
+// TestFirstByServerName: of two virtual services that lead TLS of one name on at a gateway the
+// older one does.
 func TestFirstByServerName(t *testing.T) {
 	w := newWorld(t)
 	to := func(name, host string, created int64) *pb.Row {
@@ -189,7 +195,8 @@ func TestFirstByServerName(t *testing.T) {
 	}
 }
 
-// TestMeshsOwnTLSGoesThrough: a gateway that passes the mesh's TLS on does so for services of the mesh.
+// TestMeshsOwnTLSGoesThrough: a gateway that passes the mesh's TLS on does so for services of the
+// mesh.
 func TestMeshsOwnTLSGoesThrough(t *testing.T) {
 	w := newWorld(t)
 	outside := service("outside.local", &sdk.Port{Number: 80, Name: "http", Protocol: "HTTP"})

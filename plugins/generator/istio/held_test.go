@@ -23,7 +23,8 @@ func patching(t *testing.T, patch string) *pb.TableRows {
 	return rows(config.EnvoyFilters, spec(t, "default/f", &networking.EnvoyFilter{}, "configPatches:\n- "+patch))
 }
 
-// TestWhatEnvoyWouldRefuseIsHeld makes one resource invalid: it stays as it was, others don't, the rows are named, and a fix takes it all back.
+// TestWhatEnvoyWouldRefuseIsHeld makes one resource invalid: it stays as it was, others don't, the
+// rows are named, and a fix takes it all back.
 func TestWhatEnvoyWouldRefuseIsHeld(t *testing.T) {
 	const (
 		clusterPatch  = `{applyTo: CLUSTER, match: {cluster: {service: web.default.svc.cluster.local}}, patch: {operation: MERGE, value: %}}`
@@ -97,7 +98,8 @@ func TestWhatEnvoyWouldRefuseIsHeld(t *testing.T) {
 	}
 }
 
-// TestPatchesThatComeLater adds a patch that breaks one of three listeners: it stays as it is without that patch, and the others go on.
+// TestPatchesThatComeLater adds a patch that breaks one of three listeners: it stays as it is
+// without that patch, and the others go on.
 func TestPatchesThatComeLater(t *testing.T) {
 	w := newWorld(t)
 	w.commit(append(web("10.1.0.1"), patching(t, `{applyTo: LISTENER, patch: {operation: MERGE, value: {stat_prefix: one}}}`))...)
@@ -127,7 +129,8 @@ configPatches:
 	}
 }
 
-// TestMadeWhenAskedFor is a resource that is wrong when the first proxy asks: it is not there, and said so at once.
+// TestMadeWhenAskedFor is a resource that is wrong when the first proxy asks: it is not there, and
+// said so at once.
 func TestMadeWhenAskedFor(t *testing.T) {
 	w := newWorld(t)
 	w.commit(append(web("10.1.0.1"), patching(t, `{applyTo: CLUSTER, match: {cluster: {service: web.default.svc.cluster.local}}, patch: {operation: MERGE, value: {connect_timeout: -1s}}}`))...)

@@ -11,7 +11,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// What the cases have too little of: tokens, whose keys come inline, from a table that another plugin fills, or not at all; and ages.
+// What the cases have too little of: tokens, whose keys come inline, from a table that another
+// plugin fills, or not at all; and ages.
 
 const someKeys, otherKeys = `{"keys":[{"kty":"oct","kid":"1","k":"YQ"}]}`, `{"keys":[{"kty":"oct","kid":"2","k":"Yg"}]}`
 

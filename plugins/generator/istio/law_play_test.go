@@ -198,7 +198,8 @@ func (p *play) drop(now map[viewName]map[string]bool) {
 	}
 }
 
-// names are those that an Envoy would ask for: load assignments of its clusters, routes and configurations of filters of its listeners.
+// names are those that an Envoy would ask for: load assignments of its clusters, routes and
+// configurations of filters of its listeners.
 func (p *play) names(c uint64, typeURL string) []string {
 	var out []string
 	if typeURL == encode.EndpointType {
@@ -224,7 +225,8 @@ func (p *play) resources(c uint64, typeURL string) map[string][]byte {
 	return p.out.resources(p.out.placed[c][typeURL])
 }
 
-// subscribed are those that an Envoy gets: of types that are asked for by name, what it asks for, whatever others in its view want.
+// subscribed are those that an Envoy gets: of types that are asked for by name, what it asks for,
+// whatever others in its view want.
 func (p *play) subscribed(c uint64, typeURL string) map[string][]byte {
 	all := p.resources(c, typeURL)
 	if typeURL != encode.EndpointType && typeURL != encode.RouteType && typeURL != encode.ExtensionType {
@@ -280,7 +282,8 @@ func (p *play) apart() *pb.TableRows {
 	return rows(config.VirtualServices, resource("nowhere/nothing", v))
 }
 
-// compare says what of what proxies have differs from what a fresh engine gives them, in which no namespaces share what they see.
+// compare says what of what proxies have differs from what a fresh engine gives them, in which no
+// namespaces share what they see.
 func (p *play) compare() error {
 	fresh := newPlay()
 	var all []*pb.TableRows

@@ -88,7 +88,8 @@ func compareStrings(a, b string) int {
 
 func oneOf[V any](r *rand.Rand, list []V) V { return list[r.IntN(len(list))] }
 
-// row is one of a table: a real one, or one with the key of another, or a service or endpoint that has changed a little.
+// row is one of a table: a real one, or one with the key of another, or a service or endpoint that
+// has changed a little.
 func (p *pool) row(r *rand.Rand, table string) *pb.Row {
 	row := oneOf(r, p.rows[table])
 	if r.IntN(3) > 0 {

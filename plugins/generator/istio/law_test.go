@@ -13,8 +13,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// The law: whatever happened before, what an engine has reported is what a fresh one makes of the same rows, whether or not namespaces
-// share what they see; and it reports nothing that is as it was.
+// The law: whatever happened before, what an engine has reported is what a fresh one makes of the
+// same rows, whether or not namespaces share what they see; and it reports nothing that is as it
+// was.
 
 var (
 	lawSeed      = flag.Uint64("law.seed", 1, "seed of the first history")
@@ -81,7 +82,8 @@ func broken(events []event) ([]event, error) {
 	return nil, nil
 }
 
-// shortest leaves out events, and rows of events, as long as the rest breaks the law, until the deadline.
+// shortest leaves out events, and rows of events, as long as the rest breaks the law, until the
+// deadline.
 func shortest(events []event, deadline time.Time) ([]event, error) {
 	events, err := broken(events)
 	for size := max(1, len(events)/2); size >= 1 && time.Now().Before(deadline); {

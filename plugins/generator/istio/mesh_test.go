@@ -17,7 +17,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// meshSize is a mesh in which every tenth service has a rule with two subsets and a virtual service.
+// meshSize is a mesh in which every tenth service has a rule with two subsets and a virtual
+// service.
 type meshSize struct{ services, endpoints, namespaces int }
 
 func (m meshSize) namespace(i int) string { return fmt.Sprintf("ns-%03d", i%m.namespaces) }

@@ -73,7 +73,8 @@ func TestNetworksSplitViews(t *testing.T) {
 	}
 }
 
-// TestGatewaysThatAreNoServices: a row of networkgateways is a gateway of its network for as long as it is there.
+// TestGatewaysThatAreNoServices: a row of networkgateways is a gateway of its network for as long
+// as it is there.
 func TestGatewaysThatAreNoServices(t *testing.T) {
 	w := newWorld(t)
 	w.commit(web("10.1.0.1")...)

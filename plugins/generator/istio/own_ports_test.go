@@ -13,7 +13,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// The rule for a service limits what its own workloads receive, as long as they import the service's host.
+// The rule for a service limits what its own workloads receive, as long as they import the
+// service's host.
 func TestRuleOfOwnPorts(t *testing.T) {
 	w := newWorld(t)
 	w.commit(append(web("10.9.9.9"), rows(config.DestinationRules, resource("default/r", &networking.DestinationRule{
@@ -40,7 +41,8 @@ func TestRuleOfOwnPorts(t *testing.T) {
 	}
 }
 
-// Proxies with addresses of both families dial their own ports from one, unless the mesh is dual stack.
+// Proxies with addresses of both families dial their own ports from one, unless the mesh is dual
+// stack.
 func TestSourceOfOwnPorts(t *testing.T) {
 	w := newWorld(t)
 	w.commit(web("10.9.9.9")...)
@@ -53,7 +55,8 @@ func TestSourceOfOwnPorts(t *testing.T) {
 	}
 }
 
-// Hosts that clients look up have priorities by the labels of their endpoints too, which are asked of no other client.
+// Hosts that clients look up have priorities by the labels of their endpoints too, which are asked
+// of no other client.
 func TestFailoverOfNames(t *testing.T) {
 	w := newWorld(t)
 	s := service("db.example", &sdk.Port{Number: 90, Name: "tcp", Protocol: "TCP"})
@@ -84,7 +87,8 @@ func TestFailoverOfNames(t *testing.T) {
 	}
 }
 
-// A label may say all of a proxy's locality; what it says selects the proxy like the labels that registries have.
+// A label may say all of a proxy's locality; what it says selects the proxy like the labels that
+// registries have.
 func TestLocalityByOneLabel(t *testing.T) {
 	w := newWorld(t)
 	w.commit(append(web(), rows(config.Sidecars, resource("default/s", &networking.Sidecar{

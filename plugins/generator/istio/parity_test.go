@@ -40,7 +40,8 @@ func kindsOfResources() []kind {
 	}
 }
 
-// TestParity: what proxies get is what istiod gave them, in every field, in all cases but those that are exempt.
+// TestParity: what proxies get is what istiod gave them, in every field, in all cases but those
+// that are exempt.
 func TestParity(t *testing.T) {
 	dir := casetest.Dir(t)
 	found, err := os.ReadDir(dir)

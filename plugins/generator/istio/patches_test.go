@@ -154,7 +154,8 @@ configPatches:
 	}
 }
 
-// TestPatchesOfListeners: what is removed is gone, and comes back; what is added stands beside what there is.
+// TestPatchesOfListeners: what is removed is gone, and comes back; what is added stands beside what
+// there is.
 func TestPatchesOfListeners(t *testing.T) {
 	w := newWorld(t)
 	w.commit(web("10.1.0.1")...)
@@ -183,8 +184,8 @@ configPatches:
 	}
 }
 
-// TestServicesBehindPortsOfSidecars: patches know the cluster of a port that a Sidecar names by the service that names the port too, or by the
-// Sidecar.
+// TestServicesBehindPortsOfSidecars: patches know the cluster of a port that a Sidecar names by the
+// service that names the port too, or by the Sidecar.
 func TestServicesBehindPortsOfSidecars(t *testing.T) {
 	for host, want := range map[string]bool{"own.default": false, "web.default.svc.cluster.local": true} {
 		w := newWorld(t)
@@ -199,7 +200,8 @@ configPatches: [{applyTo: CLUSTER, match: {context: SIDECAR_INBOUND, cluster: {s
 	}
 }
 
-// TestLabelsOfProxies: selectors know labels that follow from where a proxy runs, and those that were set for it beside a registry's.
+// TestLabelsOfProxies: selectors know labels that follow from where a proxy runs, and those that
+// were set for it beside a registry's.
 func TestLabelsOfProxies(t *testing.T) {
 	metadata := map[string]any{
 		"CLUSTER_ID": "one", "NETWORK": "net", "NODE_NAME": "node-1",

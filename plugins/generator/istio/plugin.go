@@ -1,5 +1,5 @@
-// Package istio is the built-in plugin generator/istio: clusters, endpoints, listeners and routes for sidecars and gateways,
-// with the meaning and the names that istiod gives them.
+// Package istio is the built-in plugin generator/istio: clusters, endpoints, listeners and routes
+// for sidecars and gateways, with the meaning and the names that istiod gives them.
 //
 // What resources look like is in packages below, as pure functions: config (rows), node (proxies),
 // cluster, endpoint, listener, route and others. What they are made from, and what must be made
@@ -23,23 +23,29 @@ import (
 
 // Config is the entry's `config` in plugins.yaml.
 type Config struct {
-	// Domain is the DNS domain of the mesh's services; cluster.local if absent. Short host names in resources are completed with it.
+	// Domain is the DNS domain of the mesh's services; cluster.local if absent. Short host names in
+	// resources are completed with it.
 	Domain string `json:"domain" doc:"DNS domain of the mesh's services"`
-	// DualStack lets proxies that have addresses of both families use both (istiod: ISTIO_DUAL_STACK).
+	// DualStack lets proxies that have addresses of both families use both (istiod:
+	// ISTIO_DUAL_STACK).
 	DualStack bool `json:"dualStack" doc:"proxies with addresses of both families use both"`
-	// QUICListeners offers HTTP/3 at HTTPS servers of gateways whose service has their port for UDP too (istiod:
-	// PILOT_ENABLE_QUIC_LISTENERS).
+	// QUICListeners offers HTTP/3 at HTTPS servers of gateways whose service has their port for UDP
+	// too (istiod: PILOT_ENABLE_QUIC_LISTENERS).
 	QUICListeners bool `json:"quicListeners" doc:"gateways offer HTTP/3 where their service passes UDP"`
-	// TLSOnSidecarIngress lets ports that a Sidecar names open TLS of their own, where mutual TLS is off (istiod:
-	// ENABLE_TLS_ON_SIDECAR_INGRESS).
+	// TLSOnSidecarIngress lets ports that a Sidecar names open TLS of their own, where mutual TLS
+	// is off (istiod: ENABLE_TLS_ON_SIDECAR_INGRESS).
 	TLSOnSidecarIngress bool `json:"tlsOnSidecarIngress" doc:"ports that Sidecars name may open TLS of their own"`
-	// PersistentSessions lets services say by a label that sessions stay with an endpoint (istiod: PILOT_ENABLE_PERSISTENT_SESSION_FILTER).
+	// PersistentSessions lets services say by a label that sessions stay with an endpoint (istiod:
+	// PILOT_ENABLE_PERSISTENT_SESSION_FILTER).
 	PersistentSessions bool `json:"persistentSessions" doc:"services may say by a label that sessions stay with an endpoint"`
-	// JWKSFetch says who fetches key sets that rules name by URI: coxswain (if absent), proxy or hybrid (istiod: PILOT_JWT_ENABLE_REMOTE_JWKS).
+	// JWKSFetch says who fetches key sets that rules name by URI: coxswain (if absent), proxy or
+	// hybrid (istiod: PILOT_JWT_ENABLE_REMOTE_JWKS).
 	JWKSFetch string `json:"jwksFetch" enum:"coxswain,hybrid,proxy" doc:"who fetches key sets that rules name by URI"`
-	// EntryNetworks looks for endpoints of ServiceEntries that don't name their network in MeshNetworks, as istiod does beside Kubernetes.
+	// EntryNetworks looks for endpoints of ServiceEntries that don't name their network in
+	// MeshNetworks, as istiod does beside Kubernetes.
 	EntryNetworks bool `json:"entryNetworks" doc:"endpoints of ServiceEntries are looked for in MeshNetworks"`
-	// ClusterAliases are clusters by other ids that proxies may say (CLUSTER_ID); a cluster has one at most.
+	// ClusterAliases are clusters by other ids that proxies may say (CLUSTER_ID); a cluster has one
+	// at most.
 	ClusterAliases map[string]string `json:"clusterAliases" doc:"clusters by other ids that proxies may say"`
 }
 

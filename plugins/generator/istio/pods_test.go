@@ -11,8 +11,10 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// TestPods: a proxy's ports are those of the cluster's services that select its pod by labels, whether it is ready or not; without a pod that is known those that
-// select what it says of itself: endpoints at its address may be those of another pod by now. A port for UDP is passed on as one for TCP is.
+// TestPods: a proxy's ports are those of the cluster's services that select its pod by labels,
+// whether it is ready or not; without a pod that is known those that select what it says of itself:
+// endpoints at its address may be those of another pod by now. A port for UDP is passed on as one
+// for TCP is.
 func TestPods(t *testing.T) {
 	of := func(name string, selector map[string]string, ports ...*pb.Port) *sdk.Row {
 		return sdk.ServiceRow(&pb.Service{
@@ -68,7 +70,8 @@ func TestPods(t *testing.T) {
 			t.Errorf("%s: %v, want %v", step.what, got, step.want)
 		}
 	}
-	// A proxy that doesn't say its namespace is not the pod of its name; one of a cluster that nobody serves from has no ports there.
+	// A proxy that doesn't say its namespace is not the pod of its name; one of a cluster that
+	// nobody serves from has no ports there.
 	w.commit(pod(app("a")), rows(state.Endpoints, sdk.EndpointRow(&sdk.Endpoint{
 		Host: "b.default.svc.cluster.local", Namespace: "default", ServicePort: 90, PortName: "http", Address: "10.9.9.8", Port: 90, Cluster: "Kubernetes",
 	})))

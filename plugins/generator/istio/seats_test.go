@@ -13,8 +13,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/serving"
 )
 
-// TestWhoIsBackIsPlacedAsBefore: a proxy that comes back while its views are there is placed where it was, without being read again; where rows changed
-// meanwhile, where these say.
+// TestWhoIsBackIsPlacedAsBefore: a proxy that comes back while its views are there is placed where
+// it was, without being read again; where rows changed meanwhile, where these say.
 func TestWhoIsBackIsPlacedAsBefore(t *testing.T) {
 	f := newFleet(t, meshSize{services: 3, endpoints: 1, namespaces: 2})
 	f.connect(0)

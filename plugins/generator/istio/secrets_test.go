@@ -12,7 +12,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// Credentials of a gateway called sds://NAME come from the mesh's service for them, as soon as it is there.
+// Credentials of a gateway called sds://NAME come from the mesh's service for them, as soon as it
+// is there.
 func TestSecretsOfAnExtensionProvider(t *testing.T) {
 	w := newWorld(t)
 	w.withMesh(`{"extensionProviders": [{"name": "vault", "sds": {"name": "vault", "service": "vault.example", "port": 8080}}]}`)

@@ -57,7 +57,8 @@ func chainsAt(l *listenerv3.Listener, port uint32) []string {
 	return out
 }
 
-// A port that no service names has chains of its own where the workload's policy says what it takes, even if it says what it says of all ports.
+// A port that no service names has chains of its own where the workload's policy says what it
+// takes, even if it says what it says of all ports.
 func TestPortsThatOnlyPoliciesName(t *testing.T) {
 	w := newWorld(t)
 	s := service("db.example.com", &sdk.Port{Number: 5432, Name: "tcp-db", Protocol: "TCP", Target: 5433})
@@ -101,7 +102,8 @@ func TestPortsThatOnlyPoliciesName(t *testing.T) {
 	}
 }
 
-// Rules for the same issuer count in the order of their policies: the namespace's before the mesh's.
+// Rules for the same issuer count in the order of their policies: the namespace's before the
+// mesh's.
 func TestOrderOfTokenRules(t *testing.T) {
 	w := newWorld(t)
 	rule := func(issuer, header string) *securityv1.RequestAuthentication {
@@ -133,7 +135,8 @@ func chainNamed(l *listenerv3.Listener, name string) *listenerv3.FilterChain {
 	return l.FilterChains[i]
 }
 
-// Endpoints are marked by the nearest settings of TLS: those of a subset or port that say nothing of it leave the rule's.
+// Endpoints are marked by the nearest settings of TLS: those of a subset or port that say nothing
+// of it leave the rule's.
 func TestTLSOfEndpoints(t *testing.T) {
 	off, mutual := &networking.ClientTLSSettings{}, &networking.ClientTLSSettings{Mode: networking.ClientTLSSettings_ISTIO_MUTUAL}
 	at80 := func(tls *networking.ClientTLSSettings) []*networking.TrafficPolicy_PortTrafficPolicy {

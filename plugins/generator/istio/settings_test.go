@@ -188,7 +188,8 @@ func TestProxyForHTTP(t *testing.T) {
 	}
 }
 
-// TestProxyPortsOfSidecars: an egress listener for a proxy of HTTP, and one at a socket, have requests for any port.
+// TestProxyPortsOfSidecars: an egress listener for a proxy of HTTP, and one at a socket, have
+// requests for any port.
 func TestProxyPortsOfSidecars(t *testing.T) {
 	w := newWorld(t)
 	spec := &networking.Sidecar{Egress: []*networking.IstioEgressListener{
@@ -474,7 +475,8 @@ func TestServicesOfOneCluster(t *testing.T) {
 	}
 }
 
-// TestClusterAliases: a proxy that calls its cluster otherwise is one of that cluster. A cluster has one other name.
+// TestClusterAliases: a proxy that calls its cluster otherwise is one of that cluster. A cluster
+// has one other name.
 func TestClusterAliases(t *testing.T) {
 	host := "web.default.svc.cluster.local"
 	w := newWorld(t)

@@ -15,8 +15,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// TestServiceOfSeveralClusters: a proxy dials the address that a service has in its own cluster, whichever row comes first, and what comes and goes of another
-// cluster makes nothing for proxies of others.
+// TestServiceOfSeveralClusters: a proxy dials the address that a service has in its own cluster,
+// whichever row comes first, and what comes and goes of another cluster makes nothing for proxies
+// of others.
 func TestServiceOfSeveralClusters(t *testing.T) {
 	s := &sdk.Service{
 		Host: "db.default.svc.cluster.local", Namespace: "default", Registry: "Kubernetes", Addresses: []string{"10.0.0.1"},
@@ -67,7 +68,8 @@ func TestServiceOfSeveralClusters(t *testing.T) {
 	is("none", "", "", "")
 }
 
-// TestGatewaysOfSeveralClusters: a gateway of the same name in each cluster is that of each one's network.
+// TestGatewaysOfSeveralClusters: a gateway of the same name in each cluster is that of each one's
+// network.
 func TestGatewaysOfSeveralClusters(t *testing.T) {
 	w := newWorld(t)
 	gateway := func(network, cluster, address string) *sdk.Service {

@@ -44,7 +44,8 @@ func serviceIn(namespace, host string, ports ...*sdk.Port) *pb.TableRows {
 	return rows(state.Services, sdk.ServiceRow(s))
 }
 
-// hostsOfRoute are the virtual hosts of a route configuration: the name of the first route, the cluster and the domains of each.
+// hostsOfRoute are the virtual hosts of a route configuration: the name of the first route, the
+// cluster and the domains of each.
 func hostsOfRoute(w *world, name string) map[string]string {
 	out := map[string]string{}
 	for _, h := range w.routes(1, name).VirtualHosts {
@@ -55,8 +56,9 @@ func hostsOfRoute(w *world, name string) map[string]string {
 
 const toWeb = `"route": [{"destination": {"host": "web.default.svc.cluster.local"}}]`
 
-// TestWhichVirtualServiceRoutes: what a namespace has for itself comes before what was given to it by name, and that before what is
-// everybody's; one without routes for the client leaves them to the next.
+// TestWhichVirtualServiceRoutes: what a namespace has for itself comes before what was given to it
+// by name, and that before what is everybody's; one without routes for the client leaves them to
+// the next.
 func TestWhichVirtualServiceRoutes(t *testing.T) {
 	spec := func(more string) string { return `{"hosts": ["web.default.svc.cluster.local"], ` + more + `}` }
 	for _, c := range []struct {
@@ -91,7 +93,8 @@ func TestWhichVirtualServiceRoutes(t *testing.T) {
 	}
 }
 
-// TestNamesThatVirtualServicesGive: a name that only a virtual service has comes before what services are called besides their full names.
+// TestNamesThatVirtualServicesGive: a name that only a virtual service has comes before what
+// services are called besides their full names.
 func TestNamesThatVirtualServicesGive(t *testing.T) {
 	w := newWorld(t)
 	w.commit(append(web("10.1.0.1"), routeRow(t, "default/v", `{"hosts": ["web.default"], "http": [{"name": "v", `+toWeb+`}]}`))...)
@@ -105,8 +108,9 @@ func TestNamesThatVirtualServicesGive(t *testing.T) {
 	}
 }
 
-// TestRoutesOfEgressListeners: virtual services count for what goes out by listeners that import them. Where they lead to what isn't
-// imported there are clusters for the ports that they name, and nothing else.
+// TestRoutesOfEgressListeners: virtual services count for what goes out by listeners that import
+// them. Where they lead to what isn't imported there are clusters for the ports that they name, and
+// nothing else.
 func TestRoutesOfEgressListeners(t *testing.T) {
 	http := func(n uint32) *sdk.Port { return &sdk.Port{Number: n, Name: "http", Protocol: "HTTP"} }
 	w := newWorld(t)
@@ -134,7 +138,8 @@ func TestRoutesOfEgressListeners(t *testing.T) {
 	}
 }
 
-// TestNamesOfRoutes: who may ask for a name is who imports it, not who has a route that leads there. A gateway has no names.
+// TestNamesOfRoutes: who may ask for a name is who imports it, not who has a route that leads
+// there. A gateway has no names.
 func TestNamesOfRoutes(t *testing.T) {
 	w := newWorld(t)
 	at := func(host, address string) *pb.TableRows {
@@ -155,7 +160,8 @@ func TestNamesOfRoutes(t *testing.T) {
 	}
 }
 
-// chainsOf are the destinations of a listener's chains: server names, ranges and cluster of each. What takes the rest stands last, after `*`.
+// chainsOf are the destinations of a listener's chains: server names, ranges and cluster of each.
+// What takes the rest stands last, after `*`.
 func chainsOf(t *testing.T, l *listenerv3.Listener) []string {
 	t.Helper()
 	to := func(c *listenerv3.FilterChain) string {

@@ -14,7 +14,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// A service without an address has a listener for each of its endpoints, but not for the workload itself.
+// A service without an address has a listener for each of its endpoints, but not for the workload
+// itself.
 func TestTrapListenersOfEndpoints(t *testing.T) {
 	w := newWorld(t)
 	s := service("db", &sdk.Port{Number: 9000, Name: "tcp", Protocol: "TCP"})

@@ -19,10 +19,12 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// Behaviour that is easy to get wrong: one test for each that generators have a say in. The others are the core's: what a stream has seen
-// (core/control: TestRevisionIsServedWhole, TestMoveIsCompleteWhenServed), ACKs, reconnects, removals and the order of types
-// (test/conformance), streams that begin while things change (core/xds: TestChangesWhileStreamsBegin), and that nobody is answered before all is
-// known (core/control: TestFirstRevisionIsComplete).
+// Behaviour that is easy to get wrong: one test for each that generators have a say in. The others
+// are the core's: what a stream has seen (core/control: TestRevisionIsServedWhole,
+// TestMoveIsCompleteWhenServed), ACKs, reconnects, removals and the order of types
+// (test/conformance), streams that begin while things change (core/xds:
+// TestChangesWhileStreamsBegin), and that nobody is answered before all is known (core/control:
+// TestFirstRevisionIsComplete).
 
 const webHost = "web.default.svc.cluster.local"
 
@@ -44,7 +46,8 @@ func at(host, port string, number uint32, address string, change ...func(*sdk.En
 	return sdk.EndpointRow(e)
 }
 
-// Services whose last endpoint goes keep their clusters and load assignments, so that nothing flaps.
+// Services whose last endpoint goes keep their clusters and load assignments, so that nothing
+// flaps.
 func TestTrapLastEndpointLeaves(t *testing.T) {
 	w := newWorld(t)
 	w.commit(web("10.1.0.1")...)
@@ -62,7 +65,8 @@ func TestTrapLastEndpointLeaves(t *testing.T) {
 	}
 }
 
-// An account that comes with an endpoint has to be in the names that clients accept, before they dial it.
+// An account that comes with an endpoint has to be in the names that clients accept, before they
+// dial it.
 func TestTrapNewAccounts(t *testing.T) {
 	w := newWorld(t)
 	w.commit(web("10.1.0.1")...)
@@ -89,7 +93,8 @@ func TestTrapPortsByName(t *testing.T) {
 	}
 }
 
-// What a rule, a subset or a service gave goes with it, also where only the rule that is left could tell.
+// What a rule, a subset or a service gave goes with it, also where only the rule that is left could
+// tell.
 func TestTrapWhatWasThereGoes(t *testing.T) {
 	w := newWorld(t)
 	w.commit(web("10.1.0.1")...)
@@ -165,7 +170,8 @@ func TestTrapOrderOfArrival(t *testing.T) {
 	}
 }
 
-// Two services at the same address and port: the oldest decides what listens there. A port that a Sidecar names is decided by the Sidecar.
+// Two services at the same address and port: the oldest decides what listens there. A port that a
+// Sidecar names is decided by the Sidecar.
 func TestTrapListenersThatCollide(t *testing.T) {
 	w := newWorld(t)
 	tcp, http := service("tcp", &sdk.Port{Number: 80, Name: "tcp", Protocol: "TCP"}), service("http", &sdk.Port{Number: 80, Name: "http", Protocol: "HTTP"})
@@ -188,7 +194,8 @@ func TestTrapListenersThatCollide(t *testing.T) {
 	}
 }
 
-// A domain stands once in a route configuration; Envoy would refuse all of it otherwise. Short names are for the own namespace.
+// A domain stands once in a route configuration; Envoy would refuse all of it otherwise. Short
+// names are for the own namespace.
 func TestTrapDomains(t *testing.T) {
 	w := newWorld(t)
 	w.commit(web("10.1.0.1")...)
@@ -253,7 +260,8 @@ func TestTrapUnknownHosts(t *testing.T) {
 	}
 }
 
-// Whether a connection is mutual TLS is said by each endpoint, by the rules of its workload's port, and last by the client's rule.
+// Whether a connection is mutual TLS is said by each endpoint, by the rules of its workload's port,
+// and last by the client's rule.
 func TestTrapMutualTLS(t *testing.T) {
 	w := newWorld(t)
 	w.commit(web("10.1.0.1")...)

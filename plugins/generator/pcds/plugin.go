@@ -1,5 +1,5 @@
-// Package pcds is the built-in plugin generator/pcds: it hands the authorities of all trust domains out
-// to the agents of workloads, in the type that istiod has for them.
+// Package pcds is the built-in plugin generator/pcds: it hands the authorities of all trust domains
+// out to the agents of workloads, in the type that istiod has for them.
 package pcds
 
 import (

@@ -37,8 +37,8 @@ func gatewaysOf(t *state.Table) gateways {
 	return out
 }
 
-// granted returns the key of a ReferenceGrant that lets Gateways of a namespace refer to an object of
-// another one; empty: there is none.
+// granted returns the key of a ReferenceGrant that lets Gateways of a namespace refer to an object
+// of another one; empty: there is none.
 func granted(t *state.Table, from string, o secrets.Object) string {
 	found := ""
 	for key, row := range t.All() {
@@ -55,7 +55,8 @@ func granted(t *state.Table, from string, o secrets.Object) string {
 	return found
 }
 
-// admit says why a caller may not have what a reference means, if so. It adds the rows that it looked at.
+// admit says why a caller may not have what a reference means, if so. It adds the rows that it
+// looked at.
 func (e *engine) admit(c caller, r secrets.Reference, read *reading) error {
 	if c.namespace == "" {
 		return fmt.Errorf("the proxy's verified identity says no namespace (spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT)")

@@ -219,8 +219,8 @@ func (e *engine) answer(number uint64, v *view, names []string, out sdk.Output) 
 	e.request(v)
 }
 
-// find makes the answer for a name. What is not valid any more keeps what was good last, and while a
-// source has not said what is wanted, what was said before stays.
+// find makes the answer for a name. What is not valid any more keeps what was good last, and while
+// a source has not said what is wanted, what was said before stays.
 func (e *engine) find(c caller, name string, before *answer) *answer {
 	now := &answer{said: true}
 	r, err := secrets.ParseReference(name, c.namespace)
@@ -285,8 +285,8 @@ func (e *engine) remote(c caller) string {
 	return ""
 }
 
-// allowed says why an account may not have a Secret, if so, once that is known. What a Gateway names
-// is allowed by that, and whom to trust is no secret.
+// allowed says why an account may not have a Secret, if so, once that is known. What a Gateway
+// names is allowed by that, and whom to trust is no secret.
 func (e *engine) allowed(c caller, r secrets.Reference, read *reading) (known bool, err error) {
 	if !e.config.Kubernetes || r.Gateway || r.Roots {
 		return true, nil
@@ -338,7 +338,8 @@ func (e *engine) look(o secrets.Object, read *reading) (content secrets.Content,
 	return content, absent, true
 }
 
-// complain reports all that is wrong now, as faults of the rows that were looked at and of those that name the secret.
+// complain reports all that is wrong now, as faults of the rows that were looked at and of those
+// that name the secret.
 func (e *engine) complain(out sdk.Output) {
 	for _, number := range slices.Sorted(maps.Keys(e.views)) {
 		v := e.views[number]

@@ -11,8 +11,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// naming are the rows of Gateways and DestinationRules that name credentials, by the name that proxies
-// ask for, without secrets.RootsSuffix. Rows that can't be read name nothing; their source says so.
+// naming are the rows of Gateways and DestinationRules that name credentials, by the name that
+// proxies ask for, without secrets.RootsSuffix. Rows that can't be read name nothing; their source
+// says so.
 type naming map[string][]state.Name
 
 func namingOf(s *state.State) naming {
@@ -65,8 +66,8 @@ func (n naming) add(name string, at state.Name) {
 	}
 }
 
-// of returns the rows that name what proxies of a namespace ask for: those of their own namespace, or,
-// where it has none, of others, whose Gateways may be theirs, too.
+// of returns the rows that name what proxies of a namespace ask for: those of their own namespace,
+// or, where it has none, of others, whose Gateways may be theirs, too.
 func (n naming) of(name, namespace string) []state.Name {
 	all := n[strings.TrimSuffix(name, secrets.RootsSuffix)]
 	var own []state.Name

@@ -1,5 +1,5 @@
-// Package sds is the built-in plugin generator/sds: certificates, keys and roots for proxies that are
-// known and may have them.
+// Package sds is the built-in plugin generator/sds: certificates, keys and roots for proxies that
+// are known and may have them.
 //
 // requests.go says what sources are to read; access.go says who may have what, naming.go which rows
 // name it, content.go makes resources, engine.go keeps what is wanted up to date.
@@ -20,7 +20,8 @@ const clusterTable = "clusters"
 type Config struct {
 	// ClusterAliases are clusters by other ids that proxies may say (CLUSTER_ID).
 	ClusterAliases map[string]string `json:"clusterAliases" doc:"Clusters by other ids that proxies may say (CLUSTER_ID)."`
-	// Kubernetes: config/secrets is asked for what proxies want, and for what their accounts may have.
+	// Kubernetes: config/secrets is asked for what proxies want, and for what their accounts may
+	// have.
 	Kubernetes bool `json:"kubernetes" doc:"Whether config/secrets is asked for what proxies want, and for what their accounts may have."`
 }
 

@@ -265,7 +265,8 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// A change goes to the views alone that want the secret; what becomes invalid stays as it was, what goes is told to be absent.
+// A change goes to the views alone that want the secret; what becomes invalid stays as it was, what
+// goes is told to be absent.
 func TestChanges(t *testing.T) {
 	chain, key := pair(t, ec(t, elliptic.P256()))
 	next, nextKey := pair(t, ec(t, elliptic.P256()))
@@ -388,7 +389,8 @@ func TestRequests(t *testing.T) {
 	h.WaitRows(secrets.Requests, func(rows map[string]*sdk.Row) bool { return len(rows) == 0 })
 }
 
-// What can't be served is a fault of the rows that name it, until it is there: those of the proxy's namespace, and of others where it has none.
+// What can't be served is a fault of the rows that name it, until it is there: those of the proxy's
+// namespace, and of others where it has none.
 func TestFaultsOfWhatNames(t *testing.T) {
 	chain, key := pair(t, ec(t, elliptic.P256()))
 	h := plugintest.Start(t, sds.Plugin(), nil)

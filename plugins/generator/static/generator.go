@@ -71,7 +71,8 @@ func body(r *sdk.Row) []byte {
 	return r.Payload
 }
 
-// index sorts the rows of own files by type and name. Of two files with a resource of the same name the first by path counts.
+// index sorts the rows of own files by type and name. Of two files with a resource of the same name
+// the first by path counts.
 func (g *generator) index(rows *state.Table) {
 	if rows == g.rows {
 		return

@@ -1,8 +1,9 @@
-// Package static is the built-in plugin generator/static: an xDS file server. Resources of any type stand in YAML or JSON files, and
-// each proxy that the entry's `select` names gets all of them.
+// Package static is the built-in plugin generator/static: an xDS file server. Resources of any type
+// stand in YAML or JSON files, and each proxy that the entry's `select` names gets all of them.
 //
-// The files are a source: set.go and read.go make rows of table `static` out of them, which the core commits like any others and
-// hands back in State; generator.go serves what the rows say. So a changed file is a revision, with all that belongs to one.
+// The files are a source: set.go and read.go make rows of table `static` out of them, which the
+// core commits like any others and hands back in State; generator.go serves what the rows say. So a
+// changed file is a revision, with all that belongs to one.
 package static
 
 import (
@@ -12,7 +13,8 @@ import (
 // table holds the resources of files; rows as resource.row makes them.
 const table = "static"
 
-// Types that are always offered: those of which every Envoy has an idea, with the contract's traits.
+// Types that are always offered: those of which every Envoy has an idea, with the contract's
+// traits.
 const (
 	typeCDS  = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 	typeEDS  = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
@@ -22,7 +24,8 @@ const (
 	typeECDS = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
 )
 
-// Types that are offered with traits of their own if files hold them at start. Scoped routes are a full set, as Envoy takes them.
+// Types that are offered with traits of their own if files hold them at start. Scoped routes are a
+// full set, as Envoy takes them.
 const (
 	typeSRDS = "type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration"
 	typeRTDS = "type.googleapis.com/envoy.service.runtime.v3.Runtime"
@@ -42,7 +45,8 @@ func Plugin() sdk.GeneratorPlugin {
 	}
 }
 
-// checked are types whose resources are checked by the rules of Envoy's fields where files are read, so that the place can be named.
+// checked are types whose resources are checked by the rules of Envoy's fields where files are
+// read, so that the place can be named.
 func checked(urls ...string) []sdk.Type {
 	types := make([]sdk.Type, len(urls))
 	for i, url := range urls {

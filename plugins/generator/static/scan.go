@@ -14,8 +14,9 @@ import (
 // coarse is how far apart two writes are at most that a file system gives the same time.
 const coarse = 2 * time.Second
 
-// scan returns the files of a config. visit is called for each directory before it is read, so that a watch set there misses nothing. Files of a
-// directory that can't be read are out of sight, not gone.
+// scan returns the files of a config. visit is called for each directory before it is read, so that
+// a watch set there misses nothing. Files of a directory that can't be read are out of sight, not
+// gone.
 func (c *Config) scan(visit func(dir string)) *tree.Found {
 	if c.Dir != "" {
 		w := tree.Walk{Visit: visit, Ignored: hidden, Wanted: readable}
@@ -44,7 +45,8 @@ func (c *Config) scan(visit func(dir string)) *tree.Found {
 	return found
 }
 
-// hidden says whether a name is not meant for us: an editor's, or one of the directories behind Kubernetes' links.
+// hidden says whether a name is not meant for us: an editor's, or one of the directories behind
+// Kubernetes' links.
 func hidden(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") || strings.HasSuffix(name, "~")
 }
@@ -57,8 +59,9 @@ func readable(path string) bool {
 	return false
 }
 
-// unchanged says whether two stats are of the same file in the same state. Two writes in quick succession may have one time, so
-// a file that was written just before it was read may have changed.
+// unchanged says whether two stats are of the same file in the same state. Two writes in quick
+// succession may have one time, so a file that was written just before it was read may have
+// changed.
 func unchanged(a, b fs.FileInfo, read time.Time) bool {
 	return a != nil && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a, b) && read.Sub(a.ModTime()) > coarse
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// Assignments makes load assignments from served specs and the newest endpoints; those of equal specs are made once, whichever views
-// have them. Commit and Overtake both use it: what either reports is made and handed over under one lock, so that no report goes
-// back behind another.
+// Assignments makes load assignments from served specs and the newest endpoints; those of equal
+// specs are made once, whichever views have them. Commit and Overtake both use it: what either
+// reports is made and handed over under one lock, so that no report goes back behind another.
 type Assignments struct {
 	reader *endpoint.Reader
 
@@ -74,7 +74,8 @@ func (a *Assignment) tell(b *body, asked bool, out sdk.Output) {
 	out.Change(encode.EndpointType, a.view, nil, []sdk.Resource{{Name: a.name, Body: b.bytes}}, nil)
 }
 
-// Commit takes rows that a revision changed, but for those that something newer has changed again, and returns the services touched.
+// Commit takes rows that a revision changed, but for those that something newer has changed again,
+// and returns the services touched.
 func (s *Assignments) Commit(change *state.Change, out sdk.Output) map[string]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,8 +234,8 @@ func (s *Assignments) reportLocked(services map[string]bool, out sdk.Output) {
 	}
 }
 
-// refresh makes an assignment if it is stale. One that is equal to the one before stays; so does one in whose place Envoy would refuse the
-// new one.
+// refresh makes an assignment if it is stale. One that is equal to the one before stays; so does
+// one in whose place Envoy would refuse the new one.
 func (s *Assignments) refresh(m *members, spec endpoint.Spec, b *body) {
 	if !b.stale {
 		return

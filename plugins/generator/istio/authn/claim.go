@@ -12,7 +12,8 @@ const (
 	payload     = "payload"
 )
 
-// Claim asks whether a claim of the request's token is a value, or a list with one. A claim inside of others is named by its path.
+// Claim asks whether a claim of the request's token is a value, or a list with one. A claim inside
+// of others is named by its path.
 func Claim(value *matcher.ValueMatcher, path ...string) *matcher.MetadataMatcher {
 	element := &matcher.ValueMatcher{MatchPattern: &matcher.ValueMatcher_ListMatch{ListMatch: &matcher.ListMatcher{
 		MatchPattern: &matcher.ListMatcher_OneOf{OneOf: value},
@@ -34,8 +35,8 @@ func Payload(value *matcher.ValueMatcher, path ...string) *matcher.MetadataMatch
 // claims starts names of headers in matches that mean claims of the token.
 const claims = "@request.auth.claims"
 
-// HeaderClaim is the path of the claim that a header in a match means: @request.auth.claims.NAME, or with [NAME] for each step, whose names
-// may have dots. It is nil for headers.
+// HeaderClaim is the path of the claim that a header in a match means: @request.auth.claims.NAME,
+// or with [NAME] for each step, whose names may have dots. It is nil for headers.
 func HeaderClaim(header string) []string {
 	if len(header) < len(claims) || !strings.EqualFold(header[:len(claims)], claims) {
 		return nil

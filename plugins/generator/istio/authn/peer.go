@@ -1,4 +1,5 @@
-// Package authn knows who workloads must be: which connections take mutual TLS, and which tokens requests may carry.
+// Package authn knows who workloads must be: which connections take mutual TLS, and which tokens
+// requests may carry.
 package authn
 
 import (
@@ -43,8 +44,8 @@ func (m Mode) or(inherited Mode) Mode {
 	return m
 }
 
-// Policies are the PeerAuthentications that count in a namespace: the mesh's mode with the namespace's own over it, and those of
-// workloads, the oldest first.
+// Policies are the PeerAuthentications that count in a namespace: the mesh's mode with the
+// namespace's own over it, and those of workloads, the oldest first.
 type Policies struct {
 	Mode      Mode       `json:"mode"`
 	Workloads []Workload `json:"workloads,omitempty"`
@@ -62,8 +63,8 @@ type Modes struct {
 	Ports map[uint32]Mode `json:"ports,omitempty"`
 }
 
-// In makes the policies of a namespace of those in the root namespace and its own, each with the oldest first. A policy in the root
-// namespace that selects workloads means nothing.
+// In makes the policies of a namespace of those in the root namespace and its own, each with the
+// oldest first. A policy in the root namespace that selects workloads means nothing.
 func In(root, own []*config.PeerAuthentication) Policies {
 	out := Policies{Mode: first(own).or(first(root).or(Permissive))}
 	for _, p := range own {
@@ -116,7 +117,8 @@ func (p Policies) Equal(o Policies) bool { return p.text() == o.text() }
 
 func (p Policies) text() string { return encode(p) }
 
-// Text writes modes as a part of a view's key, the same for equal ones; empty for what everybody has without policies.
+// Text writes modes as a part of a view's key, the same for equal ones; empty for what everybody
+// has without policies.
 func (m Modes) Text() string {
 	if m.Mode == Permissive && len(m.Ports) == 0 {
 		return ""
@@ -133,8 +135,8 @@ func ParseModes(text string) Modes {
 	return out
 }
 
-// Refusals writes down which workloads refuse mutual TLS, so that clients don't try: the same text for policies that mean the
-// same to clients, empty if none does.
+// Refusals writes down which workloads refuse mutual TLS, so that clients don't try: the same text
+// for policies that mean the same to clients, empty if none does.
 func (p Policies) Refusals() string {
 	out := Policies{Mode: refusal(p.Mode)}
 	refuses := out.Mode == Disable

@@ -15,8 +15,9 @@ import (
 // Fetch says who fetches key sets that are not inline.
 type Fetch string
 
-// FetchHere: the control plane. FetchHybrid: proxies where the server is a service of the mesh, otherwise the control plane. FetchProxy:
-// proxies, so that keys of a server that is no service are not to be had.
+// FetchHere: the control plane. FetchHybrid: proxies where the server is a service of the mesh,
+// otherwise the control plane. FetchProxy: proxies, so that keys of a server that is no service are
+// not to be had.
 const (
 	FetchHere   Fetch = "coxswain"
 	FetchHybrid Fetch = "hybrid"
@@ -34,7 +35,8 @@ type Keys struct {
 }
 
 const (
-	// fetchTimeout is how long proxies wait for keys where the rule doesn't say, keepKeys how long they keep them.
+	// fetchTimeout is how long proxies wait for keys where the rule doesn't say, keepKeys how long
+	// they keep them.
 	fetchTimeout = 5 * time.Second
 	keepKeys     = 5 * time.Minute
 )

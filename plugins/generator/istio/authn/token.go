@@ -15,12 +15,13 @@ import (
 // noKeys is a key set that no token fits: requests that carry one are refused.
 const noKeys = `{"keys":[]}`
 
-// KeySet is where the keys of a rule that has none inline are: the key of a row in the table of key sets. That is the rule's
-// jwksUri, or the issuer where a set is to be discovered.
+// KeySet is where the keys of a rule that has none inline are: the key of a row in the table of key
+// sets. That is the rule's jwksUri, or the issuer where a set is to be discovered.
 func KeySet(r *security.JWTRule) string { return cmp.Or(r.JwksUri, r.Issuer) }
 
-// Tokens makes the filter that checks tokens, nil without rules. A request without a token passes; one with a token that no rule
-// takes doesn't. routed: routes may ask for claims, and are chosen again when they are known.
+// Tokens makes the filter that checks tokens, nil without rules. A request without a token passes;
+// one with a token that no rule takes doesn't. routed: routes may ask for claims, and are chosen
+// again when they are known.
 func Tokens(rules []*security.JWTRule, keys Keys, routed bool) *jwt.JwtAuthentication {
 	if len(rules) == 0 {
 		return nil
@@ -88,8 +89,8 @@ func spaceDelimited(more []string) []string {
 	return slices.Compact(out)
 }
 
-// require takes a request if a provider takes its token, or if each takes it or finds none: providers may look in different places, and in the
-// same.
+// require takes a request if a provider takes its token, or if each takes it or finds none:
+// providers may look in different places, and in the same.
 func require(names []string) *jwt.JwtRequirement {
 	var each, any []*jwt.JwtRequirement
 	for _, n := range names {

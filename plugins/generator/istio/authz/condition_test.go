@@ -67,7 +67,8 @@ func TestAuthorizersNameHeaders(t *testing.T) {
 
 type httpAuthorizer = meshv1.MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationHttpProvider
 
-// An authorizer's policies that are only tried stand among the rules that decide, as from istiod, and those that count in the shadow.
+// An authorizer's policies that are only tried stand among the rules that decide, as from istiod,
+// and those that count in the shadow.
 func TestAuthorizersOfPoliciesThatAreTried(t *testing.T) {
 	policy := func(name string, dry bool) *authz.Policy {
 		return &authz.Policy{Namespace: "a", Name: name, DryRun: dry, Spec: &security.AuthorizationPolicy{

@@ -28,7 +28,8 @@ const (
 
 // HTTP are the filters for requests.
 type HTTP struct {
-	// Custom ask external authorizers, before tokens are checked; Rest are the policies that the proxy decides itself, after it.
+	// Custom ask external authorizers, before tokens are checked; Rest are the policies that the
+	// proxy decides itself, after it.
 	Custom, Rest []*hcm.HttpFilter
 }
 
@@ -41,8 +42,8 @@ func BuildHTTP(policies []*Policy, mesh Mesh) HTTP {
 	return HTTP{Custom: httpFilters(b.custom(policies)), Rest: httpFilters(b.rest(policies))}
 }
 
-// BuildTCP makes the filters for connections: what policies ask of requests only doesn't count, such that nothing is allowed by it
-// and everything is denied that might be meant.
+// BuildTCP makes the filters for connections: what policies ask of requests only doesn't count,
+// such that nothing is allowed by it and everything is denied that might be meant.
 func BuildTCP(policies []*Policy, mesh Mesh) TCP {
 	b := &builder{mesh: mesh, tcp: true}
 	return TCP{Custom: tcpFilters(b.custom(policies)), Rest: tcpFilters(b.rest(policies))}
@@ -76,7 +77,8 @@ func tcpFilters(list []filter) []*listenerv3.Filter {
 	return out
 }
 
-// rest are the filters of policies that the proxy decides: what is logged, denied, allowed, in this order.
+// rest are the filters of policies that the proxy decides: what is logged, denied, allowed, in this
+// order.
 func (b *builder) rest(policies []*Policy) []filter {
 	var out []filter
 	for _, step := range []struct {
@@ -116,8 +118,9 @@ func (b *builder) rbac(r rules, prefix string) filter {
 	return filter{httpRBAC, &rbachttp.RBAC{Rules: r.enforced, ShadowRules: r.shadow, ShadowRulesStatPrefix: prefix}}
 }
 
-// custom are the filters of policies that external authorizers decide: rules in the shadow find out whether a request is one for
-// the authorizer, which the next filter reads from metadata. Where the authorizer is not there or more than one is named, the rules deny.
+// custom are the filters of policies that external authorizers decide: rules in the shadow find out
+// whether a request is one for the authorizer, which the next filter reads from metadata. Where the
+// authorizer is not there or more than one is named, the rules deny.
 func (b *builder) custom(policies []*Policy) []filter {
 	byProvider := map[string][]*Policy{}
 	for _, p := range ofAction(policies, security.AuthorizationPolicy_CUSTOM) {

@@ -31,8 +31,9 @@ var domains = map[string][]string{
 	"td-aliases-source-principal":           {"new-td", "old-td", "some-trustdomain"},
 }
 
-// custom are the outputs that need an authorizer of the mesh. The folder lacks inputs named custom-bad, custom-grpc-provider,
-// custom-grpc-provider-no-namespace and custom-http-provider: one input, custom-simple-http, gives these outputs with different authorizers.
+// custom are the outputs that need an authorizer of the mesh. The folder lacks inputs named
+// custom-bad, custom-grpc-provider, custom-grpc-provider-no-namespace and custom-http-provider: one
+// input, custom-simple-http, gives these outputs with different authorizers.
 var custom = map[string]struct {
 	input    string
 	provider *meshv1.MeshConfig_ExtensionProvider
@@ -82,8 +83,8 @@ func httpProvider() *meshv1.MeshConfig_ExtensionProvider {
 	}
 }
 
-// former is an output for proxies before Istio 1.11, with regular expressions where those that there are get matches of text. Other
-// outputs of the folder have the same field in today's form.
+// former is an output for proxies before Istio 1.11, with regular expressions where those that
+// there are get matches of text. Other outputs of the folder have the same field in today's form.
 const former = "allow-host-before-111"
 
 func TestFixtures(t *testing.T) {
@@ -131,7 +132,8 @@ func inputs(t *testing.T, dir string) map[string]bool {
 // requestsOnly is an input without output.
 var requestsOnly = filepath.Join("tcp", "custom-only-http-in.yaml")
 
-// TestRequestAuthorizerHasNoSayAboutConnections: the folder has no output for it, because there is none.
+// TestRequestAuthorizerHasNoSayAboutConnections: the folder has no output for it, because there is
+// none.
 func TestRequestAuthorizerHasNoSayAboutConnections(t *testing.T) {
 	list := policies(t, filepath.Join(shared.Dir(t, "fixtures/authz"), requestsOnly))
 	mesh := authz.Mesh{Providers: providers(t, httpProvider())}

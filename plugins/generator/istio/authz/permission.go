@@ -33,7 +33,8 @@ func operation(o *security.Operation) []clause[*rbac.Permission] {
 // experimental starts keys of metadata that other filters write.
 const experimental = "experimental.envoy.filters."
 
-// destinationCondition is how a condition's key is asked for; nil if it doesn't ask for the destination.
+// destinationCondition is how a condition's key is asked for; nil if it doesn't ask for the
+// destination.
 func destinationCondition(key string) askPermission {
 	switch {
 	case key == "destination.ip":
@@ -97,8 +98,8 @@ func serverName(_ *context, value string) (*rbac.Permission, error) {
 	return &rbac.Permission{Rule: &rbac.Permission_RequestedServerName{RequestedServerName: text(value)}}, nil
 }
 
-// filterMetadata asks for what filter a.b wrote under c: experimental.envoy.filters.a.b[c]. A value in brackets is an element of a
-// list.
+// filterMetadata asks for what filter a.b wrote under c: experimental.envoy.filters.a.b[c]. A value
+// in brackets is an element of a list.
 func filterMetadata(key string) askPermission {
 	return func(_ *context, values []string) ([]*rbac.Permission, error) {
 		filter, name, ok := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(key, "experimental."), "]"), "[")

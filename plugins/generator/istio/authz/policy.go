@@ -1,4 +1,5 @@
-// Package authz makes the filters that enforce AuthorizationPolicies: Envoy's RBAC, and its calls of external authorizers.
+// Package authz makes the filters that enforce AuthorizationPolicies: Envoy's RBAC, and its calls
+// of external authorizers.
 package authz
 
 import (
@@ -50,8 +51,8 @@ func (p *Policy) ruleName(rule int) string {
 	return externalPrefix + name
 }
 
-// rules are Envoy's rules for policies of one action: those that are enforced, and those that are only evaluated.
-// nil where there is no such policy.
+// rules are Envoy's rules for policies of one action: those that are enforced, and those that are
+// only evaluated. nil where there is no such policy.
 type rules struct{ enforced, shadow *rbac.RBAC }
 
 func (b *builder) rules(policies []*Policy, action rbac.RBAC_Action) rules {
@@ -69,7 +70,8 @@ func (b *builder) rules(policies []*Policy, action rbac.RBAC_Action) rules {
 	return out
 }
 
-// policy makes the rules of one policy, by name. One without rules matches nothing; a rule that can't be expressed is left out.
+// policy makes the rules of one policy, by name. One without rules matches nothing; a rule that
+// can't be expressed is left out.
 func (b *builder) policy(p *Policy, action rbac.RBAC_Action) map[string]*rbac.Policy {
 	if len(p.Spec.Rules) == 0 {
 		return map[string]*rbac.Policy{p.ruleName(0): never()}

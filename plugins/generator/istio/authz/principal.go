@@ -35,7 +35,8 @@ func source(s *security.Source) []clause[*rbac.Principal] {
 // inlineHeaders starts the keys of headers whose value is a list joined by commas.
 const inlineHeaders = "request.experimental.inline.headers"
 
-// sourceCondition is how a condition's key is asked for; nil if it asks for nothing that sources or requests have.
+// sourceCondition is how a condition's key is asked for; nil if it asks for nothing that sources or
+// requests have.
 func sourceCondition(key string) askPrincipal {
 	switch {
 	case key == "source.ip":
@@ -66,7 +67,8 @@ func sourceCondition(key string) askPrincipal {
 	return nil
 }
 
-// identities are names of workloads without their scheme; those of one of the mesh's trust domains count in all.
+// identities are names of workloads without their scheme; those of one of the mesh's trust domains
+// count in all.
 func identities(in *context, values []string) ([]*rbac.Principal, error) {
 	return eachPrincipal(func(_ *context, value string) (*rbac.Principal, error) {
 		return authenticated(identity(value)), nil
@@ -124,7 +126,8 @@ func headerNamed(brackets string, match func(name, value string) headerMatcher) 
 	}
 }
 
-// claim asks for a claim of the request's token, by path; it holds if the claim is one of the values or a list with one.
+// claim asks for a claim of the request's token, by path; it holds if the claim is one of the
+// values or a list with one.
 func claim(name ...string) askPrincipal {
 	return func(in *context, values []string) ([]*rbac.Principal, error) {
 		switch {
@@ -160,7 +163,8 @@ func requestPrincipals(in *context, values []string) ([]*rbac.Principal, error) 
 	return []*rbac.Principal{principalOr(list)}, nil
 }
 
-// issuerAndSubject splits at the last slash: issuers may be URLs. A star belongs to the part that it stands in.
+// issuerAndSubject splits at the last slash: issuers may be URLs. A star belongs to the part that
+// it stands in.
 func issuerAndSubject(value string) (issuer, subject *matcher.StringMatcher) {
 	i := strings.LastIndex(value, "/")
 	iss, sub := value, ""

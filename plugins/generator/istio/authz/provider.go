@@ -35,11 +35,12 @@ func (p Provider) Equal(o Provider) bool {
 	return proto.Equal(p.HTTP, o.HTTP) && proto.Equal(p.TCP, o.TCP)
 }
 
-// Host is a service that an authorizer runs as: where its cluster is, or ok false if there is none of that name.
+// Host is a service that an authorizer runs as: where its cluster is, or ok false if there is none
+// of that name.
 type Host func(service string) (host string, ok bool)
 
-// BuildProvider makes an authorizer of a mesh's extension provider. It returns false for providers of something else, and an error for
-// those that can't be called, whose policies deny.
+// BuildProvider makes an authorizer of a mesh's extension provider. It returns false for providers
+// of something else, and an error for those that can't be called, whose policies deny.
 func BuildProvider(p *meshv1.MeshConfig_ExtensionProvider, find Host) (Provider, bool, error) {
 	var out Provider
 	var err error

@@ -12,8 +12,8 @@ import (
 type context struct {
 	// tcp: connections are looked at, not requests; what only requests have can't be asked.
 	tcp bool
-	// lenient: a value that can't be expressed is left out, which makes the rule wider. That is right where a rule denies, not
-	// where it allows: there the whole rule goes.
+	// lenient: a value that can't be expressed is left out, which makes the rule wider. That is
+	// right where a rule denies, not where it allows: there the whole rule goes.
 	lenient bool
 	// namespace of the policy completes names of service accounts.
 	namespace string
@@ -25,11 +25,13 @@ var errHTTPOnly = errors.New("only requests have it")
 // clause is a question with the answers that are wanted, and those that are not.
 type clause[T any] struct {
 	values, not []string
-	// ask makes one matcher for any of the values; nothing where none of them can be expressed and the rule is lenient.
+	// ask makes one matcher for any of the values; nothing where none of them can be expressed and
+	// the rule is lenient.
 	ask func(in *context, values []string) ([]T, error)
 }
 
-// rule makes Envoy's form of a rule: any of its operations (permissions) and any of its sources (principals), both with its conditions.
+// rule makes Envoy's form of a rule: any of its operations (permissions) and any of its sources
+// (principals), both with its conditions.
 func (in *context) rule(r *security.Rule) (*rbac.Policy, error) {
 	permissions, principals, err := conditions(r.GetWhen())
 	if err != nil {
@@ -112,7 +114,8 @@ func each[T any](one func(in *context, value string) (T, error), anyOf func([]T)
 	}
 }
 
-// conditions reads `when`: what asks for the destination is a permission for Envoy, what asks for the source or the request a principal.
+// conditions reads `when`: what asks for the destination is a permission for Envoy, what asks for
+// the source or the request a principal.
 func conditions(list []*security.Condition) ([]clause[*rbac.Permission], []clause[*rbac.Principal], error) {
 	var permissions []clause[*rbac.Permission]
 	var principals []clause[*rbac.Principal]

@@ -21,7 +21,8 @@ func TestName(t *testing.T) {
 	}
 }
 
-// Endpoints are spoken to as the nearest settings of TLS say, be they a subset's, a port's or the rule's.
+// Endpoints are spoken to as the nearest settings of TLS say, be they a subset's, a port's or the
+// rule's.
 func TestTLSTowards(t *testing.T) {
 	const simple, mutual, off = networking.ClientTLSSettings_SIMPLE, networking.ClientTLSSettings_MUTUAL, networking.ClientTLSSettings_DISABLE
 	tls := func(m networking.ClientTLSSettings_TLSmode) *networking.ClientTLSSettings {

@@ -23,7 +23,8 @@ type httpOptions struct {
 	common   *core.HttpProtocolOptions
 	http2    *core.Http2ProtocolOptions
 	upstream *core.UpstreamHttpProtocolOptions
-	// errors are the answers that count as errors of an endpoint; nil: those that Envoy takes for some.
+	// errors are the answers that count as errors of an endpoint; nil: those that Envoy takes for
+	// some.
 	errors *http.HttpProtocolOptions_OutlierDetection
 	// upgrade: speak HTTP/2 although the port says HTTP/1.1; client: speak as the client does.
 	upgrade, client bool
@@ -65,7 +66,8 @@ func (in *Outbound) tcpSettings(c *clusterv3.Cluster, t *networking.ConnectionPo
 	}
 }
 
-// keepAlive are the probes that the first of the settings asks for, with what later ones say instead; nil where none says anything.
+// keepAlive are the probes that the first of the settings asks for, with what later ones say
+// instead; nil where none says anything.
 func keepAlive(settings ...*networking.ConnectionPoolSettings_TCPSettings_TcpKeepalive) *core.TcpKeepalive {
 	var out *core.TcpKeepalive
 	for _, s := range settings {
@@ -82,8 +84,8 @@ func keepAlive(settings ...*networking.ConnectionPoolSettings_TCPSettings_TcpKee
 	return out
 }
 
-// upgrades reports whether HTTP/2 is spoken although the port doesn't say so: a rule is believed for any port, the mesh for those
-// that say HTTP.
+// upgrades reports whether HTTP/2 is spoken although the port doesn't say so: a rule is believed
+// for any port, the mesh for those that say HTTP.
 func (in *Outbound) upgrades(h *networking.ConnectionPoolSettings_HTTPSettings) bool {
 	switch h.GetH2UpgradePolicy() {
 	case networking.ConnectionPoolSettings_HTTPSettings_UPGRADE:

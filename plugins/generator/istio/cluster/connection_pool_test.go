@@ -199,7 +199,8 @@ func TestPanicThreshold(t *testing.T) {
 	}
 }
 
-// A subset goes to the address that the client dialed if it says so or the port does; the service is looked up then no more.
+// A subset goes to the address that the client dialed if it says so or the port does; the service
+// is looked up then no more.
 func TestOriginalSubset(t *testing.T) {
 	rule := &networking.DestinationRule{}
 	if err := protojson.Unmarshal([]byte(`{

@@ -27,7 +27,8 @@ const (
 	allowAnyHosts = 1024
 )
 
-// IsDynamic reports whether proxies look up the host of each request, or the name in each TLS hello, under a wildcard.
+// IsDynamic reports whether proxies look up the host of each request, or the name in each TLS
+// hello, under a wildcard.
 func IsDynamic(s *config.Service) bool {
 	return s.Resolution == pb.ServiceResolutionDynamicDns && (istio.IsWildcard(s.Host) || s.Host == AllowAnyDynamic)
 }
@@ -77,7 +78,8 @@ func setDynamic(c *clusterv3.Cluster, d *dynamicv3.ClusterConfig) {
 	}}
 }
 
-// checkHosts says by TLS to each host that is looked up which one is meant, and checks that it is, as far as asked.
+// checkHosts says by TLS to each host that is looked up which one is meant, and checks that it is,
+// as far as asked.
 func checkHosts(name, check bool) *core.UpstreamHttpProtocolOptions {
 	if !name && !check {
 		return nil
@@ -85,8 +87,9 @@ func checkHosts(name, check bool) *core.UpstreamHttpProtocolOptions {
 	return &core.UpstreamHttpProtocolOptions{AutoSni: name, AutoSanValidation: check}
 }
 
-// nameHosts has Envoy take the options for HTTP of a cluster that looks up hosts. It refuses those that don't name and check each host, unless the
-// cluster says that it is on purpose: as it does where TLS does without. Where there is none, they may be asked for: they mean nothing.
+// nameHosts has Envoy take the options for HTTP of a cluster that looks up hosts. It refuses those
+// that don't name and check each host, unless the cluster says that it is on purpose: as it does
+// where TLS does without. Where there is none, they may be asked for: they mean nothing.
 func (in *Outbound) nameHosts(c *clusterv3.Cluster, options *http.HttpProtocolOptions) {
 	if options != nil && c.TransportSocket == nil && options.UpstreamHttpProtocolOptions == nil {
 		options.UpstreamHttpProtocolOptions = checkHosts(true, true)
@@ -104,7 +107,8 @@ func (in *Outbound) insecure(c *clusterv3.Cluster) {
 	})
 }
 
-// BuildAllowAnyDynamic makes the cluster for hosts that nobody knows; the mesh says which TLS is spoken there.
+// BuildAllowAnyDynamic makes the cluster for hosts that nobody knows; the mesh says which TLS is
+// spoken there.
 func BuildAllowAnyDynamic(m Mesh, client Client) *clusterv3.Cluster {
 	c := originalDestination(AllowAnyDynamic, m.ConnectTimeout)
 	c.AltStatName = stat(AllowAnyDynamic)
@@ -130,7 +134,8 @@ func BuildAllowAnyDynamic(m Mesh, client Client) *clusterv3.Cluster {
 	return c
 }
 
-// ForConnections is the cluster for connections to destinations that nobody knows, where it is this one for requests: they name no host.
+// ForConnections is the cluster for connections to destinations that nobody knows, where it is this
+// one for requests: they name no host.
 func ForConnections(outside string) string {
 	if outside == AllowAnyDynamic {
 		return Passthrough

@@ -16,7 +16,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 )
 
-// forever is the longest interval that Envoy takes: destinations behind a sidecar are its own workload and never stale.
+// forever is the longest interval that Envoy takes: destinations behind a sidecar are its own
+// workload and never stale.
 const forever = 9223372035 * time.Second
 
 // Inbound is what a workload's own port needs.
@@ -24,10 +25,11 @@ type Inbound struct {
 	// Port is where the workload listens.
 	Port     uint32
 	Protocol config.Protocol
-	// Redirect is the port that is dialled in place of the client's where no endpoint is given; 0: the
-	// same.
+	// Redirect is the port that is dialled in place of the client's where no endpoint is given; 0:
+	// the same.
 	Redirect uint32
-	// Endpoint is where the workload serves it: ADDRESS:PORT or unix:PATH. Empty: where the client wanted to go.
+	// Endpoint is where the workload serves it: ADDRESS:PORT or unix:PATH. Empty: where the client
+	// wanted to go.
 	Endpoint string
 	// Pool limits connections to it, Budget retries; nil without limits.
 	Pool   *networking.ConnectionPoolSettings
@@ -43,8 +45,8 @@ type Inbound struct {
 	Mesh   Mesh
 }
 
-// BuildInbound makes the cluster behind a workload's port. Where no endpoint is given it dials where the client wanted to go, which is
-// the workload itself.
+// BuildInbound makes the cluster behind a workload's port. Where no endpoint is given it dials
+// where the client wanted to go, which is the workload itself.
 func BuildInbound(in Inbound) *clusterv3.Cluster {
 	name := InboundName(in.Port)
 	c := &clusterv3.Cluster{

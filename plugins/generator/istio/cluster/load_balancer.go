@@ -71,10 +71,12 @@ func valueOr(v *wrapperspb.DoubleValue, otherwise float64) float64 {
 // unusedRuntimeKey stands where Envoy wants a key; nobody sets it.
 const unusedRuntimeKey = "("
 
-// defaultRing is the size of a hash ring where the kind of hashing isn't given (Istio API, ConsistentHashLB.minimumRingSize).
+// defaultRing is the size of a hash ring where the kind of hashing isn't given (Istio API,
+// ConsistentHashLB.minimumRingSize).
 const defaultRing = 1024
 
-// consistentHash sends what hashes alike to one endpoint. A ring or table that is asked for without its size has Envoy's.
+// consistentHash sends what hashes alike to one endpoint. A ring or table that is asked for without
+// its size has Envoy's.
 func consistentHash(c *clusterv3.Cluster, h *networking.LoadBalancerSettings_ConsistentHashLB) {
 	if m := h.GetMaglev(); m != nil {
 		c.LbPolicy = clusterv3.Cluster_MAGLEV

@@ -23,15 +23,16 @@ const (
 type Nearness struct {
 	// Locality is nil where it is switched off.
 	Locality *networking.LocalityLoadBalancerSetting
-	// Failover: other localities may come after those that are preferred. That takes somebody who notices that endpoints fail, or a service
-	// that wants it.
+	// Failover: other localities may come after those that are preferred. That takes somebody who
+	// notices that endpoints fail, or a service that wants it.
 	Failover bool
-	// Zones leaves it to proxies that know how their own kind is spread over zones, and says nothing to others. Disabled, it tells them not
-	// to heed zones.
+	// Zones leaves it to proxies that know how their own kind is spread over zones, and says
+	// nothing to others. Disabled, it tells them not to heed zones.
 	Zones *networking.ZoneAwareLoadBalancerSetting
 }
 
-// NearnessOf is what the policy says, the service's own wish, or what the mesh says; there, zones go before localities.
+// NearnessOf is what the policy says, the service's own wish, or what the mesh says; there, zones
+// go before localities.
 func NearnessOf(policy *networking.TrafficPolicy, s *config.Service, mesh Mesh) Nearness {
 	noticed := policy.GetOutlierDetection() != nil
 	balancer := policy.GetLoadBalancer()
@@ -50,7 +51,8 @@ func NearnessOf(policy *networking.TrafficPolicy, s *config.Service, mesh Mesh) 
 	return Nearness{Locality: enabled(mesh.Locality), Failover: noticed, Zones: mesh.Zones}
 }
 
-// preferred are the labels by which a service prefers endpoints near the client; nil where any will do.
+// preferred are the labels by which a service prefers endpoints near the client; nil where any will
+// do.
 func preferred(s *config.Service) []string {
 	switch strings.ToLower(s.TrafficDistribution) {
 	case preferClose, preferSameZone:
@@ -61,8 +63,8 @@ func preferred(s *config.Service) []string {
 	return nil
 }
 
-// prefers reports whether a service prefers some endpoints. Clients know of all of them then, be they ready or not, so as to know when to go
-// to others.
+// prefers reports whether a service prefers some endpoints. Clients know of all of them then, be
+// they ready or not, so as to know when to go to others.
 func prefers(s *config.Service) bool { return preferred(s) != nil }
 
 // Balance is what it means for a client; zones: the client knows those of its own kind.
@@ -100,7 +102,8 @@ func (in *Outbound) localities(c *clusterv3.Cluster) {
 	}
 }
 
-// zoneAware is what proxies do about zones. They would heed them by themselves, so that the opposite has to be said.
+// zoneAware is what proxies do about zones. They would heed them by themselves, so that the
+// opposite has to be said.
 func zoneAware(s *networking.ZoneAwareLoadBalancerSetting) *clusterv3.Cluster_CommonLbConfig_ZoneAwareLbConfig {
 	out := &clusterv3.Cluster_CommonLbConfig_ZoneAwareLbConfig{}
 	if !endpoint.HeedsZones(s) {

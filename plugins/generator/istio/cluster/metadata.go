@@ -14,7 +14,8 @@ type Service struct {
 	External bool
 }
 
-// metadata says which services and which rule (by path) a cluster was made from, with what else there is to say of it.
+// metadata says which services and which rule (by path) a cluster was made from, with what else
+// there is to say of it.
 func metadata(istio map[string]any, rule, subset string, services ...Service) *core.Metadata {
 	var list []any
 	for _, s := range services {

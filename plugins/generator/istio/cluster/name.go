@@ -17,7 +17,8 @@ type Name struct {
 	Port   uint32
 	Subset string
 	Host   string
-	// ByName: the cluster behind a gateway that passes TLS on by its server name, and has that name.
+	// ByName: the cluster behind a gateway that passes TLS on by its server name, and has that
+	// name.
 	ByName bool
 }
 
@@ -57,5 +58,6 @@ func InboundName(port uint32) string {
 	return "inbound|" + strconv.FormatUint(uint64(port), 10) + "||"
 }
 
-// stat is an alternative name for statistics: the delimiter keeps Istio's tag rules from reading on.
+// stat is an alternative name for statistics: the delimiter keeps Istio's tag rules from reading
+// on.
 func stat(name string) string { return name + ";" }

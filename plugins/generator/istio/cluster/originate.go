@@ -38,13 +38,14 @@ func (in *Outbound) originate(c *clusterv3.Cluster, s *networking.ClientTLSSetti
 	c.TransportSocket = socket(&tls.UpstreamTlsContext{Sni: s.Sni, CommonTlsContext: common})
 }
 
-// hasCredential reports whether the proxy may ask for a credential: a gateway may, and a sidecar where the rule is for its workload
-// alone. Others would wait for what they don't get.
+// hasCredential reports whether the proxy may ask for a credential: a gateway may, and a sidecar
+// where the rule is for its workload alone. Others would wait for what they don't get.
 func (in *Outbound) hasCredential(name string) bool {
 	return in.Client.Router || in.Selected || strings.HasPrefix(name, configMap)
 }
 
-// credential names a secret. The mesh's service for external ones is for servers alone, as in istiod.
+// credential names a secret. The mesh's service for external ones is for servers alone, as in
+// istiod.
 func (in *Outbound) credential(name string) *tls.SdsSecretConfig {
 	own := in.Client.Certificates
 	return encode.External{Socket: own.Socket, Alone: !own.From.Served()}.Credential(name)

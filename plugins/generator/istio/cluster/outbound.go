@@ -1,4 +1,5 @@
-// Package cluster makes Envoy clusters: one for each port of a service and each subset of it, and those that every proxy has.
+// Package cluster makes Envoy clusters: one for each port of a service and each subset of it, and
+// those that every proxy has.
 package cluster
 
 import (
@@ -41,7 +42,8 @@ type Outbound struct {
 	Name     Name
 	Service  *config.Service
 	Protocol config.Protocol
-	// Policy is the rule's policy for this port and subset, RulePath the rule's path in Istio's API.
+	// Policy is the rule's policy for this port and subset, RulePath the rule's path in Istio's
+	// API.
 	Policy   *networking.TrafficPolicy
 	RulePath string
 	// Selected: the rule is for the workload of the proxy alone.
@@ -50,7 +52,8 @@ type Outbound struct {
 	Original bool
 	// Identities are the SPIFFE names that the service's workloads may have, sorted.
 	Identities []string
-	// Refuses: not all of them take the mesh's mutual TLS, so that clients don't try unless told to.
+	// Refuses: not all of them take the mesh's mutual TLS, so that clients don't try unless told
+	// to.
 	Refuses bool
 	Mesh    Mesh
 	Client  Client
@@ -73,7 +76,8 @@ type Mesh struct {
 	TLS *meshv1.MeshConfig_TLSConfig
 	// Baseline is what counts where no rule says otherwise (MeshConfig.defaultTrafficPolicy).
 	Baseline *meshv1.MeshConfig_DefaultTrafficPolicy
-	// OutboundStat and InboundStat are patterns of names in statistics (see StatName); empty: Istio's.
+	// OutboundStat and InboundStat are patterns of names in statistics (see StatName); empty:
+	// Istio's.
 	OutboundStat, InboundStat string
 }
 
@@ -112,7 +116,8 @@ func BuildOutbound(in Outbound) *clusterv3.Cluster {
 	return c
 }
 
-// sessions lets requests go to endpoints that drain, if a session says so. The cluster of a subset has no sessions, as in istiod.
+// sessions lets requests go to endpoints that drain, if a session says so. The cluster of a subset
+// has no sessions, as in istiod.
 func (in *Outbound) sessions(c *clusterv3.Cluster) {
 	if _, ok := in.Service.Session(); ok && in.Name.Subset == "" && !in.Name.ByName {
 		c.CommonLbConfig.OverrideHostStatus = &core.HealthStatusSet{Statuses: []core.HealthStatus{
@@ -153,7 +158,8 @@ func (in *Outbound) metadata() *core.Metadata {
 	return metadata(istio, in.RulePath, in.Name.Subset, Service{Host: s.Host, Name: s.Name, Namespace: s.Namespace})
 }
 
-// Resolves reports whether proxies look up the service's endpoints in DNS, so that they stand in the cluster itself.
+// Resolves reports whether proxies look up the service's endpoints in DNS, so that they stand in
+// the cluster itself.
 func Resolves(s *config.Service) bool {
 	return s.Resolution == pb.ServiceResolutionDns || s.Resolution == pb.ServiceResolutionDnsRoundRobin
 }
@@ -166,8 +172,8 @@ func UsesEDS(s *config.Service, policy *networking.TrafficPolicy, router bool) b
 	return s.Resolution == pb.ServiceResolutionStatic || s.Resolution == pb.ServiceResolutionNone && router
 }
 
-// PassesThrough reports whether requests go to whatever address the client dialed, as far as mutual TLS is concerned: what settings of ports
-// say doesn't count, nor what a rule says of its subsets.
+// PassesThrough reports whether requests go to whatever address the client dialed, as far as mutual
+// TLS is concerned: what settings of ports say doesn't count, nor what a rule says of its subsets.
 func PassesThrough(s *config.Service, rule *networking.DestinationRule, subset string) bool {
 	policy := rule.GetTrafficPolicy()
 	if subset != "" {
@@ -176,8 +182,8 @@ func PassesThrough(s *config.Service, rule *networking.DestinationRule, subset s
 	return s.Resolution == pb.ServiceResolutionNone || passes(policy)
 }
 
-// OriginalSubset reports whether a subset's cluster goes to whatever address the client dialed: if the subset says so, or if all of the
-// port's requests do, whatever the subset says.
+// OriginalSubset reports whether a subset's cluster goes to whatever address the client dialed: if
+// the subset says so, or if all of the port's requests do, whatever the subset says.
 func OriginalSubset(rule *networking.DestinationRule, subset string, port uint32) bool {
 	return subset != "" && (passes(PolicyFor(rule, "", port)) || passes(FindSubset(rule, subset).GetTrafficPolicy()))
 }
@@ -254,7 +260,8 @@ func (in *Outbound) discoverDNS(c *clusterv3.Cluster) {
 	c.LoadAssignment = in.Endpoints
 }
 
-// overADS says that a resource comes on the stream that named it, and that the proxy waits for it as long as it takes.
+// overADS says that a resource comes on the stream that named it, and that the proxy waits for it
+// as long as it takes.
 func overADS() *core.ConfigSource {
 	return &core.ConfigSource{
 		ConfigSourceSpecifier: &core.ConfigSource_Ads{Ads: &core.AggregatedConfigSource{}},

@@ -15,7 +15,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 )
 
-// outliers says when an endpoint is left out for a while. Only what was asked for is enforced: never success rates.
+// outliers says when an endpoint is left out for a while. Only what was asked for is enforced:
+// never success rates.
 func (in *Outbound) outliers(c *clusterv3.Cluster) {
 	o := in.Policy.GetOutlierDetection()
 	if o == nil {
@@ -48,12 +49,14 @@ func (in *Outbound) outliers(c *clusterv3.Cluster) {
 	}
 }
 
-// Unhealthy reports whether clients know of endpoints that aren't ready: unless a rule lets them send to all where few are.
+// Unhealthy reports whether clients know of endpoints that aren't ready: unless a rule lets them
+// send to all where few are.
 func Unhealthy(policy *networking.TrafficPolicy, s *config.Service) bool {
 	return prefers(s) || policy.GetOutlierDetection().GetMinHealthPercent() <= 0
 }
 
-// errorsOf are the answers that are errors by their status, where a rule says which; nil where none does.
+// errorsOf are the answers that are errors by their status, where a rule says which; nil where none
+// does.
 func errorsOf(o *networking.OutlierDetection) *http.HttpProtocolOptions_OutlierDetection {
 	var rules []*matcher.MatchPredicate
 	for _, code := range o.GetOutlierDetectionHttpErrorCodes() {

@@ -2,8 +2,8 @@ package cluster
 
 import networking "istio.io/api/networking/v1alpha3"
 
-// PolicyFor is a rule's policy for a port, and for a subset where one is named: a subset's settings hide the rule's, and
-// settings of a port stand alone, without what they leave out.
+// PolicyFor is a rule's policy for a port, and for a subset where one is named: a subset's settings
+// hide the rule's, and settings of a port stand alone, without what they leave out.
 func PolicyFor(rule *networking.DestinationRule, subset string, port uint32) *networking.TrafficPolicy {
 	policy, _ := atPort(rule.GetTrafficPolicy(), port)
 	if s := FindSubset(rule, subset); s != nil && s.TrafficPolicy != nil {
@@ -13,8 +13,8 @@ func PolicyFor(rule *networking.DestinationRule, subset string, port uint32) *ne
 	return policy
 }
 
-// TLSTowards are the settings by which clients know how to speak to the endpoints of a port. Unlike those of its cluster (PolicyFor), a
-// port's settings hide only what they say themselves.
+// TLSTowards are the settings by which clients know how to speak to the endpoints of a port. Unlike
+// those of its cluster (PolicyFor), a port's settings hide only what they say themselves.
 func TLSTowards(rule *networking.DestinationRule, subset string, port uint32) *networking.ClientTLSSettings {
 	return or(tlsAt(FindSubset(rule, subset).GetTrafficPolicy(), port), tlsAt(rule.GetTrafficPolicy(), port))
 }
@@ -28,7 +28,8 @@ func tlsAt(p *networking.TrafficPolicy, port uint32) *networking.ClientTLSSettin
 	return p.GetTls()
 }
 
-// atPort is a policy for a port; alone: the port has settings of its own, and no others count for it.
+// atPort is a policy for a port; alone: the port has settings of its own, and no others count for
+// it.
 func atPort(p *networking.TrafficPolicy, port uint32) (policy *networking.TrafficPolicy, alone bool) {
 	for _, s := range p.GetPortLevelSettings() {
 		if s.GetPort().GetNumber() == port {
@@ -40,7 +41,8 @@ func atPort(p *networking.TrafficPolicy, port uint32) (policy *networking.Traffi
 	return p, false
 }
 
-// Underlay is a policy with the mesh's baseline for connection pools and outliers, where it says nothing of them.
+// Underlay is a policy with the mesh's baseline for connection pools and outliers, where it says
+// nothing of them.
 func (m Mesh) Underlay(p *networking.TrafficPolicy) *networking.TrafficPolicy {
 	pool, outliers := m.Baseline.GetConnectionPool(), m.Baseline.GetOutlierDetection()
 	if (pool == nil || p.GetConnectionPool() != nil) && (outliers == nil || p.GetOutlierDetection() != nil) {
@@ -70,8 +72,8 @@ func FindSubset(rule *networking.DestinationRule, name string) *networking.Subse
 	return nil
 }
 
-// overlay is a rule's policy with what a subset's says instead. A subset's settings for the port alone hide all that settings for ports
-// can say.
+// overlay is a rule's policy with what a subset's says instead. A subset's settings for the port
+// alone hide all that settings for ports can say.
 func overlay(base, over *networking.TrafficPolicy, alone bool) *networking.TrafficPolicy {
 	if base == nil {
 		return over

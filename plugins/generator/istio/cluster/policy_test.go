@@ -10,7 +10,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// Each setting of a subset's policy takes the place of the rule's, and what it doesn't say is the rule's: also where both say something.
+// Each setting of a subset's policy takes the place of the rule's, and what it doesn't say is the
+// rule's: also where both say something.
 func TestPolicyOfSubset(t *testing.T) {
 	for field, c := range map[string]struct {
 		rules, subsets string
@@ -79,7 +80,8 @@ func TestMeshesAreEqual(t *testing.T) {
 	}
 }
 
-// TestUnderlay: the mesh's pool and outliers count where a policy has none of its own, each by itself.
+// TestUnderlay: the mesh's pool and outliers count where a policy has none of its own, each by
+// itself.
 func TestUnderlay(t *testing.T) {
 	pool := &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: 1}}
 	outliers := &networking.OutlierDetection{MaxEjectionPercent: 2}

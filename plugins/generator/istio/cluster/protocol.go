@@ -14,7 +14,8 @@ import (
 
 const passthroughIdle = 300 * time.Second
 
-// upstreamHTTP says which HTTP is spoken to endpoints; nil where Envoy's default, HTTP/1.1, is meant.
+// upstreamHTTP says which HTTP is spoken to endpoints; nil where Envoy's default, HTTP/1.1, is
+// meant.
 func upstreamHTTP(p config.Protocol) *http.HttpProtocolOptions {
 	switch {
 	case p.IsHTTP2():

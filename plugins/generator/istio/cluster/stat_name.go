@@ -25,7 +25,8 @@ func StatName(pattern string, of StatOf) string {
 	).Replace(pattern)
 }
 
-// ShortHost is what %SERVICE% stands for: NAME.NAMESPACE for a service of Kubernetes, and otherwise the host.
+// ShortHost is what %SERVICE% stands for: NAME.NAMESPACE for a service of Kubernetes, and otherwise
+// the host.
 func ShortHost(registry, host, name, namespace string) string {
 	if registry == kubernetes {
 		return name + "." + namespace

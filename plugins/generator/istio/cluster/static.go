@@ -44,8 +44,8 @@ func (m Mesh) limitPassthrough(c *clusterv3.Cluster) {
 	(&Outbound{Mesh: m, Policy: &networking.TrafficPolicy{ConnectionPool: pool}}).connectionPool(c)
 }
 
-// BuildInboundPassthrough makes the cluster that dials the workload behind a sidecar at ports that no service names, from one of the
-// source addresses.
+// BuildInboundPassthrough makes the cluster that dials the workload behind a sidecar at ports that
+// no service names, from one of the source addresses.
 func BuildInboundPassthrough(m Mesh, source []string) *clusterv3.Cluster {
 	c := originalDestination(InboundPassthrough, m.ConnectTimeout)
 	c.UpstreamBindConfig = bindTo(source)

@@ -36,8 +36,8 @@ func (in *Outbound) transport(c *clusterv3.Cluster, http *httpOptions) {
 	}
 }
 
-// automatic speaks mutual TLS to the endpoints that do, where nobody says what to speak: each says so itself, and where
-// only the client knows which it is, all of them do.
+// automatic speaks mutual TLS to the endpoints that do, where nobody says what to speak: each says
+// so itself, and where only the client knows which it is, all of them do.
 func (in *Outbound) automatic(c *clusterv3.Cluster, http *httpOptions) {
 	if !in.Mesh.AutoMTLS || !in.Client.Certificates.Any() || in.Service.External || in.Refuses {
 		return

@@ -127,7 +127,8 @@ func (x *inbound) stat(c *incr.Ctx, t workload.Target) string {
 	return cluster.StatName(pattern, of)
 }
 
-// hostsBehind are the services that name a port of the workload. A port that a Sidecar names is of the first of them, or else of the Sidecar.
+// hostsBehind are the services that name a port of the workload. A port that a Sidecar names is of
+// the first of them, or else of the Sidecar.
 func (x *inbound) hostsBehind(c *incr.Ctx, k InboundKey, name string) []string {
 	var out []string
 	for _, t := range workload.DecodeTargets(k.Targets) {

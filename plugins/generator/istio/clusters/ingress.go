@@ -39,8 +39,8 @@ func (x *inbound) ingressClusters(c *incr.Ctx, k InboundKey) []sdk.Resource {
 	return out
 }
 
-// ingressStat names the cluster behind a port that a Sidecar names in statistics: by the service that names the port too, or else by the
-// Sidecar. Empty: Istio's name.
+// ingressStat names the cluster behind a port that a Sidecar names in statistics: by the service
+// that names the port too, or else by the Sidecar. Empty: Istio's name.
 func (x *inbound) ingressStat(c *incr.Ctx, k InboundKey, l *networking.IstioIngressListener) string {
 	pattern := x.from.Mesh.Clusters(c).InboundStat
 	if pattern == "" {
@@ -67,8 +67,9 @@ func (x *inbound) servicesBehind(c *incr.Ctx, targets string, port uint32) []clu
 	return nil
 }
 
-// limit sets what is said of connections to a port of the workload: by the Sidecar, and otherwise by the rule for the first of the
-// services that name it (targets), so that a server takes what its clients may send. A rule counts for who imports its host.
+// limit sets what is said of connections to a port of the workload: by the Sidecar, and otherwise
+// by the rule for the first of the services that name it (targets), so that a server takes what its
+// clients may send. A rule counts for who imports its host.
 func (x *inbound) limit(c *incr.Ctx, in *cluster.Inbound, k InboundKey, targets []workload.Target) {
 	if len(targets) > 0 {
 		if s, ok := x.from.Targets.Service(c, targets[0].Service); ok && x.ruled(c, k.Scope, s.Value.Host) {

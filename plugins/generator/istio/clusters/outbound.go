@@ -50,9 +50,11 @@ type Client struct {
 	Resolver string
 	// Certificates is where they have those that they show as clients.
 	Certificates encode.Certificates
-	// Place is where the proxies are, for clusters that hold their endpoints; empty where nobody asks.
+	// Place is where the proxies are, for clusters that hold their endpoints; empty where nobody
+	// asks.
 	Place workload.Place
-	// Network is theirs, for clusters that hold their endpoints; empty where that makes no difference.
+	// Network is theirs, for clusters that hold their endpoints; empty where that makes no
+	// difference.
 	Network workload.Network
 	// Zones is as cluster.Client has it.
 	Zones bool
@@ -120,7 +122,8 @@ func newOutbound(graph *incr.Graph, from *From) *Outbound {
 	return x
 }
 
-// clustersOf are the clusters of a service: one for each port, and one for each port and subset of its rule.
+// clustersOf are the clusters of a service: one for each port, and one for each port and subset of
+// its rule.
 func (x *Outbound) clustersOf(c *incr.Ctx, set Set, s *config.Service) []incr.Item[Cluster, []byte] {
 	if set.Client.ByName && s.External {
 		return nil
@@ -207,7 +210,8 @@ func (x *Outbound) namesOf(c *incr.Ctx, s *config.Service) []string {
 	return istio.Aliases(names, x.from.Policies.TrustDomains(c)[1:])
 }
 
-// allMutual reports whether every endpoint of a service's port speaks the mesh's mutual TLS, and there is one.
+// allMutual reports whether every endpoint of a service's port speaks the mesh's mutual TLS, and
+// there is one.
 func (x *Outbound) allMutual(c *incr.Ctx, service string, port uint32) bool {
 	some := false
 	for _, e := range x.from.Workloads.Endpoints(c, service) {
@@ -221,7 +225,8 @@ func (x *Outbound) allMutual(c *incr.Ctx, service string, port uint32) bool {
 	return some
 }
 
-// namedEndpoints are the endpoints that stand in the cluster itself, because proxies look them up; nil without any.
+// namedEndpoints are the endpoints that stand in the cluster itself, because proxies look them up;
+// nil without any.
 func (x *Outbound) namedEndpoints(c *incr.Ctx, s *config.Service, k key, policy *networking.TrafficPolicy) *endpointv3.ClusterLoadAssignment {
 	var rule *networking.DestinationRule
 	if r, ok := x.from.Rules.Merged(c, k.Rule); ok {

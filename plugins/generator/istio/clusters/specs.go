@@ -61,7 +61,8 @@ func newSpecs(graph *incr.Graph, from *From) *incr.Func[SpecKey, endpoint.Spec] 
 	})
 }
 
-// speak says how clients speak to endpoints: as a rule's settings say, otherwise as the endpoints and their policies do.
+// speak says how clients speak to endpoints: as a rule's settings say, otherwise as the endpoints
+// and their policies do.
 func speak(c *incr.Ctx, policies *policy.Policies, s *endpoint.Spec, tls *networking.ClientTLSSettings, namespace string) {
 	s.Plaintext = tls != nil && tls.Mode != networking.ClientTLSSettings_ISTIO_MUTUAL
 	if tls == nil {

@@ -65,7 +65,8 @@ type staticKey struct {
 	Client Client
 }
 
-// staticNames are those that proxies of a flavour have; dynamic: hosts that nobody knows are looked up.
+// staticNames are those that proxies of a flavour have; dynamic: hosts that nobody knows are looked
+// up.
 func staticNames(k Client, dynamic bool) []string {
 	out := []string{cluster.BlackHole}
 	if !k.Router {

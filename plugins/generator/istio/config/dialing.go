@@ -9,8 +9,8 @@ import (
 // Families are the address families that a proxy has.
 type Families uint8
 
-// Families of proxies. Both means both without dual stack: listeners that intercept stand in IPv4 alone, services have the addresses of
-// one family. Dual is both with all that follows.
+// Families of proxies. Both means both without dual stack: listeners that intercept stand in IPv4
+// alone, services have the addresses of one family. Dual is both with all that follows.
 const (
 	IPv4 Families = iota
 	IPv6
@@ -56,11 +56,12 @@ func (f Families) Any() []string { return f.pick("0.0.0.0", "::") }
 // Loopback are the addresses of the host itself, the primary first.
 func (f Families) Loopback() []string { return f.pick("127.0.0.1", "::1") }
 
-// Source are the addresses from which a sidecar dials its own workload, so that interception leaves it alone.
+// Source are the addresses from which a sidecar dials its own workload, so that interception leaves
+// it alone.
 func (f Families) Source() []string { return f.pick("127.0.0.6", "::6") }
 
-// Behind is Source for the ports of the workload that are known: those of both families are dialed from one address, unless the mesh is
-// dual stack.
+// Behind is Source for the ports of the workload that are known: those of both families are dialed
+// from one address, unless the mesh is dual stack.
 func (f Families) Behind() []string {
 	if f == Both {
 		return IPv4.Source()
@@ -88,7 +89,8 @@ func (f Families) pick(four, six string) []string {
 	return []string{four, six}
 }
 
-// Dialing is how a proxy's workload dials services: what else than a service's own addresses counts.
+// Dialing is how a proxy's workload dials services: what else than a service's own addresses
+// counts.
 type Dialing struct {
 	Families Families
 	// Resolver is where the proxy's agent answers DNS, IP:PORT, so that addresses that a control
@@ -97,7 +99,8 @@ type Dialing struct {
 	Cluster  string
 }
 
-// AddressesFor are the addresses (IPs or CIDRs) by which a client dials the service; 0.0.0.0 alone where any.
+// AddressesFor are the addresses (IPs or CIDRs) by which a client dials the service; 0.0.0.0 alone
+// where any.
 func (s *Service) AddressesFor(d Dialing) []string {
 	own := d.Families.filter(list(s.ClusterAddresses[d.Cluster]))
 	switch {
@@ -118,10 +121,12 @@ func (s *Service) AddressesFor(d Dialing) []string {
 	return []string{unspecified}
 }
 
-// Kubernetes is the registry whose services have one address of each family. Elsewhere addresses are independent of each other.
+// Kubernetes is the registry whose services have one address of each family. Elsewhere addresses
+// are independent of each other.
 const Kubernetes = "Kubernetes"
 
-// External is the registry of services that are declared: their endpoints say themselves in which network they are.
+// External is the registry of services that are declared: their endpoints say themselves in which
+// network they are.
 const External = "External"
 
 func list(s string) []string {
@@ -131,7 +136,8 @@ func list(s string) []string {
 	return strings.Split(s, ",")
 }
 
-// filter leaves the addresses that the families can dial: those of one family, the first address's where both would do.
+// filter leaves the addresses that the families can dial: those of one family, the first address's
+// where both would do.
 func (f Families) filter(addresses []string) []string {
 	if f == Dual || len(addresses) == 0 {
 		return addresses
@@ -142,5 +148,6 @@ func (f Families) filter(addresses []string) []string {
 
 func isIPv6(address string) bool { return strings.Contains(address, ":") }
 
-// OneListener reports whether all addresses of the service are dialled through one listener; otherwise each has its own.
+// OneListener reports whether all addresses of the service are dialled through one listener;
+// otherwise each has its own.
 func (s *Service) OneListener() bool { return s.Registry == Kubernetes || len(s.Addresses) == 0 }

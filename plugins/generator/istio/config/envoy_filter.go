@@ -47,7 +47,8 @@ func (f *EnvoyFilter) For(namespace string, labels map[string]string) bool {
 	return istio.AttachesTo(f.Spec.GetTargetRefs(), f.Spec.GetWorkloadSelector().GetLabels(), f.Namespace == namespace, labels)
 }
 
-// Admits reports whether a patch is for a proxy of a version; says reports whether its metadata has a value.
+// Admits reports whether a patch is for a proxy of a version; says reports whether its metadata has
+// a value.
 func (f *EnvoyFilter) Admits(patch int, version string, says func(name, value string) bool) bool {
 	if e := f.versions[patch]; e != nil && (version == "" || !e.MatchString(version)) {
 		return false

@@ -16,11 +16,12 @@ const (
 	WasmPlugins       = "extensions.istio.io/WasmPlugin"
 )
 
-// PluginMark stands after the name of a TrafficExtension that was made of a WasmPlugin. No resource's own name holds a tilde; EnvoyFilters
-// name filters with it.
+// PluginMark stands after the name of a TrafficExtension that was made of a WasmPlugin. No
+// resource's own name holds a tilde; EnvoyFilters name filters with it.
 const PluginMark = "~istio-translated-wasmplugin"
 
-// Extension is a filter that somebody brought along. A WasmPlugin is one too: its key and name end with PluginMark.
+// Extension is a filter that somebody brought along. A WasmPlugin is one too: its key and name end
+// with PluginMark.
 type Extension struct {
 	Meta
 	Spec *extensions.TrafficExtension

@@ -21,8 +21,8 @@ const (
 	UDP
 )
 
-// ParseProtocol reads a port's declared protocol. Redis is plain TCP, as Istio's defaults have it; words that it doesn't know are to be
-// sniffed.
+// ParseProtocol reads a port's declared protocol. Redis is plain TCP, as Istio's defaults have it;
+// words that it doesn't know are to be sniffed.
 func ParseProtocol(s string) Protocol {
 	switch strings.ToUpper(s) {
 	case "HTTP", "HTTP_PROXY":

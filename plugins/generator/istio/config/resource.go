@@ -30,7 +30,8 @@ func parseMeta(row *pb.Row) Meta {
 	return Meta{Key: row.Key, Namespace: namespace, Name: name, Created: row.Created}
 }
 
-// Before orders resources as Istio does where age decides: the oldest first, then by name and namespace.
+// Before orders resources as Istio does where age decides: the oldest first, then by name and
+// namespace.
 func (m Meta) Before(o Meta) int {
 	if m.Created != o.Created {
 		if m.Created < o.Created {

@@ -7,7 +7,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// Exports are the namespaces that a rule is for, sorted; none: the mesh's default. One that selects workloads is its own namespace's.
+// Exports are the namespaces that a rule is for, sorted; none: the mesh's default. One that selects
+// workloads is its own namespace's.
 func (r *DestinationRule) Exports() []string {
 	if r.Spec.GetWorkloadSelector() != nil {
 		return []string{"."}
@@ -30,8 +31,8 @@ func (r *DestinationRule) Private(defaults []string) bool {
 	return len(list) == 1 && (list[0] == "." || list[0] == r.Namespace)
 }
 
-// GroupRules groups rules for one host, the oldest first, into those that count as one: a rule joins those before it that are exported
-// alike and select the same workloads.
+// GroupRules groups rules for one host, the oldest first, into those that count as one: a rule
+// joins those before it that are exported alike and select the same workloads.
 func GroupRules(list []*DestinationRule) [][]*DestinationRule {
 	var groups [][]*DestinationRule
 	for _, r := range list {
@@ -50,8 +51,8 @@ func GroupRules(list []*DestinationRule) [][]*DestinationRule {
 	return groups
 }
 
-// meets says whether the rule joins another's group, and whether it stands alone too. istiod asks each group in turn, and the last
-// answer counts.
+// meets says whether the rule joins another's group, and whether it stands alone too. istiod asks
+// each group in turn, and the last answer counts.
 func (r *DestinationRule) meets(o *DestinationRule) (joins, alone bool) {
 	own, others := r.Exports(), o.Exports()
 	alike := slices.Equal(own, others)
@@ -71,7 +72,8 @@ func (r *DestinationRule) meets(o *DestinationRule) (joins, alone bool) {
 	return false, true
 }
 
-// MergeRules makes one rule of a group: the first, with the subsets that it lacks, and the first policy that there is.
+// MergeRules makes one rule of a group: the first, with the subsets that it lacks, and the first
+// policy that there is.
 func MergeRules(list []*DestinationRule) *DestinationRule {
 	if len(list) == 1 {
 		return list[0]
@@ -94,7 +96,8 @@ func MergeRules(list []*DestinationRule) *DestinationRule {
 	return out
 }
 
-// appendSubsets appends those that have new names. istiod compares with the rule as it was before, so that a rule's own duplicates stay.
+// appendSubsets appends those that have new names. istiod compares with the rule as it was before,
+// so that a rule's own duplicates stay.
 func appendSubsets(have, more []*networking.Subset) []*networking.Subset {
 	out := have
 	for _, s := range more {

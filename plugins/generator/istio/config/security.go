@@ -14,8 +14,8 @@ const (
 	AuthorizationPolicies  = "security.istio.io/AuthorizationPolicy"
 )
 
-// KeySets is the table of key sets that tokens are checked with: a row's key is what authn.KeySet says, its payload the set as text (RFC
-// 7517).
+// KeySets is the table of key sets that tokens are checked with: a row's key is what authn.KeySet
+// says, its payload the set as text (RFC 7517).
 const KeySets = "jwks"
 
 // PeerAuthentication says whether workloads take mutual TLS, plain text or both.

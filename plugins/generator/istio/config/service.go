@@ -1,5 +1,5 @@
-// Package config reads rows into what the generator works with: services, and Istio's resources with their host names
-// resolved. Everything in it is read only once made.
+// Package config reads rows into what the generator works with: services, and Istio's resources
+// with their host names resolved. Everything in it is read only once made.
 package config
 
 import (

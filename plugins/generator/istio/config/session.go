@@ -2,8 +2,8 @@ package config
 
 import "strings"
 
-// Labels of services whose sessions stay with an endpoint, one that drains too: their values name a cookie (NAME or NAME:PATH), or a
-// header.
+// Labels of services whose sessions stay with an endpoint, one that drains too: their values name a
+// cookie (NAME or NAME:PATH), or a header.
 const (
 	cookieLabel = "istio.io/persistent-session"
 	headerLabel = "istio.io/persistent-session-header"
@@ -12,7 +12,8 @@ const (
 // Session is what says in a request which endpoint has its session: a cookie, or a header.
 type Session struct{ Cookie, Path, Header string }
 
-// Session is that of the service's requests; false where sessions stay nowhere. A cookie goes before a header.
+// Session is that of the service's requests; false where sessions stay nowhere. A cookie goes
+// before a header.
 func (s *Service) Session() (Session, bool) {
 	if cookie := s.Labels[cookieLabel]; cookie != "" {
 		name, path, given := strings.Cut(cookie, ":")

@@ -8,8 +8,9 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Merged returns a service's row with the addresses and names that the service has in other clusters, by rows of table clusterservices in order of their keys. A row that can't be read
-// is an error; a service without such rows stays as it is.
+// Merged returns a service's row with the addresses and names that the service has in other
+// clusters, by rows of table clusterservices in order of their keys. A row that can't be read is an
+// error; a service without such rows stays as it is.
 func Merged(row *pb.Row, others []*pb.Row) (*pb.Row, error) {
 	if row == nil || len(others) == 0 {
 		return row, nil

@@ -22,7 +22,8 @@ func ParseTelemetry(row *pb.Row) (*Telemetry, error) {
 	return t, unmarshal(row, t.Spec)
 }
 
-// Attached reports whether the resource is for some workloads or services alone, rather than for a namespace.
+// Attached reports whether the resource is for some workloads or services alone, rather than for a
+// namespace.
 func (t *Telemetry) Attached() bool {
 	return len(t.Spec.GetSelector().GetMatchLabels()) > 0 || len(t.Spec.GetTargetRefs()) > 0 || t.Spec.GetTargetRef() != nil
 }

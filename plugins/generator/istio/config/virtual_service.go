@@ -12,7 +12,8 @@ import (
 // MeshGateway is the name that stands for all sidecars.
 const MeshGateway = "mesh"
 
-// VirtualService routes requests for hosts. Hosts, gateways and destinations in Spec are full names.
+// VirtualService routes requests for hosts. Hosts, gateways and destinations in Spec are full
+// names.
 type VirtualService struct {
 	Meta
 	Spec *networking.VirtualService
@@ -100,7 +101,8 @@ func (r resolver) destination(d *networking.Destination) {
 	}
 }
 
-// gateways makes names NAMESPACE/NAME, where `.` is the own namespace; the old form NAME.NAMESPACE[.svc…] is understood too.
+// gateways makes names NAMESPACE/NAME, where `.` is the own namespace; the old form
+// NAME.NAMESPACE[.svc…] is understood too.
 func (r resolver) gateways(names []string) {
 	for i, g := range names {
 		switch {

@@ -4,8 +4,8 @@ import (
 	tls "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 )
 
-// Certificates are what a proxy shows and trusts on one side: the workload's, or files that stand in their place (node metadata TLS_CLIENT_…
-// and TLS_SERVER_…).
+// Certificates are what a proxy shows and trusts on one side: the workload's, or files that stand
+// in their place (node metadata TLS_CLIENT_… and TLS_SERVER_…).
 type Certificates struct {
 	// From is where the workload's are, and who reads files.
 	From Secrets
@@ -29,7 +29,8 @@ func (c Certificates) Show(out *tls.CommonTlsContext) {
 	out.TlsCertificateSdsSecretConfigs = append(out.TlsCertificateSdsSecretConfigs, c.From.Workload(WorkloadCertificate))
 }
 
-// Trust lets a side believe in the mesh's roots, or those of the file, and check what else is asked for.
+// Trust lets a side believe in the mesh's roots, or those of the file, and check what else is asked
+// for.
 func (c Certificates) Trust(out *tls.CommonTlsContext, check *tls.CertificateValidationContext) {
 	if c.Root != "" {
 		c.From.Trust(out, check, c.Root)

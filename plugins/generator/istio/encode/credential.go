@@ -17,17 +17,20 @@ const (
 	builtinSecret    = "builtin://"
 	invalidSecret    = "invalid://"
 	externalSecret   = "sds://"
-	// SocketCluster is that of the socket (SecretSocket) beside a proxy that serves external secrets.
+	// SocketCluster is that of the socket (SecretSocket) beside a proxy that serves external
+	// secrets.
 	SocketCluster = "sds-external"
 	SecretSocket  = "./var/run/secrets/credential-uds/socket"
 )
 
-// External is who serves the credentials called sds://NAME, where NAME is the credential's own and not that of an extension provider
-// (as before Istio 1.30.1). The zero value: the control plane, as secrets of Kubernetes.
+// External is who serves the credentials called sds://NAME, where NAME is the credential's own and
+// not that of an extension provider (as before Istio 1.30.1). The zero value: the control plane, as
+// secrets of Kubernetes.
 type External struct {
 	// Socket: the proxy has a socket of its own for them.
 	Socket bool
-	// Cluster of the mesh's service for them, which counts where the proxy has no socket; empty: none.
+	// Cluster of the mesh's service for them, which counts where the proxy has no socket; empty:
+	// none.
 	Cluster string
 	// Alone: the proxy has no agent.
 	Alone bool
@@ -38,8 +41,9 @@ type External struct {
 // is none: it would wait for 15 s, with all listeners. Agents speak delta, which can say so.
 const patience = 2 * time.Second
 
-// Credential names a secret that the control plane serves on the proxy's own stream: by default one of Kubernetes in the proxy's
-// namespace; builtin:// means the workload's own certificate, and sds:// one that others serve, if somebody does.
+// Credential names a secret that the control plane serves on the proxy's own stream: by default one
+// of Kubernetes in the proxy's namespace; builtin:// means the workload's own certificate, and
+// sds:// one that others serve, if somebody does.
 func (e External) Credential(name string) *tls.SdsSecretConfig {
 	switch name {
 	case builtinSecret:

@@ -14,11 +14,13 @@ import (
 
 const typePrefix = "type.googleapis.com/"
 
-// Bytes encodes a message that keeps Envoy's own rules for its fields, and those of the messages in it. It panics with a *RefusedError on
-// one that breaks them; the function that asked then keeps its last good result. What is wrapped in the message was checked when Any wrapped it.
+// Bytes encodes a message that keeps Envoy's own rules for its fields, and those of the messages in
+// it. It panics with a *RefusedError on one that breaks them; the function that asked then keeps
+// its last good result. What is wrapped in the message was checked when Any wrapped it.
 func Bytes(m proto.Message) []byte { return must(Try(m)) }
 
-// Patched is Bytes for a message in which there may be wrapped ones that Any has not seen: they are read and checked, too.
+// Patched is Bytes for a message in which there may be wrapped ones that Any has not seen: they are
+// read and checked, too.
 func Patched(m proto.Message) []byte { return must(try(m, envoyrules.CheckAll)) }
 
 // Try is Bytes for those who keep what was good themselves: the error is a *RefusedError.
@@ -54,7 +56,8 @@ func wrap(m proto.Message, body []byte) *anypb.Any {
 	return &anypb.Any{TypeUrl: URL(m.ProtoReflect().Descriptor().FullName()), Value: body}
 }
 
-// TypedStruct wraps the JSON form of a message whose Go type no library ships: typeName is its full name.
+// TypedStruct wraps the JSON form of a message whose Go type no library ships: typeName is its full
+// name.
 func TypedStruct(typeName string, value map[string]any) *anypb.Any {
 	return Any(&udpa.TypedStruct{TypeUrl: typePrefix + typeName, Value: Struct(value)})
 }

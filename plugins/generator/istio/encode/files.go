@@ -8,11 +8,13 @@ import (
 const (
 	// SystemRoots names the roots of the proxy's system, of which an agent knows where they are.
 	SystemRoots = "system"
-	// systemBundle is where they are without an agent: there Debian, Alpine and Envoy's own images have them.
+	// systemBundle is where they are without an agent: there Debian, Alpine and Envoy's own images
+	// have them.
 	systemBundle = "/etc/ssl/certs/ca-certificates.crt"
 )
 
-// Show lets a side show the certificate of two files: the agent, or who reads files in its place, reads them, or without one the proxy itself, once.
+// Show lets a side show the certificate of two files: the agent, or who reads files in its place,
+// reads them, or without one the proxy itself, once.
 func (s Secrets) Show(out *tls.CommonTlsContext, chain, key string) {
 	if s.Served() {
 		out.TlsCertificateSdsSecretConfigs = append(out.TlsCertificateSdsSecretConfigs, s.file("file-cert:"+chain+"~"+key))
@@ -21,7 +23,8 @@ func (s Secrets) Show(out *tls.CommonTlsContext, chain, key string) {
 	out.TlsCertificates = append(out.TlsCertificates, &tls.TlsCertificate{CertificateChain: file(chain), PrivateKey: file(key)})
 }
 
-// Trust lets a side believe in the roots of a file, or in SystemRoots, and check what else is asked for.
+// Trust lets a side believe in the roots of a file, or in SystemRoots, and check what else is asked
+// for.
 func (s Secrets) Trust(out *tls.CommonTlsContext, check *tls.CertificateValidationContext, roots string) {
 	if s.Served() {
 		TrustSecret(out, check, s.file("file-root:"+roots))

@@ -7,14 +7,15 @@ import (
 	tls "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 )
 
-// Secrets is where a proxy finds the certificate and the roots of its workload: with its agent, with nobody, in its bootstrap, or, any other
-// value, in files of this folder.
+// Secrets is where a proxy finds the certificate and the roots of its workload: with its agent,
+// with nobody, in its bootstrap, or, any other value, in files of this folder.
 type Secrets string
 
 const (
 	// Agent serves them, and what it reads from files, on a socket.
 	Agent Secrets = ""
-	// Reader reads files where the agent doesn't: a server of the proxy's own (node metadata file-credential).
+	// Reader reads files where the agent doesn't: a server of the proxy's own (node metadata
+	// file-credential).
 	Reader Secrets = "reader"
 	// Nowhere: the proxy has none, so that nothing may wait for them.
 	Nowhere Secrets = "nowhere"
@@ -28,8 +29,8 @@ func (s Secrets) Any() bool { return s != Nowhere }
 // Served reports whether the proxy has an agent, which serves the workload's.
 func (s Secrets) Served() bool { return s == Agent || s == Reader }
 
-// Workload names a secret of the workload. In a folder, NAME.json is a response of the secret discovery service, read again when something
-// is moved into the folder.
+// Workload names a secret of the workload. In a folder, NAME.json is a response of the secret
+// discovery service, read again when something is moved into the folder.
 func (s Secrets) Workload(name string) *tls.SdsSecretConfig {
 	switch s {
 	case Agent, Reader, Nowhere:

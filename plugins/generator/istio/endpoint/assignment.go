@@ -17,8 +17,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Build makes the assignment of the spec's cluster from all endpoints of its service. It is a pure function, so that endpoints
-// alone can change without a wave of the graph.
+// Build makes the assignment of the spec's cluster from all endpoints of its service. It is a pure
+// function, so that endpoints alone can change without a wave of the graph.
 func Build(spec Spec, endpoints []*Endpoint) *endpointv3.ClusterLoadAssignment {
 	return build(spec, endpoints, isAddress)
 }
@@ -65,7 +65,8 @@ func isAddress(a string) bool {
 	return err == nil || isSocket(a)
 }
 
-// serves reports whether an endpoint is to be sent to. One that drains gets no new work; it is needed only where sessions stay with it.
+// serves reports whether an endpoint is to be sent to. One that drains gets no new work; it is
+// needed only where sessions stay with it.
 func (s *Spec) serves(e *Endpoint) bool {
 	switch {
 	case e.drains():
@@ -141,7 +142,8 @@ func isSocket(address string) bool {
 	return ok || strings.HasPrefix(address, "/") || strings.HasPrefix(address, "@")
 }
 
-// metadata says how to speak to an endpoint (it selects the cluster's transport socket), and who it is.
+// metadata says how to speak to an endpoint (it selects the cluster's transport socket), and who it
+// is.
 func metadata(spec Spec, e *Endpoint) *core.Metadata {
 	service, revision := e.canonical()
 	namespace := e.namespace()

@@ -10,16 +10,20 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// Balance says which localities a client's requests go to. The zero value: all alike, by the weights of endpoints.
+// Balance says which localities a client's requests go to. The zero value: all alike, by the
+// weights of endpoints.
 type Balance struct {
 	// Shares of localities, as joinShares writes them; those without a share get nothing.
 	Shares string
-	// Priorities are labels (of endpoints) and the values that the client wants them to have, as joinLabels writes them.
+	// Priorities are labels (of endpoints) and the values that the client wants them to have, as
+	// joinLabels writes them.
 	Priorities string
-	// Near: endpoints near From, the client's own locality, come first. Where Redirected, To is the region to go to from there.
+	// Near: endpoints near From, the client's own locality, come first. Where Redirected, To is the
+	// region to go to from there.
 	Near bool
 	From string
-	// Regions: of localities the regions alone count for that; what is nearer is left to the client.
+	// Regions: of localities the regions alone count for that; what is nearer is left to the
+	// client.
 	Regions    bool
 	Redirected bool
 	To         string
@@ -32,8 +36,8 @@ type Place struct {
 	Labels   map[string]string
 }
 
-// BalanceFor is what a setting means for a client; nil: nothing. failover: endpoints that fail are noticed, so that others can come
-// after them.
+// BalanceFor is what a setting means for a client; nil: nothing. failover: endpoints that fail are
+// noticed, so that others can come after them.
 func BalanceFor(s *networking.LocalityLoadBalancerSetting, from Place, failover bool) Balance {
 	switch {
 	case s == nil:
@@ -59,8 +63,8 @@ func HeedsZones(s *networking.ZoneAwareLoadBalancerSetting) bool {
 	return s != nil && (s.Enabled == nil || s.Enabled.Value)
 }
 
-// BalanceByZone is what a setting means for a client that heeds zones itself: it does so within a priority, so that the client's region
-// has one.
+// BalanceByZone is what a setting means for a client that heeds zones itself: it does so within a
+// priority, so that the client's region has one.
 func BalanceByZone(s *networking.ZoneAwareLoadBalancerSetting, from Place) Balance {
 	out := Balance{Priorities: joinLabels(wanted(s.FailoverPriority, from.Labels)), Near: true, Regions: true, From: from.Locality}
 	region, _, _ := strings.Cut(from.Locality, "/")
@@ -79,7 +83,8 @@ func sharesFrom(list []*networking.LocalityLoadBalancerSetting_Distribute, local
 	return nil
 }
 
-// within reports whether a locality is in an area: REGION/ZONE/SUBZONE, each of which may be `*`, and the last ones missing.
+// within reports whether a locality is in an area: REGION/ZONE/SUBZONE, each of which may be `*`,
+// and the last ones missing.
 func within(locality, area string) bool {
 	l, a := Locality(locality), Locality(area)
 	return (a.Region == "*" || a.Region == l.Region) &&
@@ -89,7 +94,8 @@ func within(locality, area string) bool {
 
 type labelValue struct{ label, value string }
 
-// wanted are the labels that count, each with the value that the setting gives (`label=value`) or the client has.
+// wanted are the labels that count, each with the value that the setting gives (`label=value`) or
+// the client has.
 func wanted(priorities []string, labels map[string]string) []labelValue {
 	var out []labelValue
 	for _, p := range priorities {

@@ -88,7 +88,8 @@ func TestBuildChooses(t *testing.T) {
 	}
 }
 
-// The network is preferred where it comes first; endpoints of other networks come in the order of what follows.
+// The network is preferred where it comes first; endpoints of other networks come in the order of
+// what follows.
 func TestNetworkIsPreferred(t *testing.T) {
 	list := []labelValue{{networkLabel, "n"}, {regionLabel, "r"}, {zoneLabel, "z"}}
 	place := func(network, locality string) *Endpoint {

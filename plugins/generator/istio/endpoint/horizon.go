@@ -15,10 +15,11 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Horizon is how far clients see: behind it stand endpoints of other networks, for which the gateways of their networks stand. The
-// zero value sees everything.
+// Horizon is how far clients see: behind it stand endpoints of other networks, for which the
+// gateways of their networks stand. The zero value sees everything.
 type Horizon struct {
-	// Network that the client is in; empty: it doesn't say, and reaches itself only endpoints of networks without gateways.
+	// Network that the client is in; empty: it doesn't say, and reaches itself only endpoints of
+	// networks without gateways.
 	Network string
 	// Families of the client's addresses: it reaches gateways of those.
 	Families config.Families
@@ -26,13 +27,16 @@ type Horizon struct {
 	View string
 	// Networks of the mesh; nil without any.
 	Networks *Networks
-	// Found: endpoints that don't say which network they are in are looked for in those of the mesh.
+	// Found: endpoints that don't say which network they are in are looked for in those of the
+	// mesh.
 	Found bool
-	// Local: the client reaches endpoints of its own Cluster alone, and those of which nobody knows the cluster. Otherwise that is so of endpoints that say so, for
-	// clients that say where they are.
+	// Local: the client reaches endpoints of its own Cluster alone, and those of which nobody knows
+	// the cluster. Otherwise that is so of endpoints that say so, for clients that say where they
+	// are.
 	Local   bool
 	Cluster string
-	// OnNode: the client reaches endpoints on its own Node alone, whose name other clusters may have, too.
+	// OnNode: the client reaches endpoints on its own Node alone, whose name other clusters may
+	// have, too.
 	OnNode bool
 	Node   string
 }
@@ -74,8 +78,10 @@ func (h *Horizon) near(network string) bool { return network == "" || network ==
 // splits reports whether there is anything behind the horizon.
 func (h *Horizon) splits() bool { return h.Networks.Several() }
 
-// split puts gateways in the place of endpoints that only they reach. Those that don't speak the mesh's mutual TLS can't be reached at
-// all: gateways don't know whom to pass plain text to. Nor can Unix sockets: of what they are in, none knows the network, as istiod has it. What each address of the locality is goes into of.
+// split puts gateways in the place of endpoints that only they reach. Those that don't speak the
+// mesh's mutual TLS can't be reached at all: gateways don't know whom to pass plain text to. Nor
+// can Unix sockets: of what they are in, none knows the network, as istiod has it. What each
+// address of the locality is goes into of.
 func (h *Horizon) split(spec *Spec, l *endpointv3.LocalityLbEndpoints, of map[*endpointv3.LbEndpoint]*Endpoint) {
 	weights := map[Gateway]uint32{}
 	var out []*endpointv3.LbEndpoint

@@ -13,7 +13,8 @@ const socketMatch = "envoy.transport_socket_match"
 // mutual reports whether clients speak the mesh's mutual TLS to an endpoint.
 func (s *Spec) mutual(e *Endpoint) bool { return e.TlsMode == Mutual && !s.Plaintext }
 
-// onlyMutual leaves out endpoints that don't speak the mesh's mutual TLS: what comes through a gateway unopened must not reach them.
+// onlyMutual leaves out endpoints that don't speak the mesh's mutual TLS: what comes through a
+// gateway unopened must not reach them.
 func onlyMutual(a *endpointv3.ClusterLoadAssignment) {
 	for _, l := range a.Endpoints {
 		l.LbEndpoints = slices.DeleteFunc(l.LbEndpoints, func(e *endpointv3.LbEndpoint) bool {

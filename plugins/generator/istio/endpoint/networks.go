@@ -18,7 +18,8 @@ type Gateway struct {
 	Port    uint32
 }
 
-// Networks are the mesh's networks (Istio API, MeshNetworks): which endpoints are where, and how each network is entered.
+// Networks are the mesh's networks (Istio API, MeshNetworks): which endpoints are where, and how
+// each network is entered.
 type Networks struct {
 	// gateways by network, in order.
 	gateways map[string][]Gateway
@@ -34,8 +35,8 @@ type networkRange struct {
 	network string
 }
 
-// NewNetworks are the networks of the mesh's settings, and the gateways that were found besides. Gateways with host names
-// don't count: nobody looks them up.
+// NewNetworks are the networks of the mesh's settings, and the gateways that were found besides.
+// Gateways with host names don't count: nobody looks them up.
 func NewNetworks(m *meshv1.MeshNetworks, found []Gateway) *Networks {
 	out := &Networks{gateways: map[string][]Gateway{}, registries: map[string]string{}, scale: 1}
 	all := slices.Clone(found)
@@ -125,7 +126,8 @@ func (n *Networks) find(e *Endpoint) string {
 	return ""
 }
 
-// towards are the gateways to endpoints of a cluster in a network: those of the cluster where there are any.
+// towards are the gateways to endpoints of a cluster in a network: those of the cluster where there
+// are any.
 func (n *Networks) towards(network, cluster string) []Gateway {
 	all := n.gateways[network]
 	own := slices.DeleteFunc(slices.Clone(all), func(g Gateway) bool { return g.Cluster != cluster })

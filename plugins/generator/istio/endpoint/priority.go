@@ -25,7 +25,8 @@ func (b *Balance) apply(a *endpointv3.ClusterLoadAssignment, of map[*endpointv3.
 	}
 }
 
-// distribute shares out the weights of areas among their localities, and empties localities that are in none.
+// distribute shares out the weights of areas among their localities, and empties localities that
+// are in none.
 func distribute(list []*endpointv3.LocalityLbEndpoints, shares []share) {
 	left := slices.Clone(list)
 	for _, s := range shares {
@@ -85,8 +86,9 @@ func byLabels(list []*endpointv3.LocalityLbEndpoints, labels []labelValue, of ma
 	return out
 }
 
-// rank is how far an endpoint is from having all labels as wanted, 0 where it has. The network, where it comes first, is preferred and not
-// required: endpoints of others come behind all of its own, in the order that the other labels give.
+// rank is how far an endpoint is from having all labels as wanted, 0 where it has. The network,
+// where it comes first, is preferred and not required: endpoints of others come behind all of its
+// own, in the order that the other labels give.
 func rank(e *Endpoint, labels []labelValue) int {
 	if len(labels) < 2 || labels[0].label != networkLabel {
 		return misses(e, labels)
@@ -108,7 +110,8 @@ func misses(e *Endpoint, labels []labelValue) int {
 	return 0
 }
 
-// steps from the client's own place: the subzone, the zone, the region, elsewhere, and where it is not to go.
+// steps from the client's own place: the subzone, the zone, the region, elsewhere, and where it is
+// not to go.
 const steps = 5
 
 // nearFirst orders by distance within the priorities that there are.

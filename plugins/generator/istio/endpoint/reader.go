@@ -8,8 +8,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Reader reads rows of the table `endpoints`, each once, whoever asks for it. Its methods may be called from any goroutine. What it returns
-// must not be changed.
+// Reader reads rows of the table `endpoints`, each once, whoever asks for it. Its methods may be
+// called from any goroutine. What it returns must not be changed.
 type Reader struct {
 	mu   sync.Mutex
 	read map[string]reading
@@ -55,7 +55,8 @@ func (r *Reader) Forget(key string) {
 	delete(r.read, key)
 }
 
-// share takes from another endpoint what both have: rows come in the order of their keys, so that most of a service's differ in addresses alone.
+// share takes from another endpoint what both have: rows come in the order of their keys, so that
+// most of a service's differ in addresses alone.
 func (e *Endpoint) share(other *Endpoint) {
 	for _, s := range []struct{ mine, other *string }{
 		{&e.Host, &other.Host}, {&e.Namespace, &other.Namespace}, {&e.PortName, &other.PortName}, {&e.Network, &other.Network},

@@ -1,4 +1,5 @@
-// Package endpoint makes load assignments: which addresses a cluster sends to, by locality, with which weights.
+// Package endpoint makes load assignments: which addresses a cluster sends to, by locality, with
+// which weights.
 package endpoint
 
 import (
@@ -8,11 +9,12 @@ import (
 	"strings"
 )
 
-// Spec is all that a load assignment depends on besides the endpoints themselves. It is comparable: equal specs
-// and equal endpoints give equal assignments.
+// Spec is all that a load assignment depends on besides the endpoints themselves. It is comparable:
+// equal specs and equal endpoints give equal assignments.
 type Spec struct {
 	Cluster string
-	// Service is the key of the service's row; empty where there is no such service, so that there are no endpoints.
+	// Service is the key of the service's row; empty where there is no such service, so that there
+	// are no endpoints.
 	Service string
 	// Port is the service's port number and PortName its name: an endpoint belongs to both.
 	Port     uint32
@@ -21,7 +23,8 @@ type Spec struct {
 	Subset string
 	// Plaintext: endpoints are not marked as speaking the mesh's mutual TLS, whatever they say.
 	Plaintext bool
-	// Unready: endpoints that are not ready count as if they were. Unhealthy: clients know of them, and send there only as a last resort.
+	// Unready: endpoints that are not ready count as if they were. Unhealthy: clients know of them,
+	// and send there only as a last resort.
 	Unready, Unhealthy bool
 	// Mutual: only endpoints that speak the mesh's mutual TLS count.
 	Mutual bool
@@ -37,7 +40,8 @@ type Spec struct {
 	Horizon Horizon
 }
 
-// SelectorSeparator stands between selectors in the key of a view or of a function; quoted selectors don't hold it.
+// SelectorSeparator stands between selectors in the key of a view or of a function; quoted
+// selectors don't hold it.
 const SelectorSeparator = ";"
 
 // Selector writes labels as text that is the same for equal labels.

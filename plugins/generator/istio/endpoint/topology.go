@@ -5,7 +5,8 @@ import (
 	"maps"
 )
 
-// Labels that say where a workload runs. Registries need not set them: they follow from what they know.
+// Labels that say where a workload runs. Registries need not set them: they follow from what they
+// know.
 const (
 	regionLabel  = "topology.kubernetes.io/region"
 	zoneLabel    = "topology.kubernetes.io/zone"
@@ -55,7 +56,8 @@ func Topology(labels map[string]string, locality, cluster, network, node string)
 	return out
 }
 
-// label is one label of an endpoint, among those that say where it runs. A host that clients look up has none.
+// label is one label of an endpoint, among those that say where it runs. A host that clients look
+// up has none.
 func (e *Endpoint) label(name string) (value string, ok bool) {
 	if e == nil || e.isHost() {
 		return "", false

@@ -22,7 +22,8 @@ func (l *listenerPatcher) chain(f *listener.FilterChain) bool {
 	return true
 }
 
-// mergeChain merges into a chain. A value with a socket of the name that the chain's has changes that alone.
+// mergeChain merges into a chain. A value with a socket of the name that the chain's has changes
+// that alone.
 func mergeChain(f *listener.FilterChain, p *Patch) {
 	own := p.value.(*listener.FilterChain).GetTransportSocket()
 	if own == nil || f.TransportSocket == nil || own.Name != f.TransportSocket.Name {
@@ -51,7 +52,8 @@ func (l *listenerPatcher) matchesChain(m *networking.EnvoyFilter_ListenerMatch, 
 			(c.DestinationPort == 0 || c.DestinationPort == own.GetDestinationPort().GetValue())
 }
 
-// containsAll reports whether a list has all words that are given with commas, and nothing else, between them.
+// containsAll reports whether a list has all words that are given with commas, and nothing else,
+// between them.
 func containsAll(list []string, words string) bool {
 	return !slices.ContainsFunc(strings.Split(words, ","), func(w string) bool { return !slices.Contains(list, w) })
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 )
 
-// Cluster patches a cluster; hosts are the services behind an inbound one. kept is false for one that is removed.
+// Cluster patches a cluster; hosts are the services behind an inbound one. kept is false for one
+// that is removed.
 func (s *Set) Cluster(c Context, name string, hosts []string, body []byte) (out []byte, kept bool) {
 	var m *cluster.Cluster
 	for _, p := range s.by[networking.EnvoyFilter_CLUSTER] {
@@ -41,7 +42,8 @@ func (s *Set) Cluster(c Context, name string, hosts []string, body []byte) (out 
 	return encode.Patched(m), true
 }
 
-// Clusters are those that patches add on a side. Without a side they are added once: to what sidecars send, and to gateways.
+// Clusters are those that patches add on a side. Without a side they are added once: to what
+// sidecars send, and to gateways.
 func (s *Set) Clusters(c Context) []*cluster.Cluster {
 	var out []*cluster.Cluster
 	for _, p := range s.by[networking.EnvoyFilter_CLUSTER] {
@@ -75,7 +77,8 @@ type clusterName struct {
 	port                    uint32
 }
 
-// parseName reads DIRECTION|PORT|SUBSET|HOST, or the same with dots as names in TLS hellos have it. Other names have none of these.
+// parseName reads DIRECTION|PORT|SUBSET|HOST, or the same with dots as names in TLS hellos have it.
+// Other names have none of these.
 func parseName(s string) clusterName {
 	sep := "|"
 	if strings.HasPrefix(s, "outbound_.") || strings.HasPrefix(s, "inbound_.") {
@@ -89,8 +92,9 @@ func parseName(s string) clusterName {
 	return clusterName{direction: parts[0], port: uint32(port), subset: parts[2], host: parts[3]}
 }
 
-// mergeCluster merges into a cluster. A value with a transport socket changes that alone: its settings are merged into those of the
-// cluster's socket of the same name; where there is none, it becomes the cluster's socket, unless sockets are chosen by endpoint.
+// mergeCluster merges into a cluster. A value with a transport socket changes that alone: its
+// settings are merged into those of the cluster's socket of the same name; where there is none, it
+// becomes the cluster's socket, unless sockets are chosen by endpoint.
 func mergeCluster(m *cluster.Cluster, p *Patch) {
 	own := p.value.(*cluster.Cluster).GetTransportSocket()
 	if own == nil {
@@ -105,7 +109,8 @@ func mergeCluster(m *cluster.Cluster, p *Patch) {
 	}
 }
 
-// socketNamed is the cluster's socket of a name, the first of those that are chosen by endpoint; nil without.
+// socketNamed is the cluster's socket of a name, the first of those that are chosen by endpoint;
+// nil without.
 func socketNamed(m *cluster.Cluster, name string) *core.TransportSocket {
 	for _, t := range m.TransportSocketMatches {
 		if s := t.GetTransportSocket(); s != nil && s.Name == name {

@@ -334,7 +334,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestPatchesStayAsTheyAre: what is added may be patched again, and the next resource still gets what was written.
+// TestPatchesStayAsTheyAre: what is added may be patched again, and the next resource still gets
+// what was written.
 func TestPatchesStayAsTheyAre(t *testing.T) {
 	s := patches(t, `
 - {applyTo: FILTER_CHAIN, patch: {operation: ADD, value: {name: added, filters: [{name: f}]}}}

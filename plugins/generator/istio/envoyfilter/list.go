@@ -14,8 +14,8 @@ type elements[T any] struct {
 	chosen func(T) bool
 }
 
-// edit applies an operation that changes which elements there are. Where a patch names elements and there is none of them, it changes
-// nothing; where it names none, things are added at an end.
+// edit applies an operation that changes which elements there are. Where a patch names elements and
+// there is none of them, it changes nothing; where it names none, things are added at an end.
 func (e elements[T]) edit(op operation, value func() T) []T {
 	at := -1
 	if e.named {

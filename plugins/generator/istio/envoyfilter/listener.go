@@ -10,7 +10,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 )
 
-// Names of the listeners that take the connections of many ports: chains are told apart by port there.
+// Names of the listeners that take the connections of many ports: chains are told apart by port
+// there.
 const (
 	virtualInbound  = "virtualInbound"
 	virtualOutbound = "virtualOutbound"
@@ -71,7 +72,8 @@ func (l *listenerPatcher) whole() bool {
 	return true
 }
 
-// matches asks the listener's name and port. In the listeners of many ports the port is asked of each chain.
+// matches asks the listener's name and port. In the listeners of many ports the port is asked of
+// each chain.
 func (l *listenerPatcher) matches(p *Patch) bool {
 	m := p.match.GetListener()
 	if m == nil {
@@ -116,7 +118,8 @@ func mergeListenerFilter(f *listener.ListenerFilter, p *Patch) {
 	}
 }
 
-// chains patches the filter chains, the default one too. Those without filters go, and are not added.
+// chains patches the filter chains, the default one too. Those without filters go, and are not
+// added.
 func (l *listenerPatcher) chains() {
 	l.listener.FilterChains = slices.DeleteFunc(l.listener.FilterChains, func(f *listener.FilterChain) bool {
 		return len(f.Filters) == 0 || !l.chain(f)

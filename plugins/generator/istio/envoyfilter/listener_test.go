@@ -35,7 +35,8 @@ filter_chains:
 `
 )
 
-// shape is a listener in one line: its filters, and chains with their filters; those for requests in parentheses.
+// shape is a listener in one line: its filters, and chains with their filters; those for requests
+// in parentheses.
 func shape(t *testing.T, body []byte) string {
 	t.Helper()
 	m := &listener.Listener{}

@@ -8,11 +8,13 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 )
 
-// duration is the one message that replaces another whole: a merge of its two fields would mean nothing.
+// duration is the one message that replaces another whole: a merge of its two fields would mean
+// nothing.
 const duration = "google.protobuf.Duration"
 
-// merge merges a message into another of its type, as protobuf does: scalars win, messages merge, lists grow, maps gain entries. With
-// replace, lists that src has replace those of dst, at any depth.
+// merge merges a message into another of its type, as protobuf does: scalars win, messages merge,
+// lists grow, maps gain entries. With replace, lists that src has replace those of dst, at any
+// depth.
 func merge(dst, src proto.Message, replace bool) {
 	mergeMessage(dst.ProtoReflect(), src.ProtoReflect(), replace)
 }
@@ -58,7 +60,8 @@ func clone(f protoreflect.FieldDescriptor, v protoreflect.Value) protoreflect.Va
 	return protoreflect.ValueOfMessage(proto.Clone(v.Message().Interface()).ProtoReflect())
 }
 
-// mergeAny merges a wrapped message into another. One of another type, or that can't be read, replaces it.
+// mergeAny merges a wrapped message into another. One of another type, or that can't be read,
+// replaces it.
 func mergeAny(dst, src *anypb.Any) *anypb.Any {
 	if dst == nil || dst.MessageName() != src.MessageName() {
 		return src

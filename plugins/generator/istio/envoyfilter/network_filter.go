@@ -6,7 +6,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// networkFilters patches the filters of a chain: first which there are, then what each of them says.
+// networkFilters patches the filters of a chain: first which there are, then what each of them
+// says.
 func (l *listenerPatcher) networkFilters(f *listener.FilterChain) {
 	list := l.chainPatches(networking.EnvoyFilter_NETWORK_FILTER, f)
 	for _, p := range list {
@@ -52,7 +53,8 @@ func mergeFilter(f *listener.Filter, p *Patch) {
 // typed is what has a wrapped configuration.
 type typed interface{ GetTypedConfig() *anypb.Any }
 
-// sameType reports whether a value is of the type of what it is to be merged into. Patches that name nothing are for that alone.
+// sameType reports whether a value is of the type of what it is to be merged into. Patches that
+// name nothing are for that alone.
 func sameType(x, value typed) bool {
 	return x.GetTypedConfig().MessageName() == value.GetTypedConfig().MessageName()
 }

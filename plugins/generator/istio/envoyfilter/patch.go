@@ -1,7 +1,7 @@
 // Package envoyfilter applies the patches of Istio's EnvoyFilter to finished resources.
 //
-// A Set holds the patches that count for a proxy, in their order. It takes encoded resources and returns them patched, or as they are where
-// no patch is for them:
+// A Set holds the patches that count for a proxy, in their order. It takes encoded resources and
+// returns them patched, or as they are where no patch is for them:
 //
 //	body, kept := set.Cluster(networking.EnvoyFilter_SIDECAR_OUTBOUND, name, nil, body)
 package envoyfilter
@@ -14,7 +14,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// Context is the side that a resource is made for: EnvoyFilter_SIDECAR_INBOUND, EnvoyFilter_SIDECAR_OUTBOUND or EnvoyFilter_GATEWAY.
+// Context is the side that a resource is made for: EnvoyFilter_SIDECAR_INBOUND,
+// EnvoyFilter_SIDECAR_OUTBOUND or EnvoyFilter_GATEWAY.
 type Context = networking.EnvoyFilter_PatchContext
 
 type operation = networking.EnvoyFilter_Patch_Operation
@@ -47,7 +48,8 @@ func Parse(p *networking.EnvoyFilter_EnvoyConfigObjectPatch) (*Patch, error) {
 	return out, nil
 }
 
-// operationFor is an operation as it is meant: where the order of things says nothing, to insert is to add.
+// operationFor is an operation as it is meant: where the order of things says nothing, to insert is
+// to add.
 func operationFor(to networking.EnvoyFilter_ApplyTo, op operation) operation {
 	switch op {
 	case networking.EnvoyFilter_Patch_INSERT_FIRST, networking.EnvoyFilter_Patch_INSERT_BEFORE, networking.EnvoyFilter_Patch_INSERT_AFTER:

@@ -12,8 +12,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 )
 
-// Routes patches a route configuration. ports says which ports of Gateways are served at a port of the proxy, where they differ; it may
-// be nil.
+// Routes patches a route configuration. ports says which ports of Gateways are served at a port of
+// the proxy, where they differ; it may be nil.
 func (s *Set) Routes(c Context, body []byte, ports func(at uint32) []uint32) []byte {
 	m := &route.RouteConfiguration{}
 	if !s.hasRoutes() || proto.Unmarshal(body, m) != nil {
@@ -50,7 +50,8 @@ func (r *routePatcher) whole() {
 	r.hosts()
 }
 
-// matches asks the configuration's name and port; of gateways also the Gateway and its port's name, which only those for HTTPS say.
+// matches asks the configuration's name and port; of gateways also the Gateway and its port's name,
+// which only those for HTTPS say.
 func (r *routePatcher) matches(m *networking.EnvoyFilter_RouteConfigurationMatch) bool {
 	if m == nil {
 		return true
@@ -76,8 +77,9 @@ type routeName struct {
 	portName, gateway string
 }
 
-// named reads a name: PORT or inbound|PORT|| of sidecars; http.PORT or https.PORT.PORTNAME.GATEWAY.NAMESPACE of gateways, either with the
-// address of a server that binds to one behind it.
+// named reads a name: PORT or inbound|PORT|| of sidecars; http.PORT or
+// https.PORT.PORTNAME.GATEWAY.NAMESPACE of gateways, either with the address of a server that binds
+// to one behind it.
 func (r *routePatcher) named() routeName {
 	s := r.routes.Name
 	if r.context != networking.EnvoyFilter_GATEWAY {

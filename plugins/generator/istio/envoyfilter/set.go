@@ -6,7 +6,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// Set is the patches that count for proxies, by what they are applied to, in their order. Its zero value changes nothing.
+// Set is the patches that count for proxies, by what they are applied to, in their order. Its zero
+// value changes nothing.
 type Set struct {
 	all []*Patch
 	by  map[networking.EnvoyFilter_ApplyTo][]*Patch

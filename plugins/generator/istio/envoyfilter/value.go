@@ -23,7 +23,8 @@ const (
 	typedStruct = typePrefix + "xds.type.v3.TypedStruct"
 )
 
-// decode reads a value as the message that it is. Fields that Envoy doesn't know are left out, as istiod does.
+// decode reads a value as the message that it is. Fields that Envoy doesn't know are left out, as
+// istiod does.
 func decode(value *structpb.Struct, into proto.Message) error {
 	text, err := protojson.Marshal(withKnownTypes(value))
 	if err != nil {
@@ -32,7 +33,8 @@ func decode(value *structpb.Struct, into proto.Message) error {
 	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, into)
 }
 
-// withKnownTypes makes messages of types that no library here knows typed structs: Envoy reads those as the type that they name.
+// withKnownTypes makes messages of types that no library here knows typed structs: Envoy reads
+// those as the type that they name.
 func withKnownTypes(s *structpb.Struct) *structpb.Struct {
 	out := &structpb.Struct{Fields: make(map[string]*structpb.Value, len(s.GetFields()))}
 	for k, v := range s.GetFields() {

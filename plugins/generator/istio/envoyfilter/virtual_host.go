@@ -13,7 +13,8 @@ type (
 	routeAction = networking.EnvoyFilter_RouteConfigurationMatch_RouteMatch_Action
 )
 
-// hosts patches the virtual hosts: first those that there are, then which there are. A name that is removed is gone, even if it is added.
+// hosts patches the virtual hosts: first those that there are, then which there are. A name that is
+// removed is gone, even if it is added.
 func (r *routePatcher) hosts() {
 	patches := r.patches(networking.EnvoyFilter_VIRTUAL_HOST)
 	var removed []string
@@ -32,7 +33,8 @@ func (r *routePatcher) hosts() {
 	r.routes.VirtualHosts = slices.DeleteFunc(r.routes.VirtualHosts, func(h *route.VirtualHost) bool { return slices.Contains(removed, h.Name) })
 }
 
-// host patches a virtual host and its routes, or returns another in its place; false if it is removed.
+// host patches a virtual host and its routes, or returns another in its place; false if it is
+// removed.
 func (r *routePatcher) host(h *route.VirtualHost, patches []*Patch) (*route.VirtualHost, bool) {
 	for _, p := range patches {
 		if !matchesHost(p.match.GetRouteConfiguration().GetVhost(), h) {
@@ -55,7 +57,8 @@ func matchesHost(m *hostMatch, h *route.VirtualHost) bool {
 	return m == nil || (m.Name == "" || m.Name == h.Name) && (m.DomainName == "" || slices.Contains(h.Domains, m.DomainName))
 }
 
-// httpRoutes patches the routes of a virtual host: first those that there are, then which there are.
+// httpRoutes patches the routes of a virtual host: first those that there are, then which there
+// are.
 func (r *routePatcher) httpRoutes(h *route.VirtualHost) {
 	var list []*Patch
 	for _, p := range r.patches(networking.EnvoyFilter_HTTP_ROUTE) {

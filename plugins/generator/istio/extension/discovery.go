@@ -14,8 +14,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 )
 
-// discovered says that a filter's configuration comes on the proxy's own stream. The filter waits for it as long as it takes: nothing
-// passes that it should see. An agent that could not fetch the code puts a filter of access control there instead.
+// discovered says that a filter's configuration comes on the proxy's own stream. The filter waits
+// for it as long as it takes: nothing passes that it should see. An agent that could not fetch the
+// code puts a filter of access control there instead.
 func discovered(types ...proto.Message) *core.ExtensionConfigSource {
 	out := &core.ExtensionConfigSource{ConfigSource: &core.ConfigSource{
 		ConfigSourceSpecifier: &core.ConfigSource_Ads{Ads: &core.AggregatedConfigSource{}},

@@ -1,5 +1,6 @@
-// Package extension makes the filters that users bring along: Istio's TrafficExtension, and WasmPlugin, which is one of them. Lua goes to
-// proxies as a filter; Wasm as a filter whose configuration proxies discover, so that an agent fetches its code beforehand.
+// Package extension makes the filters that users bring along: Istio's TrafficExtension, and
+// WasmPlugin, which is one of them. Lua goes to proxies as a filter; Wasm as a filter whose
+// configuration proxies discover, so that an agent fetches its code beforehand.
 package extension
 
 import (
@@ -65,7 +66,8 @@ func (e *Extension) priority() int32 {
 	return math.MinInt32
 }
 
-// takes reports whether it is for connections to a port; without a port, where it is for every port.
+// takes reports whether it is for connections to a port; without a port, where it is for every
+// port.
 func (e *Extension) takes(server bool, port uint32) bool {
 	return len(e.spec.Match) == 0 || slices.ContainsFunc(e.spec.Match, func(m *extensions.TrafficSelector) bool {
 		return sideIs(m.Mode, server) &&

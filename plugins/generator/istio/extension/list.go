@@ -15,7 +15,8 @@ type List struct {
 	all    []*Extension
 }
 
-// NewList orders extensions by priority, highest first. They come in the order that counts between equals: the oldest first.
+// NewList orders extensions by priority, highest first. They come in the order that counts between
+// equals: the oldest first.
 func NewList(all []*Extension, server bool) List {
 	out := List{server, slices.Clone(all)}
 	slices.SortStableFunc(out.all, func(a, b *Extension) int { return cmp.Compare(b.priority(), a.priority()) })
@@ -25,7 +26,8 @@ func NewList(all []*Extension, server bool) List {
 // Equal reports whether both hold the same extensions.
 func (l List) Equal(o List) bool { return l.server == o.server && slices.Equal(l.all, o.all) }
 
-// Requests are the filters for requests to a port that stand in phases; port is 0 where requests to any port come.
+// Requests are the filters for requests to a port that stand in phases; port is 0 where requests to
+// any port come.
 func (l List) Requests(port uint32, phases ...Phase) []*hcm.HttpFilter {
 	return filters(l, port, phases, func(e *Extension) *hcm.HttpFilter { return e.request })
 }

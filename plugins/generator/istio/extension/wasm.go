@@ -76,11 +76,12 @@ func named(name string, config *anypb.Any) *core.TypedExtensionConfig {
 	return &core.TypedExtensionConfig{Name: name, TypedConfig: config}
 }
 
-// unknownSum stands for the checksum of code that has none given, for proxies without an agent: Envoy refuses an empty one, agents put theirs
-// in its place.
+// unknownSum stands for the checksum of code that has none given, for proxies without an agent:
+// Envoy refuses an empty one, agents put theirs in its place.
 const unknownSum = "nil"
 
-// source says where code is: in a file of the proxy's, or where an agent fetches it from. A location without a scheme is an image's.
+// source says where code is: in a file of the proxy's, or where an agent fetches it from. A
+// location without a scheme is an image's.
 func source(c *extensions.WasmConfig) (*core.AsyncDataSource, error) {
 	location := c.Url
 	if !strings.Contains(location, "://") {
@@ -128,8 +129,9 @@ func failurePolicy(s extensions.FailStrategy) wasm.FailurePolicy {
 	return wasm.FailurePolicy_FAIL_CLOSED
 }
 
-// environment is what the code finds in its environment, and what an agent needs to fetch it. Secrets are no resources here: an agent is
-// told that there is one, and nothing of it, as where istiod can't find it.
+// environment is what the code finds in its environment, and what an agent needs to fetch it.
+// Secrets are no resources here: an agent is told that there is one, and nothing of it, as where
+// istiod can't find it.
 func environment(c *extensions.WasmConfig, version string) *wasm.EnvironmentVariables {
 	out := &wasm.EnvironmentVariables{KeyValues: map[string]string{}}
 	for _, v := range c.GetVmConfig().GetEnv() {

@@ -16,7 +16,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// Extensions are the filters that users bring along, of all proxies: which of them count for one, and what they are.
+// Extensions are the filters that users bring along, of all proxies: which of them count for one,
+// and what they are.
 type Extensions struct {
 	tables  *tables.Tables
 	mesh    *mesh.Settings
@@ -26,7 +27,8 @@ type Extensions struct {
 	pluginsIn *incr.Index[string, string, tables.Row[*config.Extension]]
 	extension *incr.Func[string, *extension.Extension]
 	lists     *incr.Func[listKey, extension.List]
-	// Discovered are configurations of filters that proxies ask for by name; nil where there is none.
+	// Discovered are configurations of filters that proxies ask for by name; nil where there is
+	// none.
 	Discovered *incr.Func[Discovery, [][]byte]
 }
 

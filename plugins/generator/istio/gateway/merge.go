@@ -20,7 +20,8 @@ type Group struct {
 	Servers []Server
 }
 
-// Merge decides which servers there are, of those given in order of age: the first at a port says what it is for.
+// Merge decides which servers there are, of those given in order of age: the first at a port says
+// what it is for.
 //
 //   - plain HTTP joins plain HTTP;
 //   - servers with TLS join others with TLS, if they have other hosts and, where requests are read, other names of ports;
@@ -77,7 +78,8 @@ func (m *merging) add(s Server) {
 	}
 }
 
-// claim takes a server's hosts; false where another server with TLS has one of them at the same address.
+// claim takes a server's hosts; false where another server with TLS has one of them at the same
+// address.
 func (p *port) claim(s Server) bool {
 	for _, h := range s.Hosts {
 		if bind, ok := p.names[h]; ok && bind == s.Spec.Bind {

@@ -1,5 +1,5 @@
-// Package gateway says what the servers of the Gateways that select a proxy make together: listeners, and names of route
-// configurations.
+// Package gateway says what the servers of the Gateways that select a proxy make together:
+// listeners, and names of route configurations.
 package gateway
 
 import (
@@ -17,15 +17,18 @@ import (
 type Server struct {
 	Gateway *config.Gateway
 	Spec    *networking.Server
-	// Port is where the proxy listens for it: a service in front may have another than the server names.
+	// Port is where the proxy listens for it: a service in front may have another than the server
+	// names.
 	Port uint32
-	// Hosts are the server's: HOST, or NAMESPACE/HOST where it is for virtual services of one namespace alone.
+	// Hosts are the server's: HOST, or NAMESPACE/HOST where it is for virtual services of one
+	// namespace alone.
 	Hosts []string
 	// UDP: the service in front passes UDP too, so that HTTP/3 can be offered.
 	UDP bool
 }
 
-// ServersOf are the servers of a Gateway; port says where the proxy listens for a server's port, and whether UDP comes there too.
+// ServersOf are the servers of a Gateway; port says where the proxy listens for a server's port,
+// and whether UDP comes there too.
 func ServersOf(g *config.Gateway, port func(number uint32) (target uint32, udp bool)) []Server {
 	var out []Server
 	for _, s := range g.Spec.Servers {
@@ -76,7 +79,8 @@ func (s *Server) HTTP() bool { return s.Protocol().IsHTTP() || s.HTTPS() }
 // HTTP3 reports whether requests may come by HTTP/3 too.
 func (s *Server) HTTP3() bool { return s.UDP && s.HTTPS() }
 
-// encrypted reports whether clients speak TLS at this port. Plain HTTP with settings that only redirect does not.
+// encrypted reports whether clients speak TLS at this port. Plain HTTP with settings that only
+// redirect does not.
 func (s *Server) encrypted() bool { return s.Spec.Tls != nil && !s.Protocol().IsHTTP() }
 
 // Automatic reports whether TLS goes on to the cluster that its server name says.
@@ -84,8 +88,9 @@ func (s *Server) Automatic() bool {
 	return s.Spec.GetTls().GetMode() == networking.ServerTLSSettings_AUTO_PASSTHROUGH && s.Passes()
 }
 
-// Route is the name of the server's route configuration: http.PORT, which servers share, or https.PORT.NAME.GATEWAY.NAMESPACE; with
-// the address behind it if the server names one. Empty for connections.
+// Route is the name of the server's route configuration: http.PORT, which servers share, or
+// https.PORT.NAME.GATEWAY.NAMESPACE; with the address behind it if the server names one. Empty for
+// connections.
 func (s *Server) Route() string {
 	bind := ""
 	if s.Spec.Bind != "" {
@@ -119,7 +124,8 @@ func (s *Server) Names() []string {
 	return slices.Compact(out)
 }
 
-// HostsFor are the hosts that virtual services of a namespace may have, in lower case as theirs are.
+// HostsFor are the hosts that virtual services of a namespace may have, in lower case as theirs
+// are.
 func (s *Server) HostsFor(namespace string) []string {
 	var out []string
 	for _, h := range s.Hosts {

@@ -123,7 +123,8 @@ func parsePorts(s string) portMap {
 	return out
 }
 
-// noTranslation is the label of services whose ports say nothing about where gateways behind them listen.
+// noTranslation is the label of services whose ports say nothing about where gateways behind them
+// listen.
 const noTranslation = "experimental.istio.io/disable-gateway-port-translation"
 
 // portsAt says where a proxy listens for the ports that Gateways (keys, joined) name: the oldest

@@ -16,7 +16,8 @@ import (
 // Key names what a Sidecar says of the workload's own ports; the zero value where it says nothing.
 type Key struct {
 	Sidecar string
-	// Address is the proxy's own, where ports are named: listeners and clusters hold it. So they do its namespace.
+	// Address is the proxy's own, where ports are named: listeners and clusters hold it. So they do
+	// its namespace.
 	Address, Namespace string
 	// Other is its first address of the other family, if it has one.
 	Other string
@@ -75,7 +76,8 @@ func unicast(addresses []string) string {
 	return addresses[0]
 }
 
-// otherFamily is the first address that isn't of the family of one of them; empty where there is none.
+// otherFamily is the first address that isn't of the family of one of them; empty where there is
+// none.
 func otherFamily(addresses []string, one string) string {
 	family := config.FamiliesOf([]string{one}, false)
 	if i := slices.IndexFunc(addresses, func(a string) bool { return !family.Reach(a) }); i >= 0 {
@@ -84,7 +86,8 @@ func otherFamily(addresses []string, one string) string {
 	return ""
 }
 
-// Named reports whether the Sidecar names the ports; it may say something of their connections alone.
+// Named reports whether the Sidecar names the ports; it may say something of their connections
+// alone.
 func (k Key) Named() bool { return k.Address != "" }
 
 // Pool is what the Sidecar says of connections to a port of the workload: for the port, and

@@ -9,11 +9,13 @@ import (
 	meshv1 "istio.io/api/mesh/v1alpha1"
 )
 
-// ConnectionSettings are limits and timeouts of a proxy's connections (Istio API, ProxyConfig.ConnectionSettings).
+// ConnectionSettings are limits and timeouts of a proxy's connections (Istio API,
+// ProxyConfig.ConnectionSettings).
 type ConnectionSettings = meshv1.ProxyConfig_ConnectionSettings
 
-// Connections are the settings of a proxy: its own, or else the mesh's. Where they ask for the profile EDGE, what they leave out is what
-// Envoy recommends for gateways at the edge; that profile counts for gateways alone. nil without any.
+// Connections are the settings of a proxy: its own, or else the mesh's. Where they ask for the
+// profile EDGE, what they leave out is what Envoy recommends for gateways at the edge; that profile
+// counts for gateways alone. nil without any.
 func Connections(own, mesh *meshv1.ProxyConfig, router bool) *ConnectionSettings {
 	s := own.GetConnectionSettings()
 	if s == nil {
@@ -82,7 +84,8 @@ func (s *Settings) buffer() *wrapperspb.UInt32Value {
 	return limitOf(s.config().GetConnectionSettings().GetListenerPerConnectionBufferLimitBytes())
 }
 
-// limit puts the settings into an HTTP connection manager; where they say something, they count more than the mesh's other settings.
+// limit puts the settings into an HTTP connection manager; where they say something, they count
+// more than the mesh's other settings.
 func (s *Settings) limit(m *hcm.HttpConnectionManager) {
 	c := s.config().GetConnectionSettings()
 	if c == nil {
@@ -145,7 +148,8 @@ func limitStreams(m *hcm.HttpConnectionManager, c *ConnectionSettings) {
 // leastWindow is the smallest window that Envoy takes (Http2ProtocolOptions).
 const leastWindow = 65535
 
-// atLeast reads a number that may be absent; what is below the least that Envoy takes counts as absent.
+// atLeast reads a number that may be absent; what is below the least that Envoy takes counts as
+// absent.
 func atLeast(least int32, v *wrapperspb.Int32Value) *wrapperspb.UInt32Value {
 	if v.GetValue() < least {
 		return nil

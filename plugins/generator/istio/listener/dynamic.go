@@ -11,7 +11,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
 )
 
-// Lookup is a wildcard under which proxies look up the names that TLS hellos ask for; the zero value is none.
+// Lookup is a wildcard under which proxies look up the names that TLS hellos ask for; the zero
+// value is none.
 type Lookup struct {
 	Host string
 	// Port is where connections go on.
@@ -43,7 +44,8 @@ func (l Lookup) byName(d config.Dialing) []*listenerv3.Filter {
 	})}
 }
 
-// unknownHosts is the chain of virtualOutbound for requests to hosts that nobody knows, which are looked up.
+// unknownHosts is the chain of virtualOutbound for requests to hosts that nobody knows, which are
+// looked up.
 func unknownHosts(p Reporting) *listenerv3.FilterChain {
 	var none *Guards
 	filters := lookups(none.requests(p, 0, httpFilters(p, false, config.HTTP)), []string{cluster.AllowAnyDynamic}, p.Dialing)

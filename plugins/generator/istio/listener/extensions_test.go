@@ -52,7 +52,8 @@ func TestPortsOfExtensionsInbound(t *testing.T) {
 	}
 }
 
-// Requests at a gateway are chosen by the port where it listens, connections by the one that its server names.
+// Requests at a gateway are chosen by the port where it listens, connections by the one that its
+// server names.
 func TestPortsOfExtensionsAtGateways(t *testing.T) {
 	l := BuildGateway(Gateway{
 		Bind: Bind{"0.0.0.0", 8443}, Proxy: Reporting{Extensions: extensionsAt(t, false, map[string]uint32{"listener": 8443, "server": 443})},

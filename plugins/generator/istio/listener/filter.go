@@ -49,7 +49,8 @@ func httpFilter(name string, m proto.Message) *hcm.HttpFilter {
 	return &hcm.HttpFilter{Name: name, ConfigType: &hcm.HttpFilter_TypedConfig{TypedConfig: encode.Any(m)}}
 }
 
-// peerMetadata tells peers who they talk to, and finds out who talks. Servers outside the mesh aren't told where mode says so.
+// peerMetadata tells peers who they talk to, and finds out who talks. Servers outside the mesh
+// aren't told where mode says so.
 func peerMetadata(inbound bool, mode meshv1.ProxyConfig_ProxyHeaders_MetadataExchangeMode) *hcm.HttpFilter {
 	side, told := "upstream", map[string]any{}
 	if inbound {
@@ -65,7 +66,8 @@ func peerMetadata(inbound bool, mode meshv1.ProxyConfig_ProxyHeaders_MetadataExc
 	return &hcm.HttpFilter{Name: "istio.metadata_exchange", ConfigType: &hcm.HttpFilter_TypedConfig{TypedConfig: config}}
 }
 
-// alpnOverride offers servers of the mesh protocols that say which HTTP is inside, so that they need not look.
+// alpnOverride offers servers of the mesh protocols that say which HTTP is inside, so that they
+// need not look.
 func alpnOverride() *hcm.HttpFilter {
 	return httpFilter("istio.alpn", &alpn.FilterConfig{AlpnOverride: []*alpn.FilterConfig_AlpnOverride{
 		{UpstreamProtocol: alpn.FilterConfig_HTTP10, AlpnOverride: []string{"istio-http/1.0", "istio", "http/1.0"}},

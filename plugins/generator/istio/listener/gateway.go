@@ -21,24 +21,29 @@ type Gateway struct {
 	Guards *Guards
 	Proxy  Reporting
 	TLS    TLSDefaults
-	// Internal are the ranges of addresses whose clients are believed in what they say of requests; Envoy's if none.
+	// Internal are the ranges of addresses whose clients are believed in what they say of requests;
+	// Envoy's if none.
 	Internal []netip.Prefix
 }
 
 // GatewayChain is what happens to some of the connections.
 type GatewayChain struct {
-	// Names in TLS hellos by which clients ask for it; a `*` among them means any, as does none. Protocols that they offer there; any if empty.
+	// Names in TLS hellos by which clients ask for it; a `*` among them means any, as does none.
+	// Protocols that they offer there; any if empty.
 	Names, Protocols []string
 	// TLS is how the proxy opens TLS; nil where it doesn't.
 	TLS      *networking.ServerTLSSettings
 	Protocol config.Protocol
-	// Route is the name of the route configuration, where requests are read, and Stat names them in statistics (empty: as the listener).
+	// Route is the name of the route configuration, where requests are read, and Stat names them in
+	// statistics (empty: as the listener).
 	Route, Stat string
-	// Forward is where bytes go, where they aren't, and Port what extensions for connections know as their port: the one that the server
-	// names, or the service's where the bytes go by its name.
+	// Forward is where bytes go, where they aren't, and Port what extensions for connections know
+	// as their port: the one that the server names, or the service's where the bytes go by its
+	// name.
 	Forward Forward
 	Port    uint32
-	// Unguarded: policies don't count, because what passes is TLS of the mesh, which its receiver judges.
+	// Unguarded: policies don't count, because what passes is TLS of the mesh, which its receiver
+	// judges.
 	Unguarded bool
 }
 

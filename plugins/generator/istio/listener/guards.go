@@ -16,7 +16,8 @@ import (
 type Policies struct {
 	// Peers is what its ports take (authn.Modes, as text).
 	Peers string
-	// Authorization and Tokens are keys of AuthorizationPolicies and RequestAuthentications, joined by commas.
+	// Authorization and Tokens are keys of AuthorizationPolicies and RequestAuthentications, joined
+	// by commas.
 	Authorization, Tokens string
 }
 
@@ -37,8 +38,8 @@ func NewGuards(http authz.HTTP, tcp authz.TCP, tokens *jwt.JwtAuthentication) *G
 	return out
 }
 
-// requests puts guards, and extensions between them in Istio's order, into the filters for requests to a port: after who talks is known,
-// before everything else.
+// requests puts guards, and extensions between them in Istio's order, into the filters for requests
+// to a port: after who talks is known, before everything else.
 func (g *Guards) requests(p Reporting, port uint32, filters []*hcm.HttpFilter) []*hcm.HttpFilter {
 	if g == nil {
 		g = &Guards{}

@@ -54,8 +54,8 @@ type Inbound struct {
 	Defaults TLSDefaults
 }
 
-// BuildInbound makes virtualInbound: a set of filter chains for each port of the workload, for ports that no service names, and
-// one that breaks loops of the proxy to itself.
+// BuildInbound makes virtualInbound: a set of filter chains for each port of the workload, for
+// ports that no service names, and one that breaks loops of the proxy to itself.
 func BuildInbound(in Inbound) *listenerv3.Listener {
 	chains := []*listenerv3.FilterChain{blackHole(in.Proxy)}
 	for _, port := range append([]uint32{anyPort}, in.Unnamed...) {
@@ -89,7 +89,8 @@ func (in *Inbound) inspectors(chains []*listenerv3.FilterChain) []*listenerv3.Li
 	return append(out, inspect(chains)...)
 }
 
-// BuildInboundPort makes the listener of a port that clients dial themselves, because nothing intercepts their connections.
+// BuildInboundPort makes the listener of a port that clients dial themselves, because nothing
+// intercepts their connections.
 func BuildInboundPort(in Inbound, p Port) *listenerv3.Listener {
 	in.Ports = []Port{p}
 	at := InboundPortBind(in.Proxy.Proxy, p)
@@ -147,7 +148,8 @@ func (in *Inbound) port(p Port) []*listenerv3.FilterChain {
 	return c.build(p.Protocol)
 }
 
-// chains makes the filter chains of one port: for clients of the mesh with mutual TLS, and for others without.
+// chains makes the filter chains of one port: for clients of the mesh with mutual TLS, and for
+// others without.
 type chains struct {
 	*Inbound
 	port                             Port
@@ -173,7 +175,8 @@ func (c *chains) build(protocol config.Protocol) []*listenerv3.FilterChain {
 	return slices.DeleteFunc(out, func(f *listenerv3.FilterChain) bool { return f == nil })
 }
 
-// secured are the chains for mutual TLS. strict: what comes is mutual TLS, so that nothing else need be told from it.
+// secured are the chains for mutual TLS. strict: what comes is mutual TLS, so that nothing else
+// need be told from it.
 func (c *chains) secured(protocol config.Protocol, strict bool) []*listenerv3.FilterChain {
 	alpn := meshAny()
 	if strict {
@@ -190,7 +193,8 @@ func (c *chains) secured(protocol config.Protocol, strict bool) []*listenerv3.Fi
 	return []*listenerv3.FilterChain{c.secure(true, meshHTTP()), c.secure(false, meshTCP())}
 }
 
-// open are the chains for plain text. tls: connections are looked into, so that the workload's own TLS needs a chain too.
+// open are the chains for plain text. tls: connections are looked into, so that the workload's own
+// TLS needs a chain too.
 func (c *chains) open(protocol config.Protocol, tls bool) []*listenerv3.FilterChain {
 	if protocol.IsHTTP() {
 		return []*listenerv3.FilterChain{c.plain(true, rawBuffer)}

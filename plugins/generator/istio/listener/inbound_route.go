@@ -13,7 +13,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 )
 
-// inboundAttempts is how often a request is sent again that the workload closed the connection under.
+// inboundAttempts is how often a request is sent again that the workload closed the connection
+// under.
 const inboundAttempts = 2
 
 func (c *chains) manager() *listenerv3.Filter {
@@ -40,7 +41,8 @@ func (c *chains) routes() *routev3.RouteConfiguration {
 		},
 	}
 	if p := c.port.Protocol; p != config.GRPC && p != config.GRPCWeb {
-		// The workload may close an idle connection just when a request is sent on it. Streams of gRPC can't be sent again.
+		// The workload may close an idle connection just when a request is sent on it. Streams of
+		// gRPC can't be sent again.
 		action.RetryPolicy = &routev3.RetryPolicy{RetryOn: "reset-before-request", NumRetries: wrapperspb.UInt32(inboundAttempts)}
 	}
 	return &routev3.RouteConfiguration{

@@ -9,11 +9,13 @@ import (
 // anyPort stands for the ports that no chain names.
 const anyPort = 0
 
-// asked are the ports at which chains ask something of a connection's first bytes, and those where they don't.
+// asked are the ports at which chains ask something of a connection's first bytes, and those where
+// they don't.
 type asked map[uint32]bool
 
-// inspect makes the inspectors that chains need, off at ports where none of their chains asks: there a server might speak first. As in istiod,
-// ports that no chain names stay inspected for HTTP once some port asks.
+// inspect makes the inspectors that chains need, off at ports where none of their chains asks:
+// there a server might speak first. As in istiod, ports that no chain names stay inspected for HTTP
+// once some port asks.
 func inspect(chains []*listenerv3.FilterChain) []*listenerv3.ListenerFilter {
 	tls, http := asked{}, asked{}
 	for _, c := range chains {
@@ -52,7 +54,8 @@ func (a asked) any() bool {
 	return false
 }
 
-// where says where the filter is off: at the other ports that don't ask, if ports in general do, otherwise everywhere but at those that do.
+// where says where the filter is off: at the other ports that don't ask, if ports in general do,
+// otherwise everywhere but at those that do.
 func where(f *listenerv3.ListenerFilter, a asked) *listenerv3.ListenerFilter {
 	general := a[anyPort]
 	var other []uint32

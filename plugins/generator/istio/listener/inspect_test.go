@@ -10,7 +10,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 )
 
-// TestInspectorsLookWhereChainsAsk: off where no chain of a port asks. That for TLS is only on where one does if ports in general don't.
+// TestInspectorsLookWhereChainsAsk: off where no chain of a port asks. That for TLS is only on
+// where one does if ports in general don't.
 func TestInspectorsLookWhereChainsAsk(t *testing.T) {
 	modes := func(mode authn.Mode, ports map[uint32]authn.Mode) string {
 		return authn.Modes{Mode: mode, Ports: ports}.Text()
@@ -18,7 +19,8 @@ func TestInspectorsLookWhereChainsAsk(t *testing.T) {
 	for _, c := range []struct {
 		name, peers string
 		protocol    config.Protocol
-		// whether each looks at port 80 and at one that nobody names; none: there is no such inspector.
+		// whether each looks at port 80 and at one that nobody names; none: there is no such
+		// inspector.
 		tls, http map[uint32]bool
 	}{
 		{"permissive", "", config.HTTP, map[uint32]bool{80: true, 9999: true}, map[uint32]bool{80: false, 9999: true}},

@@ -30,12 +30,14 @@ func originalDestination() *listenerv3.ListenerFilter {
 	return listenerFilter("envoy.filters.listener.original_dst", &originaldst.OriginalDst{})
 }
 
-// originalSource keeps the client's address towards the workload; the mark keeps these connections from being intercepted again.
+// originalSource keeps the client's address towards the workload; the mark keeps these connections
+// from being intercepted again.
 func originalSource() *listenerv3.ListenerFilter {
 	return listenerFilter("envoy.filters.listener.original_src", &originalsrc.OriginalSrc{Mark: proxyMark})
 }
 
-// httpInspector finds out whether a connection speaks HTTP, but not at ports where a server might speak first or that need no answer.
+// httpInspector finds out whether a connection speaks HTTP, but not at ports where a server might
+// speak first or that need no answer.
 func httpInspector(except ...uint32) *listenerv3.ListenerFilter {
 	f := listenerFilter("envoy.filters.listener.http_inspector", &httpv3.HttpInspector{})
 	f.FilterDisabled = atPorts(except)

@@ -22,8 +22,8 @@ import (
 // handshake is how long a client's TLS handshake may take.
 const handshake = 15 * time.Second
 
-// Bind is where an outbound listener stands: what the workload dials, caught before it leaves. An address may be a Unix socket
-// (unix:PATH); it has no port.
+// Bind is where an outbound listener stands: what the workload dials, caught before it leaves. An
+// address may be a Unix socket (unix:PATH); it has no port.
 type Bind struct {
 	Address string
 	Port    uint32
@@ -38,9 +38,10 @@ type Dialer struct {
 	Ports Ports
 }
 
-// Arrivals are the listeners that take connections to a service's port, with the chains that the service has in each: one for each range
-// of addresses that is its own. Requests are told apart by their host, so that HTTP services of one port share a listener; connections by
-// where they go, or by the name in a TLS hello where the service has no address of its own.
+// Arrivals are the listeners that take connections to a service's port, with the chains that the
+// service has in each: one for each range of addresses that is its own. Requests are told apart by
+// their host, so that HTTP services of one port share a listener; connections by where they go, or
+// by the name in a TLS hello where the service has no address of its own.
 func Arrivals(s *config.Service, port uint32, protocol config.Protocol, d Dialer) []Arrival {
 	to := Chain{Cluster: cluster.Name{Port: port, Host: s.Host}.String(), Protocol: protocol}
 	if d.Dialed {
@@ -86,8 +87,9 @@ func destinations(s *config.Service, d config.Dialing) [][]string {
 	return out
 }
 
-// ArrivalAt is the listener at a place that a Sidecar names: an address, or a Unix socket, whose port is 0. address is the service's own. What
-// comes by a Unix socket goes to the one port of a service; of several nobody knows which is meant.
+// ArrivalAt is the listener at a place that a Sidecar names: an address, or a Unix socket, whose
+// port is 0. address is the service's own. What comes by a Unix socket goes to the one port of a
+// service; of several nobody knows which is meant.
 func ArrivalAt(s *config.Service, port uint32, protocol config.Protocol, b Bind, address string) Arrival {
 	if b.Port == 0 && len(s.Ports) > 1 {
 		port = 0
@@ -112,8 +114,8 @@ type Arrival struct {
 type Chain struct {
 	Cluster  string
 	Protocol config.Protocol
-	// ServerName and Prefixes (each several, joined by commas) say which connections; all where both are empty. A range of every IPv4
-	// address says nothing.
+	// ServerName and Prefixes (each several, joined by commas) say which connections; all where
+	// both are empty. A range of every IPv4 address says nothing.
 	ServerName, Prefixes string
 	// Route of a virtual service that says where connections go; none: to Cluster.
 	Route Route
@@ -143,8 +145,8 @@ type OutboundChain struct {
 
 const separator = ","
 
-// named asks for the host's name in TLS hellos where the place of a listener doesn't say that the host is meant: where its own address is a
-// range, or any and the listener takes all.
+// named asks for the host's name in TLS hellos where the place of a listener doesn't say that the
+// host is meant: where its own address is a range, or any and the listener takes all.
 func (c Chain) named(place, address, host string) Chain {
 	everywhere := Bind{Address: address}.Any() && Bind{Address: place}.Any()
 	if c.Protocol.IsTLS() && (everywhere || strings.Contains(address, "/")) {
@@ -156,7 +158,8 @@ func (c Chain) named(place, address, host string) Chain {
 // All reports whether the chain takes every connection.
 func (c Chain) All() bool { return c.ServerName == "" && c.Prefixes == "" }
 
-// Overlaps reports whether two chains ask for the same, which Envoy refuses. One that takes every connection is the default, and stands apart.
+// Overlaps reports whether two chains ask for the same, which Envoy refuses. One that takes every
+// connection is the default, and stands apart.
 func (c Chain) Overlaps(o Chain) bool {
 	return c.All() == o.All() && share(c.ServerName, o.ServerName) && share(c.ranges(), o.ranges())
 }
@@ -204,8 +207,8 @@ type Outbound struct {
 	More string
 	// Dialed: the workload dials the listener itself.
 	Dialed bool
-	// HTTP: some service at it speaks HTTP, or may speak it. Protocol is that of the first such service. Sniffed: only what looks like
-	// HTTP is read as such.
+	// HTTP: some service at it speaks HTTP, or may speak it. Protocol is that of the first such
+	// service. Sniffed: only what looks like HTTP is read as such.
 	HTTP, Sniffed bool
 	Protocol      config.Protocol
 	// Route is the name of the route configuration for requests.
@@ -279,8 +282,9 @@ func (in *Outbound) inspectors() []*listenerv3.ListenerFilter {
 	return out
 }
 
-// addChains adds a chain for requests and those for connections. What takes everything comes last, where there is more than that; where
-// nothing does, what no chain takes goes on to where it was going.
+// addChains adds a chain for requests and those for connections. What takes everything comes last,
+// where there is more than that; where nothing does, what no chain takes goes on to where it was
+// going.
 func (in *Outbound) addChains(l *listenerv3.Listener) {
 	add := func(c *listenerv3.FilterChain) {
 		if c.FilterChainMatch == nil {

@@ -8,7 +8,8 @@ import (
 
 // Ports are those that a proxy has for itself.
 type Ports struct {
-	// Outbound and Inbound are where intercepted connections come (MeshConfig.proxyListenPort and proxyInboundListenPort).
+	// Outbound and Inbound are where intercepted connections come (MeshConfig.proxyListenPort and
+	// proxyInboundListenPort).
 	Outbound, Inbound uint32
 	// Status and Metrics are served by listeners of the bootstrap; 0 for none.
 	Status, Metrics uint32
@@ -21,8 +22,8 @@ type Ports struct {
 // privileged ports can't be opened by a process without privileges.
 const privileged = 1024
 
-// Free reports whether a listener at a place doesn't get in the way of those that the proxy has anyhow, and can be opened if it is
-// to be.
+// Free reports whether a listener at a place doesn't get in the way of those that the proxy has
+// anyhow, and can be opened if it is to be.
 func (p *Ports) Free(b Bind, f config.Families, opened bool) bool {
 	switch {
 	case opened && p.Unprivileged && b.Port > 0 && b.Port < privileged:
@@ -33,7 +34,8 @@ func (p *Ports) Free(b Bind, f config.Families, opened bool) bool {
 	return b.Port == 0 || !slices.Contains([]uint32{p.Outbound, p.Inbound, p.Status, p.Metrics}, b.Port)
 }
 
-// FreeInbound reports the same of a port that a Sidecar names: where connections are intercepted is no matter to it.
+// FreeInbound reports the same of a port that a Sidecar names: where connections are intercepted is
+// no matter to it.
 func (p Ports) FreeInbound(b Bind, f config.Families, opened bool) bool {
 	p.Outbound, p.Inbound = 0, 0
 	return p.Free(b, f, opened)

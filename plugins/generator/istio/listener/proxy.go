@@ -1,4 +1,5 @@
-// Package listener makes Envoy listeners: those that catch what a sidecar's workload sends and receives, and those of gateways.
+// Package listener makes Envoy listeners: those that catch what a sidecar's workload sends and
+// receives, and those of gateways.
 package listener
 
 import (
@@ -9,13 +10,15 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 )
 
-// Proxy is what listeners depend on of the proxy that runs them, as results: proxies that are equal here share listeners.
+// Proxy is what listeners depend on of the proxy that runs them, as results: proxies that are equal
+// here share listeners.
 type Proxy struct {
 	// Which of the filters that only Istio's build of Envoy has may be sent.
 	MetadataExchange, ALPN bool
 	// Certificates is where the proxy has those that it shows as a server.
 	Certificates encode.Certificates
-	// Dialed: nothing intercepts the workload's connections (INTERCEPTION_MODE NONE); it dials the listeners themselves, on loopback.
+	// Dialed: nothing intercepts the workload's connections (INTERCEPTION_MODE NONE); it dials the
+	// listeners themselves, on loopback.
 	Dialed bool
 	// Transparent: connections come with their own source address (INTERCEPTION_MODE TPROXY).
 	Transparent bool
@@ -36,7 +39,8 @@ type Proxy struct {
 	Stats bool
 	// Telemetry are the resources that say what it reports, by key, joined by commas.
 	Telemetry string
-	// Extensions that users bring along, by key, joined by commas: those of the root namespace first, the oldest first.
+	// Extensions that users bring along, by key, joined by commas: those of the root namespace
+	// first, the oldest first.
 	Extensions string
 	Settings   Settings
 }
@@ -63,12 +67,13 @@ func (p Proxy) everywhereElse(port uint32) []*listenerv3.AdditionalAddress {
 // Tracing is what spans say about the proxy; the zero value switches tracing off.
 type Tracing struct {
 	Enabled bool
-	// Name is what the proxy calls its service, where spans say that, and Conventional what OpenTelemetry's conventions call it.
+	// Name is what the proxy calls its service, where spans say that, and Conventional what
+	// OpenTelemetry's conventions call it.
 	Name, Conventional string
 	// Values of Istio's standard tags.
 	Cluster, Mesh, Namespace, Service, Revision string
-	// Unreachable are clusters of collectors that the proxy hasn't got and without which it refuses listeners, joined by commas: no spans are
-	// sent there.
+	// Unreachable are clusters of collectors that the proxy hasn't got and without which it refuses
+	// listeners, joined by commas: no spans are sent there.
 	Unreachable string
 }
 

@@ -13,8 +13,8 @@ import (
 // QUICName is the name of the listener for HTTP/3 at a place: udp_ADDRESS_PORT.
 func (b Bind) QUICName() string { return "udp_" + b.Name() }
 
-// BuildQUIC makes the listener for HTTP/3 beside that for HTTPS: the same names and routes, over UDP. Envoy can't ask clients for
-// certificates there.
+// BuildQUIC makes the listener for HTTP/3 beside that for HTTPS: the same names and routes, over
+// UDP. Envoy can't ask clients for certificates there.
 func BuildQUIC(in Gateway) *listenerv3.Listener {
 	address := socketAddress(in.Address, in.Port)
 	address.GetSocketAddress().Protocol = core.SocketAddress_UDP

@@ -73,7 +73,8 @@ func (p *Reporting) passing(cluster string, protocol config.Protocol) []*listene
 	return p.forwarding(toCluster(cluster), protocol)
 }
 
-// forwarding passes a connection's bytes on, and reads along where the protocol is one that statistics are kept of.
+// forwarding passes a connection's bytes on, and reads along where the protocol is one that
+// statistics are kept of.
 func (p *Reporting) forwarding(to *tcp.TcpProxy, protocol config.Protocol) []*listenerv3.Filter {
 	out := p.connectionStats()
 	if protocol == config.Mongo {

@@ -14,15 +14,18 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 )
 
-// TLSDefaults are the mesh's settings (MeshConfig.tlsDefaults) for TLS that isn't the mesh's own. Lists are joined by commas.
+// TLSDefaults are the mesh's settings (MeshConfig.tlsDefaults) for TLS that isn't the mesh's own.
+// Lists are joined by commas.
 type TLSDefaults struct {
 	Ciphers, Curves string
 	Minimum         tls.TlsParameters_TlsProtocol
-	// Secrets is the cluster of the mesh's service for credentials called sds://NAME; empty without one.
+	// Secrets is the cluster of the mesh's service for credentials called sds://NAME; empty without
+	// one.
 	Secrets string
 }
 
-// serverSocket opens TLS as a server. exchange: bytes are passed on, so that peers of the mesh may tell who they are first.
+// serverSocket opens TLS as a server. exchange: bytes are passed on, so that peers of the mesh may
+// tell who they are first.
 func serverSocket(s *networking.ServerTLSSettings, defaults TLSDefaults, own encode.Certificates, exchange bool) *core.TransportSocket {
 	return &core.TransportSocket{
 		Name:       "envoy.transport_sockets.tls",
@@ -51,7 +54,8 @@ func serverContext(s *networking.ServerTLSSettings, defaults TLSDefaults, own en
 	return &tls.DownstreamTlsContext{CommonTlsContext: common, RequireClientCertificate: wrapperspb.Bool(requires(s))}
 }
 
-// requires reports whether clients must show a certificate; asks, whether one that they show is looked at.
+// requires reports whether clients must show a certificate; asks, whether one that they show is
+// looked at.
 func requires(s *networking.ServerTLSSettings) bool {
 	return s.Mode == networking.ServerTLSSettings_MUTUAL || s.Mode == networking.ServerTLSSettings_ISTIO_MUTUAL
 }
@@ -154,8 +158,8 @@ func words(joined string) []string {
 	return strings.Split(joined, ",")
 }
 
-// knownCiphers leaves out what Envoy would refuse the whole listener for, and repetitions. Expressions stay, as far as their first letter
-// tells: -NAME, [NAME|NAME], ALL.
+// knownCiphers leaves out what Envoy would refuse the whole listener for, and repetitions.
+// Expressions stay, as far as their first letter tells: -NAME, [NAME|NAME], ALL.
 func knownCiphers(list []string) []string {
 	known := serverCiphers()
 	var out []string

@@ -30,7 +30,8 @@ type Settings struct {
 	Timed       bool
 	// Balanced: connections are shared out evenly among the proxy's threads.
 	BalancedInbound, BalancedOutbound bool
-	// Detection is how long to wait for a client's first bytes where they decide something; for ever if 0.
+	// Detection is how long to wait for a client's first bytes where they decide something; for
+	// ever if 0.
 	Detection time.Duration
 }
 
@@ -120,7 +121,8 @@ func (s *Settings) certificates(m *hcm.HttpConnectionManager) {
 	m.SetCurrentClientCertDetails.Subject = wrapperspb.Bool(is(d.Subject, true))
 }
 
-// edge says how many proxies in front of a gateway are trusted, and what becomes of what they say of their clients' certificates.
+// edge says how many proxies in front of a gateway are trusted, and what becomes of what they say
+// of their clients' certificates.
 func (s *Settings) edge(m *hcm.HttpConnectionManager) {
 	t := s.config().GatewayTopology
 	m.XffNumTrustedHops = t.GetNumTrustedProxies()

@@ -34,8 +34,8 @@ func ciphers() []string {
 	}
 }
 
-// mutualTLS is the mesh's mutual TLS on the server's side. http: requests are read, so that no peer exchange follows the
-// handshake.
+// mutualTLS is the mesh's mutual TLS on the server's side. http: requests are read, so that no peer
+// exchange follows the handshake.
 func mutualTLS(http bool, mesh MeshTLS, own encode.Certificates) *core.TransportSocket {
 	alpn := []string{"h2", "http/1.1"}
 	if !http {

@@ -9,8 +9,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 )
 
-// tunnel is the request by which connections go through a forward proxy; nil where they go straight. It is the subset's, where they go to
-// one: what the rule says of all doesn't count there.
+// tunnel is the request by which connections go through a forward proxy; nil where they go
+// straight. It is the subset's, where they go to one: what the rule says of all doesn't count
+// there.
 func (f *Forward) tunnel() *tcp.TcpProxy_TunnelingConfig {
 	t := f.Rule.GetTrafficPolicy().GetTunnel()
 	if f.Subset != "" {

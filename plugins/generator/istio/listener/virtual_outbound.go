@@ -11,8 +11,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 )
 
-// BuildVirtualOutbound makes the listener that all intercepted connections arrive at: it hands them to the listener of their
-// destination, and takes what has none.
+// BuildVirtualOutbound makes the listener that all intercepted connections arrive at: it hands them
+// to the listener of their destination, and takes what has none.
 func BuildVirtualOutbound(outside string, p Reporting) *listenerv3.Listener {
 	out := &listenerv3.Listener{
 		Name: VirtualOutbound,

@@ -40,7 +40,8 @@ type caller struct {
 	// more addresses of the place; dialed: the workload dials it.
 	more   string
 	dialed bool
-	// given: the Sidecar names the place by its port. forwards: requests name their destination in full.
+	// given: the Sidecar names the place by its port. forwards: requests name their destination in
+	// full.
 	given, forwards bool
 }
 
@@ -74,13 +75,15 @@ func (x *Outbound) addArrivals(sets incr.Collection[Set, struct{}]) incr.Collect
 		})
 }
 
-// gathering is the places of one service's ports as they are found: where each stands in the list, and by which egress listener it came.
+// gathering is the places of one service's ports as they are found: where each stands in the list,
+// and by which egress listener it came.
 type gathering struct {
 	list   callers
 	placed map[arrival]struct{ via, index int }
 }
 
-// add adds a place, or chains to it; where two listeners of a Sidecar have the same place, the first counts.
+// add adds a place, or chains to it; where two listeners of a Sidecar have the same place, the
+// first counts.
 func (f *gathering) add(k arrival, via int, call caller, chains []listener.Chain) {
 	at, ok := f.placed[k]
 	switch {
@@ -116,8 +119,9 @@ func (x *Outbound) callersOf(c *incr.Ctx, d dialer, h scope.Host, s *config.Serv
 	return found.list
 }
 
-// takes reports whether there can be a listener at a place: ports that the proxy has for itself are taken where it listens to all
-// addresses. A service without an address of its own is asked only if it speaks HTTP, as istiod does.
+// takes reports whether there can be a listener at a place: ports that the proxy has for itself are
+// taken where it listens to all addresses. A service without an address of its own is asked only if
+// it speaks HTTP, as istiod does.
 func (d dialer) takes(l *scope.Listener, a arriving) bool {
 	if a.caller.dialed || l != nil && l.Bind != "" || a.caller.protocol.IsHTTP() {
 		return d.How.Ports.Free(a.where.Bind, d.How.Families, a.caller.dialed)
@@ -130,8 +134,8 @@ type arriving struct {
 	caller caller
 }
 
-// arrivalsOf are the places of a service's port as a listener of the scope's Sidecar has it: where that says, and otherwise at the
-// service's own addresses, or its endpoints' where it has none.
+// arrivalsOf are the places of a service's port as a listener of the scope's Sidecar has it: where
+// that says, and otherwise at the service's own addresses, or its endpoints' where it has none.
 func (x *Outbound) arrivalsOf(c *incr.Ctx, d dialer, in scope.Imported, p *pb.Port) []arriving {
 	call, how, port := callOf(in.Listener, d.How, p)
 	if in.Listener != nil && in.Listener.Bind != "" {
@@ -173,8 +177,9 @@ func atPort(list []listener.Arrival, port uint32, call caller) []arriving {
 	return out
 }
 
-// endpointPlaces are the places of a service without an address of its own: connections to each endpoint, but the workload itself.
-// Requests can be told apart without. False where all go to one place.
+// endpointPlaces are the places of a service without an address of its own: connections to each
+// endpoint, but the workload itself. Requests can be told apart without. False where all go to one
+// place.
 func (x *Outbound) endpointPlaces(c *incr.Ctx, d dialer, how listener.Dialer, s *config.Service, p *pb.Port) ([]listener.Arrival, bool) {
 	if how.Dialed || config.ParseProtocol(p.Protocol).IsHTTP() || !isHeadless(s, how.Dialing) {
 		return nil, false
@@ -199,7 +204,8 @@ func (x *Outbound) endpointPlaces(c *incr.Ctx, d dialer, how listener.Dialer, s 
 	return out, true
 }
 
-// isHeadless reports whether connections go where they were going, to an address that is no service's.
+// isHeadless reports whether connections go where they were going, to an address that is no
+// service's.
 func isHeadless(s *config.Service, d config.Dialing) bool {
 	return s.Resolution == pb.ServiceResolutionNone && listener.Bind{Address: s.AddressesFor(d)[0]}.Any()
 }

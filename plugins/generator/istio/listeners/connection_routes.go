@@ -15,8 +15,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// routeChains are the chains for connections to a service's port at a place, which virtual services may lead elsewhere; plain is the one that
-// it has without. There is always one.
+// routeChains are the chains for connections to a service's port at a place, which virtual services
+// may lead elsewhere; plain is the one that it has without. There is always one.
 func (x *Outbound) routeChains(c *incr.Ctx, d dialer, s *config.Service, via int, k arrival, plain listener.Chain, portNamed string) []listener.Chain {
 	if plain.Protocol.IsHTTP() {
 		return []listener.Chain{plain}
@@ -32,7 +32,8 @@ func (x *Outbound) routeChains(c *incr.Ctx, d dialer, s *config.Service, via int
 // connectionRoutes makes chains of routes for one port of a service.
 type connectionRoutes struct {
 	plain listener.Chain
-	// port is where connections come; 0 for a Unix socket, at which destinations can't be told apart.
+	// port is where connections come; 0 for a Unix socket, at which destinations can't be told
+	// apart.
 	port      uint32
 	portName  string
 	namespace string
@@ -52,8 +53,8 @@ func (r *connectionRoutes) chain(v *config.VirtualService, index int) listener.C
 	return out
 }
 
-// byDestination are the chains of TCP routes: those for some destinations, up to the first for all. The service's own comes last, if nothing
-// takes all of its connections before.
+// byDestination are the chains of TCP routes: those for some destinations, up to the first for all.
+// The service's own comes last, if nothing takes all of its connections before.
 func (r *connectionRoutes) byDestination(services []*config.VirtualService) []listener.Chain {
 	var out []listener.Chain
 	covered := false
@@ -114,8 +115,9 @@ func prefixes(list []string) []string {
 	return out
 }
 
-// byName are the chains of TLS routes, by the names in hellos; the first route for a name counts. The service's own is there if there is none.
-// Destinations that one match names count for the following ones that name none, too.
+// byName are the chains of TLS routes, by the names in hellos; the first route for a name counts.
+// The service's own is there if there is none. Destinations that one match names count for the
+// following ones that name none, too.
 func (r *connectionRoutes) byName(services []*config.VirtualService) []listener.Chain {
 	var out []listener.Chain
 	destinations := r.plain.Prefixes

@@ -16,7 +16,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// FixedKey is what virtualInbound and virtualOutbound depend on: Outside is the cluster for what no service is.
+// FixedKey is what virtualInbound and virtualOutbound depend on: Outside is the cluster for what no
+// service is.
 type FixedKey struct {
 	Inbound InboundKey
 	Outside string

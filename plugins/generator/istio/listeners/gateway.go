@@ -125,7 +125,8 @@ func (x *ofGateways) list(c *incr.Ctx, k GatewayKey) []sdk.Resource {
 	return out
 }
 
-// quicOnly leaves the servers of a group to which HTTP/3 may come; all of them if it isn't asked for.
+// quicOnly leaves the servers of a group to which HTTP/3 may come; all of them if it isn't asked
+// for.
 func quicOnly(group gateway.Group, asked bool) gateway.Group {
 	if asked {
 		group.Servers = slices.DeleteFunc(slices.Clone(group.Servers), func(s gateway.Server) bool { return !s.HTTP3() })
@@ -147,7 +148,8 @@ func (x *ofGateways) binds(c *incr.Ctx, k GatewayKey) []listener.Bind {
 	return out
 }
 
-// gatewayBind is where the servers of a group listen: at the address that they name, or at all of the proxy's.
+// gatewayBind is where the servers of a group listen: at the address that they name, or at all of
+// the proxy's.
 func gatewayBind(p gateway.Place, f config.Families) listener.Bind {
 	return listener.Bind{Address: cmp.Or(p.Bind, f.Any()[0]), Port: p.Port}
 }
@@ -205,12 +207,14 @@ func leadsHere(t *networking.TCPRoute, s gateway.Server) bool {
 	})
 }
 
-// meant reports whether a match is for a server; the port is the one that the server names, wherever the proxy listens.
+// meant reports whether a match is for a server; the port is the one that the server names,
+// wherever the proxy listens.
 func meant(port uint32, gateways []string, s gateway.Server) bool {
 	return (port == 0 || port == s.Spec.Port.Number) && (len(gateways) == 0 || slices.Contains(gateways, s.Gateway.Key))
 }
 
-// byName are the chains of TLS routes: each match has its own, unless an older one has one of its names.
+// byName are the chains of TLS routes: each match has its own, unless an older one has one of its
+// names.
 func (b *chainBuilder) byName(s gateway.Server) []listener.GatewayChain {
 	var out []listener.GatewayChain
 	for _, v := range b.from.Scopes.VirtualServices.AtGateway(b.c, b.set.Scope.Namespace, s.Gateway.Key) {
@@ -247,7 +251,8 @@ func (b *chainBuilder) forward(v *config.VirtualService, route []*networking.Rou
 	return b.from.Destinations.Forward(b.c, b.set.Scope, v, route, s.Spec.Port.Number, s.Spec.Port.Name)
 }
 
-// automatic are the chains by which TLS of the mesh goes on to the cluster that its server name says.
+// automatic are the chains by which TLS of the mesh goes on to the cluster that its server name
+// says.
 func (b *chainBuilder) automatic(s gateway.Server) []listener.GatewayChain {
 	var out []listener.GatewayChain
 	names := s.Names()

@@ -62,8 +62,8 @@ func newInbound(graph *incr.Graph, from *From) *inbound {
 	return x
 }
 
-// unnamed are the ports for which the workload's PeerAuthentication says what they take, but that neither its Sidecar nor, without one that
-// names ports, a service names.
+// unnamed are the ports for which the workload's PeerAuthentication says what they take, but that
+// neither its Sidecar nor, without one that names ports, a service names.
 func (x *inbound) unnamed(c *incr.Ctx, k InboundKey) []uint32 {
 	modes := authn.ParseModes(k.Proxy.Policies.Peers)
 	if len(modes.Ports) == 0 {

@@ -49,7 +49,8 @@ func freeFor(l *networking.IstioIngressListener, p *listener.Proxy, own bool) bo
 	return p.Ports.FreeInbound(b, f, own)
 }
 
-// standsAlone reports whether clients dial a listener itself, because nothing intercepts their connections.
+// standsAlone reports whether clients dial a listener itself, because nothing intercepts their
+// connections.
 func standsAlone(capture networking.CaptureMode, dialed bool) bool {
 	return capture == networking.CaptureMode_NONE || capture == networking.CaptureMode_DEFAULT && dialed
 }

@@ -41,7 +41,8 @@ type arrival struct {
 	Port  uint32
 }
 
-// everywhere reports whether the place takes connections to every address, as the proxy dials them: the other family's "any" is an address like others.
+// everywhere reports whether the place takes connections to every address, as the proxy dials them:
+// the other family's "any" is an address like others.
 func (a arrival) everywhere() bool {
 	return a.Place.Bind.Address == a.Place.Dialer.How.Families.Any()[0]
 }

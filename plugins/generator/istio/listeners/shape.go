@@ -45,9 +45,10 @@ func sameShape(a, b shape) bool {
 		a.Route == b.Route && slices.Equal(a.Chains, b.Chains) && slices.Equal(a.Lookups, b.Lookups)
 }
 
-// shapeOf is the listener that services make together. Listeners that a Sidecar names by their port are made from its services alone.
-// Otherwise the oldest service says what the listener is (of those that are the namespace's own, if there are some, or else were given to it
-// by name), and those that don't fit are left out: their connections could not be told apart.
+// shapeOf is the listener that services make together. Listeners that a Sidecar names by their port
+// are made from its services alone. Otherwise the oldest service says what the listener is (of
+// those that are the namespace's own, if there are some, or else were given to it by name), and
+// those that don't fit are left out: their connections could not be told apart.
 func shapeOf(_ *incr.Ctx, at place, members []incr.Item[arrival, caller]) (shape, error) {
 	members = slices.Clone(members)
 	slices.SortStableFunc(members, func(a, b incr.Item[arrival, caller]) int {
@@ -70,8 +71,8 @@ func shapeOf(_ *incr.Ctx, at place, members []incr.Item[arrival, caller]) (shape
 	return out, nil
 }
 
-// add adds a port as istiod does: requests and connections at one place are told apart by looking, but not where a server of the
-// protocol speaks first.
+// add adds a port as istiod does: requests and connections at one place are told apart by looking,
+// but not where a server of the protocol speaks first.
 func (s *shape) add(b listener.Bind, a arrival, c caller) {
 	http, tcp := c.protocol.IsHTTP(), c.protocol.IsTCP()
 	switch {
@@ -146,7 +147,8 @@ func (s *shape) join(c listener.Chain) {
 	}
 }
 
-// fitsServers reports whether a protocol can join: where servers speak first nothing can be told by looking at what clients send.
+// fitsServers reports whether a protocol can join: where servers speak first nothing can be told by
+// looking at what clients send.
 func fitsServers(s *shape, incoming config.Protocol) bool {
 	first := func(p config.Protocol) bool { return p == config.Mongo || p == config.MySQL }
 	if !first(incoming) && !slices.ContainsFunc(s.Chains, func(c listener.Chain) bool { return first(c.Protocol) }) {
@@ -155,8 +157,8 @@ func fitsServers(s *shape, incoming config.Protocol) bool {
 	return s.kept == connections && !slices.ContainsFunc(s.Chains, func(c listener.Chain) bool { return c.Protocol != incoming })
 }
 
-// routeName is the port's number, or HOST:PORT where the listener is one service's own and speaks what it likes. That of a Unix socket
-// is its path.
+// routeName is the port's number, or HOST:PORT where the listener is one service's own and speaks
+// what it likes. That of a Unix socket is its path.
 func routeName(b listener.Bind, a arrival, protocol config.Protocol) string {
 	switch {
 	case b.Port == 0:

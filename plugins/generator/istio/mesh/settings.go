@@ -25,7 +25,8 @@ import (
 // Config is all of them, as Istio's API has them.
 type Config = meshv1.MeshConfig
 
-// Defaults that count where no mesh source is declared; one that is publishes the whole configuration with its own.
+// Defaults that count where no mesh source is declared; one that is publishes the whole
+// configuration with its own.
 const (
 	connectTimeout = 10 * time.Second
 	dnsRefresh     = 60 * time.Second

@@ -13,7 +13,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// visibility is how widely ServiceEntries may be seen at most, whatever they say (MeshConfig.serviceEntryVisibility).
+// visibility is how widely ServiceEntries may be seen at most, whatever they say
+// (MeshConfig.serviceEntryVisibility).
 type visibility = meshv1.ServiceEntryVisibility_Visibility
 
 func (s *Settings) addVisibility() {
@@ -27,7 +28,8 @@ func (s *Settings) addVisibility() {
 	})
 }
 
-// visibilityOf is that of the first policy one of whose rules each take a namespace with these labels, or else the default. A namespace that nobody knows has none.
+// visibilityOf is that of the first policy one of whose rules each take a namespace with these
+// labels, or else the default. A namespace that nobody knows has none.
 func visibilityOf(v *meshv1.ServiceEntryVisibility, labelled func() map[string]string) visibility {
 	if !v.GetApplyToSidecars() {
 		return meshv1.ServiceEntryVisibility_PUBLIC
@@ -43,7 +45,8 @@ func visibilityOf(v *meshv1.ServiceEntryVisibility, labelled func() map[string]s
 	return v.DefaultVisibility
 }
 
-// Exported are the namespaces that see a service (see istio.Export), which are the join keys of services too.
+// Exported are the namespaces that see a service (see istio.Export), which are the join keys of
+// services too.
 func (s *Settings) Exported(c *incr.Ctx, of *config.Service) []string {
 	list := istio.Export(of.ExportTo, s.Exports(c).Services, of.Namespace)
 	if of.Registry != config.External {

@@ -19,8 +19,8 @@ type Client struct {
 // multiCluster ends names that mean a service of any cluster; they have no shorter forms.
 const multiCluster = ".clusterset.local"
 
-// Of are the names of a service: its host and its aliases with its addresses, and each of its endpoints that has a name where it has
-// no address of its own. endpoints are asked for only then.
+// Of are the names of a service: its host and its aliases with its addresses, and each of its
+// endpoints that has a name where it has no address of its own. endpoints are asked for only then.
 func Of(s *config.Service, c Client, endpoints func() []*endpoint.Endpoint) []Entry {
 	own := Entry{Host: s.Host, Registry: s.Registry}
 	if s.Registry == Kubernetes && !strings.HasSuffix(s.Host, multiCluster) {
@@ -64,8 +64,9 @@ func usable(addresses []string) (out []string) {
 	return out
 }
 
-// headless are the addresses of the endpoints in the client's network, of whichever cluster, and a name for each that has one: HOSTNAME.SUBDOMAIN and the rest of
-// the service's host. What is behind another network's gateway can't be dialled.
+// headless are the addresses of the endpoints in the client's network, of whichever cluster, and a
+// name for each that has one: HOSTNAME.SUBDOMAIN and the rest of the service's host. What is behind
+// another network's gateway can't be dialled.
 func headless(s *config.Service, c Client, endpoints []*endpoint.Endpoint) (ips []string, named []Entry) {
 	_, rest, ok := strings.Cut(s.Host, ".")
 	for _, e := range slices.SortedFunc(slices.Values(endpoints), endpoint.Order) {
@@ -95,5 +96,6 @@ func addNamed(named []Entry, e Entry) []Entry {
 	return named
 }
 
-// near reports whether a network or cluster is the client's; where either is unknown it counts as such.
+// near reports whether a network or cluster is the client's; where either is unknown it counts as
+// such.
 func near(a, b string) bool { return a == "" || b == "" || a == b }

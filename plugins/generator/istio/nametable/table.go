@@ -1,4 +1,5 @@
-// Package nametable makes the name table: what a proxy's agent answers to the workload's DNS queries.
+// Package nametable makes the name table: what a proxy's agent answers to the workload's DNS
+// queries.
 package nametable
 
 import (
@@ -20,7 +21,8 @@ type Entry struct {
 	Far bool
 }
 
-// Fields of istio.networking.nds.v1.NameTable, of the entries of its map and of their values. No library ships the message.
+// Fields of istio.networking.nds.v1.NameTable, of the entries of its map and of their values. No
+// library ships the message.
 const (
 	tableField     = 1
 	keyField       = 1
@@ -34,8 +36,8 @@ const (
 // Kubernetes is the registry whose names hide others'.
 const Kubernetes = "Kubernetes"
 
-// Encode makes the table. Entries of one name are merged: those of Kubernetes hide others, near ones hide far ones, and the others'
-// addresses are joined.
+// Encode makes the table. Entries of one name are merged: those of Kubernetes hide others, near
+// ones hide far ones, and the others' addresses are joined.
 func Encode(entries []Entry) []byte {
 	entries = slices.Clone(entries)
 	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Host, b.Host) })

@@ -43,9 +43,11 @@ type Metadata struct {
 	Unprivileged bool // UNPRIVILEGED_POD
 	// StatusPort and PrometheusPort are those of listeners of the bootstrap; 0 if nothing is said.
 	StatusPort, PrometheusPort uint32 // ENVOY_STATUS_PORT, ENVOY_PROMETHEUS_PORT
-	// HTTPProxyPort is where the workload finds a proxy for HTTP, 0 for nowhere; nil where nothing is said.
+	// HTTPProxyPort is where the workload finds a proxy for HTTP, 0 for nowhere; nil where nothing
+	// is said.
 	HTTPProxyPort *uint32 // HTTP_PROXY_PORT
-	// SelfDiscovery: the proxy asks for the endpoints of its own kind, to know how they are spread over zones.
+	// SelfDiscovery: the proxy asks for the endpoints of its own kind, to know how they are spread
+	// over zones.
 	SelfDiscovery bool // ENABLE_SELF_DISCOVERY
 	// Resolver is where the agent answers the workload's DNS queries, IP:PORT; empty: it doesn't.
 	Resolver string // DNS_PROXY_ADDR, with DNS_CAPTURE
@@ -57,7 +59,8 @@ type Metadata struct {
 	BalancedInbound, BalancedOutbound bool // INBOUND_LISTENER_EXACT_BALANCE, OUTBOUND_LISTENER_EXACT_BALANCE
 	// ProxyConfig is the proxy's own; nil where it says none, so that the mesh's counts.
 	ProxyConfig *meshv1.ProxyConfig // PROXY_CONFIG
-	// Client and Server say where the proxy has its certificates. `coxswain bootstrap` says it for proxies that run without an agent.
+	// Client and Server say where the proxy has its certificates. `coxswain bootstrap` says it for
+	// proxies that run without an agent.
 	Client, Server encode.Certificates // TLS_CLIENT_…, TLS_SERVER_…, credential, file-credential, COXSWAIN_NO_AGENT, COXSWAIN_SECRETS
 	// Version of Istio's proxy; empty where it says none.
 	Version string // ISTIO_VERSION

@@ -46,7 +46,8 @@ type Node struct {
 // ErrBadNode says that a node can't be served.
 var ErrBadNode = errors.New("bad xDS node")
 
-// Parse reads an encoded envoy.config.core.v3.Node. extensions are the names that Envoy lists, nil where it lists none.
+// Parse reads an encoded envoy.config.core.v3.Node. extensions are the names that Envoy lists, nil
+// where it lists none.
 func Parse(encoded []byte, extensions []string) (*Node, error) {
 	var n core.Node
 	if err := proto.Unmarshal(encoded, &n); err != nil {
@@ -80,7 +81,8 @@ func From(n *core.Node, extensions []string) (*Node, error) {
 	return out, nil
 }
 
-// ofDomain is the namespace that a domain such as default.svc.cluster.local begins with; empty without.
+// ofDomain is the namespace that a domain such as default.svc.cluster.local begins with; empty
+// without.
 func ofDomain(domain string) string {
 	namespace, _, ok := strings.Cut(domain, ".")
 	if !ok {
@@ -126,8 +128,8 @@ func locality(l *core.Locality) string {
 // IsEnvoy reports whether the proxy lists its extensions, as Envoys do when they ask.
 func (n *Node) IsEnvoy() bool { return n.extensions != nil }
 
-// Supports reports whether the proxy can be sent an extension: by default yes; no where it lists what it has and lacks all of
-// the names.
+// Supports reports whether the proxy can be sent an extension: by default yes; no where it lists
+// what it has and lacks all of the names.
 func (n *Node) Supports(names ...string) bool {
 	if n.extensions == nil {
 		return true

@@ -8,7 +8,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// Texts are metadata whose values are texts, in one piece: there are many proxies, and few are ever asked.
+// Texts are metadata whose values are texts, in one piece: there are many proxies, and few are ever
+// asked.
 type Texts string
 
 // Marks stand before a name, before its value and after it; metadata doesn't hold them.

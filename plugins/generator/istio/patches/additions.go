@@ -41,8 +41,8 @@ func NewAdditions(graph *incr.Graph, f *Patches) *Additions {
 	}
 }
 
-// addition is a kind of resources that patches add. Each is made by a function of its own, so that one that fails keeps its own last good
-// version.
+// addition is a kind of resources that patches add. Each is made by a function of its own, so that
+// one that fails keeps its own last good version.
 type addition[M interface {
 	proto.Message
 	GetName() string

@@ -71,8 +71,8 @@ func New(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings) *Patches 
 // Set is the patches that keys name, in their order.
 func (f *Patches) Set(c *incr.Ctx, keys string) *envoyfilter.Set { return f.sets.Of(c, keys) }
 
-// patchSet reads patches, in their order: by priority, those of the root namespace before others, the oldest first. Patches that can't be
-// read are left out, and reported.
+// patchSet reads patches, in their order: by priority, those of the root namespace before others,
+// the oldest first. Patches that can't be read are left out, and reported.
 func (f *Patches) patchSet(c *incr.Ctx, keys string) *envoyfilter.Set {
 	places := map[string][]int{}
 	var filters []*config.EnvoyFilter
@@ -177,7 +177,8 @@ func join(to *string, key string, places []string) {
 	*to += key + placeMark + strings.Join(places, placeSeparator)
 }
 
-// Side is the one that patches know a proxy's own resources by, apart from what a sidecar's workload receives.
+// Side is the one that patches know a proxy's own resources by, apart from what a sidecar's
+// workload receives.
 func Side(router bool) envoyfilter.Context {
 	if router {
 		return networking.EnvoyFilter_GATEWAY

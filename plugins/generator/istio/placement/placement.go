@@ -23,8 +23,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// Placed is the views that a proxy is in. They hold results of what generation asks about it, so that proxies with the same
-// answers share them.
+// Placed is the views that a proxy is in. They hold results of what generation asks about it, so
+// that proxies with the same answers share them.
 type Placed struct {
 	Clusters  ClusterView
 	Endpoints EndpointView
@@ -175,7 +175,8 @@ func (x *Placement) placeRouter(c *incr.Ctx, n *node.Node) Placed {
 	}
 }
 
-// noGateway keeps the routes of a gateway that nothing selects apart from those of sidecars; no key is like it.
+// noGateway keeps the routes of a gateway that nothing selects apart from those of sidecars; no key
+// is like it.
 const noGateway = "-"
 
 func (x *Placement) clientOf(c *incr.Ctx, n *node.Node, place workload.Place) clusters.Client {

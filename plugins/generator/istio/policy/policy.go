@@ -34,7 +34,8 @@ type Policies struct {
 	peersIn         *incr.Index[string, string, tables.Row[*config.PeerAuthentication]]
 	tokensIn        *incr.Index[string, string, tables.Row[*config.RequestAuthentication]]
 	authorizationIn *incr.Index[string, string, tables.Row[*config.AuthorizationPolicy]]
-	// peers are the PeerAuthentications that count in a namespace; refusals what clients must know of them.
+	// peers are the PeerAuthentications that count in a namespace; refusals what clients must know
+	// of them.
 	peers    *incr.Func[string, authn.Policies]
 	refusals *incr.Func[string, string]
 	peerMode *incr.Func[string, authn.Mode]
@@ -48,7 +49,8 @@ type Policies struct {
 // only is the key of functions that have one value.
 const only = ""
 
-// guardsKey is what guards depend on: which policies count (keys, joined by commas). Router: routes may ask for claims.
+// guardsKey is what guards depend on: which policies count (keys, joined by commas). Router: routes
+// may ask for claims.
 type guardsKey struct {
 	Authorization, Tokens string
 	Router                bool

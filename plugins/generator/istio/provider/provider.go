@@ -61,7 +61,8 @@ func New(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings) *Provider
 	return p
 }
 
-// Authorizer is the one that a provider is; ok is false where there is none of that name, or it can't be called.
+// Authorizer is the one that a provider is; ok is false where there is none of that name, or it
+// can't be called.
 func (p *Providers) Authorizer(c *incr.Ctx, name string) (authz.Provider, bool) {
 	return p.authorizer.Get(c, name)
 }

@@ -16,8 +16,10 @@ func Delegates(v *config.VirtualService) bool {
 	return slices.ContainsFunc(v.Spec.Http, func(h *networking.HTTPRoute) bool { return h.Delegate != nil })
 }
 
-// WithDelegates is a virtual service with the routes of those that it delegates to, in their places. find returns one by its key, nil where there
-// is none that counts. What a delegate asks for must be within what the root asks for; routes of a delegate for which that isn't so are left out.
+// WithDelegates is a virtual service with the routes of those that it delegates to, in their
+// places. find returns one by its key, nil where there is none that counts. What a delegate asks
+// for must be within what the root asks for; routes of a delegate for which that isn't so are left
+// out.
 func WithDelegates(root *config.VirtualService, find func(key string) *config.VirtualService) *config.VirtualService {
 	spec := proto.CloneOf(root.Spec)
 	spec.Http = nil
@@ -84,7 +86,8 @@ func joinNames(root, delegate string) string {
 	return root + "-" + delegate
 }
 
-// matchesWithin joins each match of a delegate with those of the root that hold it; false if one has none.
+// matchesWithin joins each match of a delegate with those of the root that hold it; false if one
+// has none.
 func matchesWithin(root, delegate []*networking.HTTPMatchRequest) ([]*networking.HTTPMatchRequest, bool) {
 	if len(root) == 0 {
 		return delegate, true
@@ -143,7 +146,8 @@ func joinMaps[V any](root, delegate map[string]V) map[string]V {
 	return out
 }
 
-// holds reports whether everything that a delegate's match asks for may be asked for within the root's.
+// holds reports whether everything that a delegate's match asks for may be asked for within the
+// root's.
 func holds(root, d *networking.HTTPMatchRequest) bool {
 	return textHolds(root.Uri, d.Uri) && textHolds(root.Scheme, d.Scheme) && textHolds(root.Method, d.Method) &&
 		textHolds(root.Authority, d.Authority) && textsHold(root.Headers, d.Headers) &&
@@ -162,7 +166,8 @@ func textsHold(root, delegate map[string]*networking.StringMatch) bool {
 	return true
 }
 
-// textHolds reports whether every text that the delegate takes is one that the root takes. Of regular expressions nothing is known.
+// textHolds reports whether every text that the delegate takes is one that the root takes. Of
+// regular expressions nothing is known.
 func textHolds(root, delegate *networking.StringMatch) bool {
 	switch {
 	case root == nil || delegate == nil:

@@ -81,7 +81,8 @@ func (b *builder) cluster(d *networking.Destination) cluster.Name {
 	return cluster.Name{Port: port, Subset: d.GetSubset(), Host: d.GetHost()}
 }
 
-// NewAction makes a forwarding action with a timeout; without one requests may take as long as they do.
+// NewAction makes a forwarding action with a timeout; without one requests may take as long as they
+// do.
 func NewAction(timeout *durationpb.Duration) *routev3.RouteAction {
 	if timeout == nil {
 		timeout = durationpb.New(0)

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Domains are the names by which clients of a DNS domain (default.svc.cluster.local) may call a host: its full name, with and
-// without the root's dot, what is left of it where the client's domain completes it, and its addresses.
+// Domains are the names by which clients of a DNS domain (default.svc.cluster.local) may call a
+// host: its full name, with and without the root's dot, what is left of it where the client's
+// domain completes it, and its addresses.
 func Domains(host, clientDomain string, addresses ...string) []string {
 	var out []string
 	if a, err := netip.ParseAddr(host); err == nil {
@@ -68,14 +69,16 @@ func short(host, clientDomain string) []string {
 	return []string{own}
 }
 
-// InCluster parts the DNS domain of a namespace's clients, NAMESPACE.svc.CLUSTER, into the namespace and that of the cluster, .svc.CLUSTER.
+// InCluster parts the DNS domain of a namespace's clients, NAMESPACE.svc.CLUSTER, into the
+// namespace and that of the cluster, .svc.CLUSTER.
 func InCluster(clientDomain string) (namespace, cluster string, ok bool) {
 	namespace, cluster, ok = strings.Cut(clientDomain, services)
 	return namespace, services + cluster, ok
 }
 
-// Label returns the first label of a service's host, by which clients of its namespace call it in addition to what Domains gives for those of the
-// cluster (InCluster). It comes second among their domains.
+// Label returns the first label of a service's host, by which clients of its namespace call it in
+// addition to what Domains gives for those of the cluster (InCluster). It comes second among their
+// domains.
 func Label(host, cluster string) (label, namespace string, ok bool) {
 	full, ok := strings.CutSuffix(host, cluster)
 	if !ok {
@@ -84,7 +87,8 @@ func Label(host, cluster string) (label, namespace string, ok bool) {
 	return strings.Cut(full, ".")
 }
 
-// shortInCluster are those of a service (NAME.NAMESPACE.svc…) of the client's cluster. Names of other hosts might be taken for services.
+// shortInCluster are those of a service (NAME.NAMESPACE.svc…) of the client's cluster. Names of
+// other hosts might be taken for services.
 func shortInCluster(host, clientDomain string) []string {
 	namespace, cluster, _ := InCluster(clientDomain)
 	name, in, ok := Label(host, cluster)

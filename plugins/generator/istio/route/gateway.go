@@ -13,7 +13,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 )
 
-// Server is one server of a Gateway, with the virtual services that name that Gateway, the oldest first.
+// Server is one server of a Gateway, with the virtual services that name that Gateway, the oldest
+// first.
 type Server struct {
 	// Gateway is the Gateway's key, Port the port that the server names.
 	Gateway string
@@ -29,8 +30,9 @@ type Server struct {
 	Filters func(hosts []string) map[string]*anypb.Any
 }
 
-// GatewayHosts makes the virtual hosts of servers that share a route configuration. Several virtual services may add routes to one host;
-// what takes every request goes last. Hosts that have the same routes are one virtual host.
+// GatewayHosts makes the virtual hosts of servers that share a route configuration. Several virtual
+// services may add routes to one host; what takes every request goes last. Hosts that have the same
+// routes are one virtual host.
 func GatewayHosts(servers []Server, routes func(*config.VirtualService, Server) []*routev3.Route) []*routev3.VirtualHost {
 	hosts := gatewayHosts{}
 	for _, s := range servers {
@@ -78,7 +80,8 @@ func (g gatewayHosts) get(name string, s Server) *routev3.VirtualHost {
 	return h
 }
 
-// joined makes one of virtual hosts with the same routes, under the most specific name, and puts all in order.
+// joined makes one of virtual hosts with the same routes, under the most specific name, and puts
+// all in order.
 func (g gatewayHosts) joined() []*routev3.VirtualHost {
 	var out []*routev3.VirtualHost
 	for _, name := range slices.SortedFunc(maps.Keys(g), istio.MoreSpecific) {

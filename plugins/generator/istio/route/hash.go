@@ -7,8 +7,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 )
 
-// hash is what the load balancer towards a destination hashes by: as the rule says of the subset at the port that the route names, of the
-// subset, of the port, or of all, the first that hashes at all.
+// hash is what the load balancer towards a destination hashes by: as the rule says of the subset at
+// the port that the route names, of the subset, of the port, or of all, the first that hashes at
+// all.
 func (b *builder) hash(d *networking.Destination) *networking.LoadBalancerSettings_ConsistentHashLB {
 	rule, port := b.Rule(d.GetHost()), d.GetPort().GetNumber()
 	if s := cluster.FindSubset(rule, d.GetSubset()); s != nil {

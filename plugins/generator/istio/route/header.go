@@ -9,7 +9,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// operations are changes of headers. A change of the host is no header to Envoy but a rewrite of the authority.
+// operations are changes of headers. A change of the host is no header to Envoy but a rewrite of
+// the authority.
 type operations struct {
 	requestAdd, responseAdd       []*core.HeaderValueOption
 	requestRemove, responseRemove []string
@@ -59,7 +60,8 @@ func option(name, value string, action core.HeaderValueOption_HeaderAppendAction
 	return &core.HeaderValueOption{Header: &core.HeaderValue{Key: name, Value: value}, AppendAction: action}
 }
 
-// names leaves out those that Envoy takes for no header: the host, and whatever begins with a colon.
+// names leaves out those that Envoy takes for no header: the host, and whatever begins with a
+// colon.
 func names(list []string) []string {
 	var out []string
 	for _, n := range list {

@@ -32,7 +32,8 @@ func (b *builder) mirrorTo(action *routev3.RouteAction, d *networking.Destinatio
 	})
 }
 
-// mirrorShare is how much of the requests the single mirror gets; nil where nothing. The older field counts where the newer is absent.
+// mirrorShare is how much of the requests the single mirror gets; nil where nothing. The older
+// field counts where the newer is absent.
 func (b *builder) mirrorShare() *typev3.FractionalPercent {
 	if b.in.MirrorPercentage == nil && b.in.MirrorPercent != nil { // still served
 		n := b.in.MirrorPercent.Value // still served

@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// defaultRetryOn are failures after which the server has not begun, or said that it may be asked again.
+	// defaultRetryOn are failures after which the server has not begun, or said that it may be
+	// asked again.
 	defaultRetryOn     = "connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes"
 	retriableCodes     = "retriable-status-codes"
 	defaultAttempts    = 2
@@ -23,8 +24,9 @@ const (
 	priorityUpdateRate = 2
 )
 
-// retryPolicy is the route's, or else the mesh's, or else Istio's default; nil where retries are off. hashed: the load balancer picks
-// by a hash, so that avoiding the host tried before makes no sense.
+// retryPolicy is the route's, or else the mesh's, or else Istio's default; nil where retries are
+// off. hashed: the load balancer picks by a hash, so that avoiding the host tried before makes no
+// sense.
 func retryPolicy(route, mesh *networking.HTTPRetry, hashed bool) *routev3.RetryPolicy {
 	in := route
 	if in == nil {
@@ -82,7 +84,8 @@ func previousHosts() []*routev3.RetryPolicy_RetryHostPredicate {
 	}}
 }
 
-// retryOn splits status codes off a list of conditions. Numbers that are no status stay where they are.
+// retryOn splits status codes off a list of conditions. Numbers that are no status stay where they
+// are.
 func retryOn(s string) (string, []uint32) {
 	var conditions []string
 	var codes []uint32

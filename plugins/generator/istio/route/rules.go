@@ -21,7 +21,8 @@ type Source struct {
 	Gateways []string
 	// Port is where the requests arrive.
 	Port uint32
-	// Selected reports whether the proxy has the labels, and is of the namespace where one is given.
+	// Selected reports whether the proxy has the labels, and is of the namespace where one is
+	// given.
 	Selected func(labels map[string]string, namespace string) bool
 	// PortOf is the port that a destination means when it names none.
 	PortOf func(host string) uint32
@@ -35,7 +36,8 @@ type Source struct {
 	ForwardedHost bool
 }
 
-// Build makes the routes of a virtual service. It stops behind a route that takes every request: nothing would reach the rest.
+// Build makes the routes of a virtual service. It stops behind a route that takes every request:
+// nothing would reach the rest.
 func Build(v *config.VirtualService, s Source) []*routev3.Route {
 	var out []*routev3.Route
 	for _, h := range v.Spec.Http {
@@ -58,7 +60,8 @@ func Build(v *config.VirtualService, s Source) []*routev3.Route {
 	return out
 }
 
-// admits reports whether requests from this source can match at all. A match that names gateways asks nothing else of who sends.
+// admits reports whether requests from this source can match at all. A match that names gateways
+// asks nothing else of who sends.
 func (s *Source) admits(m *networking.HTTPMatchRequest) bool {
 	if m == nil {
 		return true
@@ -130,7 +133,8 @@ func origin(path string) *core.Metadata {
 	return &core.Metadata{FilterMetadata: map[string]*structpb.Struct{"istio": encode.Struct(map[string]any{"config": path})}}
 }
 
-// operation names a route's requests in traces: by their destination if there is one, otherwise by the virtual service.
+// operation names a route's requests in traces: by their destination if there is one, otherwise by
+// the virtual service.
 func operation(r *routev3.Route, service string, port uint32) string {
 	path := "/*"
 	switch p := r.Match.PathSpecifier.(type) {

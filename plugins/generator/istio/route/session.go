@@ -15,8 +15,8 @@ import (
 // SessionFilter is the filter that sends requests to the endpoint of their session.
 const SessionFilter = "envoy.filters.http.stateful_session"
 
-// SessionFor are the settings of a virtual host for the filter. Cookies last as long as the client runs: how long an endpoint does nobody
-// knows.
+// SessionFor are the settings of a virtual host for the filter. Cookies last as long as the client
+// runs: how long an endpoint does nobody knows.
 func SessionFor(s config.Session) map[string]*anypb.Any {
 	var state *corev3.TypedExtensionConfig
 	if s.Cookie != "" {

@@ -85,8 +85,8 @@ func EncodedHost(h *routev3.VirtualHost) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(out, virtualHostsField, protowire.BytesType), b)
 }
 
-// Configuration is a route configuration in fields, of encoded virtual hosts: these are as they were given, not copied. One that could never be made
-// is empty, and left out.
+// Configuration is a route configuration in fields, of encoded virtual hosts: these are as they
+// were given, not copied. One that could never be made is empty, and left out.
 func Configuration(name string, hosts [][]byte) [][]byte {
 	return append([][]byte{encode.Bytes(Inline(name))}, slices.DeleteFunc(hosts, func(h []byte) bool { return len(h) == 0 })...)
 }

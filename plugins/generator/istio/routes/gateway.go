@@ -47,7 +47,8 @@ func (x *Routes) ofGateway(c *incr.Ctx, k Key) ([][]byte, error) {
 	return route.Configuration(k.Name, hosts), nil
 }
 
-// servedAt is a virtual service at a Gateway: its routes are made once for all servers of one, for the first that it is for.
+// servedAt is a virtual service at a Gateway: its routes are made once for all servers of one, for
+// the first that it is for.
 type servedAt struct{ Gateway, Service string }
 
 func (x *Routes) server(c *incr.Ctx, s scope.Scope, from gateway.Server) route.Server {

@@ -12,8 +12,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// wholeEgress is the egress listener (nil: none, and all is imported) behind routes by which requests go to any port: those of a proxy for
-// HTTP, and of a Unix socket. ok is false where a name means no such routes.
+// wholeEgress is the egress listener (nil: none, and all is imported) behind routes by which
+// requests go to any port: those of a proxy for HTTP, and of a Unix socket. ok is false where a
+// name means no such routes.
 func (x *Routes) wholeEgress(c *incr.Ctx, s scope.Scope, name string, port uint32) (l *scope.Listener, ok bool) {
 	list := x.from.Scopes.Sidecars.Egress(c, s)
 	find := func(is func(l *scope.Listener) bool) *scope.Listener {

@@ -24,7 +24,8 @@ func namesOf(view View, port uint32) namesKey {
 	return namesKey{view.Scope, port, view.Domain, view.Dialing}
 }
 
-// someHostsKey are hostsAtOnce of a port's named hosts, the first of which is given: where one changes, few have to be read to join them all again.
+// someHostsKey are hostsAtOnce of a port's named hosts, the first of which is given: where one
+// changes, few have to be read to join them all again.
 type someHostsKey struct {
 	View  View
 	Port  uint32
@@ -33,7 +34,8 @@ type someHostsKey struct {
 
 const hostsAtOnce = 32
 
-// namedHost is a service and the domains (joined) that are its own. Clients of most namespaces call it by the same names: these are kept once.
+// namedHost is a service and the domains (joined) that are its own. Clients of most namespaces call
+// it by the same names: these are kept once.
 type namedHost struct {
 	service *config.Service
 	domains unique.Handle[string]
@@ -43,7 +45,8 @@ func (h namedHost) equal(b namedHost) bool {
 	return h.domains == b.domains && scope.SameService(h.service, b.service)
 }
 
-// commonHost is a named host as clients of other namespaces call it. Those of its own, and of those that stand for it, also call it by labels.
+// commonHost is a named host as clients of other namespaces call it. Those of its own, and of those
+// that stand for it, also call it by labels.
 type commonHost struct {
 	namedHost
 	labels []localName
@@ -143,8 +146,8 @@ func (m portMembers) common(k namesKey) []commonHost {
 	return out
 }
 
-// named gives them their domains. A domain belongs to the service that has it in full, otherwise to the oldest that claims it: Envoy refuses to have
-// it twice.
+// named gives them their domains. A domain belongs to the service that has it in full, otherwise to
+// the oldest that claims it: Envoy refuses to have it twice.
 func (m portMembers) named(k namesKey) []namedHost {
 	taken := make(map[string]bool, 4*len(m.services))
 	taken["*"] = true
@@ -159,13 +162,14 @@ func (m portMembers) named(k namesKey) []namedHost {
 	return out
 }
 
-// eachNamed reports whether each endpoint of a service has a name of its own below the service's: where a cluster's service has no address.
+// eachNamed reports whether each endpoint of a service has a name of its own below the service's:
+// where a cluster's service has no address.
 func eachNamed(s *config.Service) bool {
 	return s.Resolution == pb.ServiceResolutionNone && s.Registry == config.Kubernetes
 }
 
-// domainsOf are the names by which requests mean a service: its own, those of each of its endpoints where a cluster's service has no address, and those
-// of the services that stand for it.
+// domainsOf are the names by which requests mean a service: its own, those of each of its endpoints
+// where a cluster's service has no address, and those of the services that stand for it.
 func domainsOf(s *config.Service, client string, d config.Dialing) []string {
 	addresses := s.AddressesFor(d)
 	if d.Families != config.Dual || s.Registry != config.Kubernetes {

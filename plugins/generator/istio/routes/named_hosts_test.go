@@ -11,7 +11,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// TestNamesInANamespace: what all clients call hosts, and the label besides, is what each namespace's clients call them.
+// TestNamesInANamespace: what all clients call hosts, and the label besides, is what each
+// namespace's clients call them.
 func TestNamesInANamespace(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	pick := func(list ...string) string { return list[rnd.IntN(len(list))] }

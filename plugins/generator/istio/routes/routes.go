@@ -56,11 +56,13 @@ type View struct {
 
 // Headers are the settings of proxies (ProxyConfig.proxyHeaders) that routes heed.
 type Headers struct {
-	// NoAttempts: the number of attempts stays unsaid. ForwardedHost: where the host is rewritten, the one that was asked for is said.
+	// NoAttempts: the number of attempts stays unsaid. ForwardedHost: where the host is rewritten,
+	// the one that was asked for is said.
 	NoAttempts, ForwardedHost bool
 }
 
-// restKey is what the virtual host for unknown hosts depends on: the cluster for what no service is, and the headers.
+// restKey is what the virtual host for unknown hosts depends on: the cluster for what no service
+// is, and the headers.
 type restKey struct {
 	Outside string
 	Headers Headers

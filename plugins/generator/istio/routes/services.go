@@ -35,7 +35,8 @@ func newServices(graph *incr.Graph, from *From) *services {
 	return x
 }
 
-// routing is the virtual service that routes a view's requests for a host at a port: the first that has routes for them. nil: none does.
+// routing is the virtual service that routes a view's requests for a host at a port: the first that
+// has routes for them. nil: none does.
 func (x *services) routing(c *incr.Ctx, view View, h scope.Sought, port uint32) *config.VirtualService {
 	for _, v := range x.from.Scopes.VirtualServices.For(c, h) {
 		if len(x.of(c, view, v, port)) > 0 {
@@ -117,8 +118,8 @@ func (x *services) source(c *incr.Ctx, view View, port uint32) route.Source {
 	return out
 }
 
-// portFrom is OnlyPort for requests at a gateway: the service of the virtual service's own namespace is meant rather than another of the
-// host, if the gateway sees it.
+// portFrom is OnlyPort for requests at a gateway: the service of the virtual service's own
+// namespace is meant rather than another of the host, if the gateway sees it.
 func (x *services) portFrom(c *incr.Ctx, s scope.Scope, namespace, name string, fallback uint32) uint32 {
 	own, ok := x.from.Tables.Services.Get(c, namespace+"/"+name)
 	switch {

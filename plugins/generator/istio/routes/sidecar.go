@@ -46,7 +46,8 @@ func without(domains string, taken map[string]bool) string {
 	return joinDomains(slices.DeleteFunc(strings.Split(domains, " "), func(d string) bool { return taken[d] }))
 }
 
-// ofSidecar makes the route configuration that a sidecar's listener asks for: PORT, HOST:PORT, that of a Unix socket, or http_proxy. Other names mean nothing.
+// ofSidecar makes the route configuration that a sidecar's listener asks for: PORT, HOST:PORT, that
+// of a Unix socket, or http_proxy. Other names mean nothing.
 func (x *Routes) ofSidecar(c *incr.Ctx, k Key) [][]byte {
 	port, err := strconv.ParseUint(k.Name, 10, 16)
 	if l, ok := x.wholeEgress(c, k.View.Scope, k.Name, uint32(port)); ok {
@@ -104,7 +105,8 @@ func (x *Routes) theirHosts(c *incr.Ctx, view View, port uint32, named []namedHo
 	return hosts
 }
 
-// claim returns the domains that nobody had, and takes them. A host whose own name is taken gets none.
+// claim returns the domains that nobody had, and takes them. A host whose own name is taken gets
+// none.
 func claim(taken map[string]bool, domains []string) []string {
 	if len(domains) > 0 && taken[domains[0]] {
 		return nil
@@ -127,7 +129,8 @@ func (x *Routes) hostOf(c *incr.Ctx, view View, s *config.Service, port uint32, 
 	}
 	body, ok := x.virtualHost.Get(c, k)
 	if !ok && k.Service != "" {
-		// With this virtual service it never was what Envoy takes: what was there before is the host without it.
+		// With this virtual service it never was what Envoy takes: what was there before is the
+		// host without it.
 		plain := hostKey{View: View{Scope: view.Scope, Headers: view.Headers}, Host: s.Host, Port: port, Domains: domains}
 		return x.virtualHost.Of(c, plain)
 	}

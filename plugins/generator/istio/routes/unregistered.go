@@ -11,8 +11,8 @@ import (
 // outsidePort is where virtual services count that name no service which a registry knows.
 const outsidePort = 80
 
-// outsideHosts are virtual hosts at a port for names that virtual services route and no registry knows, and their domains. They come before
-// what services are called besides their full names.
+// outsideHosts are virtual hosts at a port for names that virtual services route and no registry
+// knows, and their domains. They come before what services are called besides their full names.
 func (x *Routes) outsideHosts(c *incr.Ctx, view View, port uint32) (hosts [][]byte, taken map[string]bool) {
 	via := x.from.Scopes.Sidecars.Via(c, view.Scope, port)
 	list := x.from.Scopes.RoutedAt(c, view.Scope, via, func(ports []uint32) bool {

@@ -13,7 +13,8 @@ import (
 type pool int
 
 const (
-	// localRules count for clients of the namespace itself, privateRules for them alone, exportedRules for others.
+	// localRules count for clients of the namespace itself, privateRules for them alone,
+	// exportedRules for others.
 	localRules pool = iota
 	privateRules
 	exportedRules

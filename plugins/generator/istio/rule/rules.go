@@ -34,7 +34,8 @@ type Rules struct {
 // Key is what rules are looked for by: those of a namespace for a host.
 type Key struct{ Namespace, Host string }
 
-// Client is whose traffic it is: proxies of a namespace that answer these selectors of its rules (see Rules.Selected).
+// Client is whose traffic it is: proxies of a namespace that answer these selectors of its rules
+// (see Rules.Selected).
 type Client struct{ Namespace, Selected string }
 
 // ask is for a client, and the namespace and host of a service.
@@ -114,7 +115,8 @@ func (r *Rules) mostSpecific(c *incr.Ctx, p pool, namespace, host string) []grou
 	return nil
 }
 
-// choice is the first group that selects the client, otherwise the last that selects nobody in particular.
+// choice is the first group that selects the client, otherwise the last that selects nobody in
+// particular.
 func choice(list []group, selected string) string {
 	keys := ""
 	for _, r := range list {
@@ -142,7 +144,8 @@ func (r *Rules) PolicyFor(c *incr.Ctx, client Client, s *config.Service) *networ
 	return nil
 }
 
-// Merged is the rule that several make together, by its key (their keys, joined); ok is false where there is none.
+// Merged is the rule that several make together, by its key (their keys, joined); ok is false where
+// there is none.
 func (r *Rules) Merged(c *incr.Ctx, key string) (rule *config.DestinationRule, ok bool) {
 	return r.merged.Get(c, key)
 }

@@ -12,11 +12,13 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// Most namespaces see the same: all that is exported to everybody, and rules that their authors wrote for their own services. Their
-// proxies share one scope, and with it clusters, listeners and load assignments. A namespace has a scope of its own where something
-// counts for its proxies alone.
+// Most namespaces see the same: all that is exported to everybody, and rules that their authors
+// wrote for their own services. Their proxies share one scope, and with it clusters, listeners and
+// load assignments. A namespace has a scope of its own where something counts for its proxies
+// alone.
 
-// commonNamespace stands for all namespaces that have nothing of their own; it can't be the name of one.
+// commonNamespace stands for all namespaces that have nothing of their own; it can't be the name of
+// one.
 const commonNamespace = everywhere
 
 // special says for which namespaces something counts that doesn't for all.
@@ -64,8 +66,8 @@ func newSpecial(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, ex
 	return x
 }
 
-// ruleIsFor are the namespaces whose clients a rule concerns in a way of their own: those that it names, and its own unless it is about
-// services of that namespace and for everybody.
+// ruleIsFor are the namespaces whose clients a rule concerns in a way of their own: those that it
+// names, and its own unless it is about services of that namespace and for everybody.
 func (x *special) ruleIsFor(c *incr.Ctx, _ string, r tables.Row[*config.DestinationRule]) ([]string, error) {
 	rule := r.Value
 	exports := rule.Exports()
@@ -88,7 +90,8 @@ func (x *special) isAboutOwn(c *incr.Ctx, rule *config.DestinationRule) bool {
 	return !slices.ContainsFunc(in, func(n string) bool { return n != rule.Namespace })
 }
 
-// indexRoutes finds virtual services by the namespaces that they are exported to by name, or whose connections they ask for.
+// indexRoutes finds virtual services by the namespaces that they are exported to by name, or whose
+// connections they ask for.
 func (x *special) indexRoutes(name string) *incr.Index[string, string, tables.Row[*config.VirtualService]] {
 	return incr.NewIndex(x.tables.VirtualServices, name, func(_ string, r tables.Row[*config.VirtualService]) []string {
 		v := r.Value
@@ -123,7 +126,8 @@ func connectionMatches(s *networking.VirtualService) []connectionMatch {
 	return out
 }
 
-// hidesRoutes reports whether the mesh exports virtual services that don't say to some namespaces alone: then nobody shares.
+// hidesRoutes reports whether the mesh exports virtual services that don't say to some namespaces
+// alone: then nobody shares.
 func (x *special) hidesRoutes(c *incr.Ctx) bool {
 	return !slices.Contains(istio.Export(nil, x.mesh.Exports(c).VirtualServices, ""), everywhere)
 }

@@ -15,8 +15,8 @@ func destinationsOf(s *networking.VirtualService) []string {
 	return slices.Compact(out)
 }
 
-// eachDestination visits what a virtual service leads to, but for requests that only other namespaces than the client's may send. Without a
-// client's namespace it visits all.
+// eachDestination visits what a virtual service leads to, but for requests that only other
+// namespaces than the client's may send. Without a client's namespace it visits all.
 func eachDestination(s *networking.VirtualService, client string, visit func(*networking.Destination)) {
 	add := func(d *networking.Destination) {
 		if d != nil {
@@ -54,8 +54,8 @@ func isForOthers(matches []*networking.HTTPMatchRequest, client string) bool {
 		!slices.ContainsFunc(matches, func(m *networking.HTTPMatchRequest) bool { return m.SourceNamespace == client })
 }
 
-// routedPortsOf are, for each virtual service that leads to a host for what goes out by an egress listener, the ports that it names; none for
-// one that names no port in some place.
+// routedPortsOf are, for each virtual service that leads to a host for what goes out by an egress
+// listener, the ports that it names; none for one that names no port in some place.
 func (x *VirtualServices) routedPortsOf(c *incr.Ctx, h Host, via int) [][]uint32 {
 	var out [][]uint32
 	for _, i := range x.byDestination.Of(c, h.Host) {

@@ -13,7 +13,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Listener is an egress listener of a scope's Sidecar: which hosts it imports, and where they are dialled.
+// Listener is an egress listener of a scope's Sidecar: which hosts it imports, and where they are
+// dialled.
 type Listener struct {
 	// at is its place in the list.
 	at int
@@ -30,7 +31,8 @@ type Listener struct {
 	hosts   []egressHost
 }
 
-// egressHost is an entry of a Sidecar's egress: NAMESPACE/HOST, or ~NAMESPACE/HOST for what isn't imported whatever other entries say.
+// egressHost is an entry of a Sidecar's egress: NAMESPACE/HOST, or ~NAMESPACE/HOST for what isn't
+// imported whatever other entries say.
 type egressHost struct {
 	namespace, host string
 	not             bool
@@ -129,7 +131,8 @@ func (l *Listener) narrow(s *config.Service) *config.Service {
 	return s.With([]*pb.Port{p})
 }
 
-// importsRoutes reports whether a virtual service of a namespace counts for what goes out by the listener.
+// importsRoutes reports whether a virtual service of a namespace counts for what goes out by the
+// listener.
 func (l *Listener) importsRoutes(v *config.VirtualService) bool {
 	return slices.ContainsFunc(l.hosts, func(e egressHost) bool {
 		return !e.not && (e.namespace == everywhere || e.namespace == v.Namespace) &&
@@ -137,7 +140,8 @@ func (l *Listener) importsRoutes(v *config.VirtualService) bool {
 	})
 }
 
-// Imported is a service as an egress listener of its scope has it; the listener is nil where the scope has none.
+// Imported is a service as an egress listener of its scope has it; the listener is nil where the
+// scope has none.
 type Imported struct {
 	Listener *Listener
 	Service  *config.Service
@@ -154,16 +158,16 @@ func Ruling(list []Listener, port uint32) *Listener {
 	return nil
 }
 
-// destinationOf is the service that virtual services mean of those that declare a host: that of the own namespace, or else of the first by
-// name.
+// destinationOf is the service that virtual services mean of those that declare a host: that of the
+// own namespace, or else of the first by name.
 func destinationOf(own string, candidates []*config.Service) *config.Service {
 	return slices.MinFunc(candidates, func(a, b *config.Service) int {
 		return cmp.Or(-CompareBool(a.Namespace == own, b.Namespace == own), strings.Compare(a.Namespace, b.Namespace))
 	})
 }
 
-// leadingTo is what a virtual service that leads to ports (none: to any) brings along of a service: those ports, or the one that the
-// listener names. nil where the service has none of them.
+// leadingTo is what a virtual service that leads to ports (none: to any) brings along of a service:
+// those ports, or the one that the listener names. nil where the service has none of them.
 func (l *Listener) leadingTo(s *config.Service, ports []uint32) *config.Service {
 	if l.Port != 0 && !l.Proxy || len(ports) == 0 {
 		return l.narrow(s)

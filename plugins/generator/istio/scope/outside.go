@@ -26,7 +26,8 @@ func (x *Scopes) Outside(c *incr.Ctx, s Scope) string {
 	return cluster.BlackHole
 }
 
-// LooksUp reports whether hosts that nobody knows are looked up, in the scope of a Sidecar (its key, empty for none).
+// LooksUp reports whether hosts that nobody knows are looked up, in the scope of a Sidecar (its
+// key, empty for none).
 func (x *Scopes) LooksUp(c *incr.Ctx, sidecar string) bool {
 	return x.mesh.Listeners(c).Dynamic && x.Outside(c, Scope{Sidecar: sidecar}) == cluster.AllowAnyDynamic
 }

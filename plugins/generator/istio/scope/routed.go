@@ -8,7 +8,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// routedKey is a virtual service (key) as one scope sees it, for what goes out by one egress listener (see Sidecars.Via).
+// routedKey is a virtual service (key) as one scope sees it, for what goes out by one egress
+// listener (see Sidecars.Via).
 type routedKey struct {
 	Scope   Scope
 	Via     int
@@ -101,7 +102,8 @@ type HostPort struct {
 	Port  uint32
 }
 
-// Known reports whether a host, or one that a wildcard has to do with, is a service at a port in the scope.
+// Known reports whether a host, or one that a wildcard has to do with, is a service at a port in
+// the scope.
 func (x *Scopes) Known(c *incr.Ctx, s Scope, h string, port uint32) bool {
 	if !istio.IsWildcard(h) {
 		return x.isAt(c, Host{s, h}, port)

@@ -21,7 +21,8 @@ const only = ""
 // resource that narrows it (key, empty without).
 type Scope struct {
 	Namespace, Sidecar string
-	// Selected are the workload selectors of the namespace's DestinationRules that the proxy answers, joined.
+	// Selected are the workload selectors of the namespace's DestinationRules that the proxy
+	// answers, joined.
 	Selected string
 	// Router: of a gateway, for which its own namespace's services don't go before others.
 	Router bool
@@ -44,7 +45,8 @@ type Host struct {
 	Host  string
 }
 
-// Scopes are the services and virtual services that proxies see. Only scopes that some view has are computed (live).
+// Scopes are the services and virtual services that proxies see. Only scopes that some view has are
+// computed (live).
 type Scopes struct {
 	tables *tables.Tables
 	mesh   *mesh.Settings
@@ -147,7 +149,8 @@ func CompareBool(a, b bool) int {
 	return -1
 }
 
-// Reaches reports whether a scope's Sidecar lets a service through; without egress it lets everything.
+// Reaches reports whether a scope's Sidecar lets a service through; without egress it lets
+// everything.
 func (x *Scopes) Reaches(c *incr.Ctx, s Scope, service *config.Service) bool {
 	list := x.Sidecars.Egress(c, s)
 	return len(list) == 0 ||
@@ -155,7 +158,8 @@ func (x *Scopes) Reaches(c *incr.Ctx, s Scope, service *config.Service) bool {
 		x.VirtualServices.routedTo(c, s, service.Host)
 }
 
-// Of is what proxies of a namespace see, whose Sidecar this is and who answer these selectors of rules.
+// Of is what proxies of a namespace see, whose Sidecar this is and who answer these selectors of
+// rules.
 func (x *Scopes) Of(c *incr.Ctx, namespace, sidecar, selected string) Scope {
 	if sidecar == "" && selected == "" && !x.special.isOwn.Of(c, namespace) {
 		return Scope{Namespace: commonNamespace}
@@ -170,8 +174,8 @@ func (x *Scopes) OfRouter(c *incr.Ctx, namespace, selected string) Scope {
 	return s
 }
 
-// merge is what a host means in a scope with egress listeners: the first service that one imports, or that a virtual service leads to by it,
-// with the ports that come with others.
+// merge is what a host means in a scope with egress listeners: the first service that one imports,
+// or that a virtual service leads to by it, with the ports that come with others.
 func (x *Scopes) merge(c *incr.Ctx, h Host, candidates []*config.Service) *config.Service {
 	var out *config.Service
 	add := func(narrow *config.Service) {

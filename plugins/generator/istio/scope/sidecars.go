@@ -91,7 +91,8 @@ func choose(list []incr.Item[string, tables.Row[*config.Sidecar]], labels map[st
 	return best.Key
 }
 
-// ImportsOf are the listeners through which a visible service is dialled: none where only virtual services lead to it.
+// ImportsOf are the listeners through which a visible service is dialled: none where only virtual
+// services lead to it.
 func (x *Sidecars) ImportsOf(c *incr.Ctx, h Host, s *config.Service) []Imported {
 	list := x.Egress(c, h.Scope)
 	if len(list) == 0 {

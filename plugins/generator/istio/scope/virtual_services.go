@@ -26,7 +26,8 @@ type VirtualServices struct {
 	whole *incr.Func[string, *config.VirtualService]
 }
 
-// Sought is a host whose virtual services are asked for, for what goes out by one egress listener (see Sidecars.Via).
+// Sought is a host whose virtual services are asked for, for what goes out by one egress listener
+// (see Sidecars.Via).
 type Sought struct {
 	Host
 	Via int
@@ -169,7 +170,8 @@ func (x *VirtualServices) find(c *incr.Ctx, h Sought) ([]*config.VirtualService,
 	return []*config.VirtualService{best}, nil
 }
 
-// inOrder are those virtual services of a list that a namespace sees, in the order in which they count.
+// inOrder are those virtual services of a list that a namespace sees, in the order in which they
+// count.
 func (x *VirtualServices) inOrder(c *incr.Ctx, namespace string, list []*config.VirtualService) []*config.VirtualService {
 	defaults := x.mesh.Exports(c).VirtualServices
 	reach := func(v *config.VirtualService) istio.Reach { return v.Reach(namespace, defaults) }
@@ -180,7 +182,8 @@ func (x *VirtualServices) inOrder(c *incr.Ctx, namespace string, list []*config.
 	return list
 }
 
-// imports reports whether a virtual service counts in a scope for what goes out by an egress listener (see Sidecars.Via).
+// imports reports whether a virtual service counts in a scope for what goes out by an egress
+// listener (see Sidecars.Via).
 func (x *VirtualServices) imports(c *incr.Ctx, s Scope, v *config.VirtualService, via int) bool {
 	if v.Reach(s.Namespace, x.mesh.Exports(c).VirtualServices) == istio.Nobody {
 		return false

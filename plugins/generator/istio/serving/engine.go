@@ -25,8 +25,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// Engine keeps what is wanted up to date. What is wanted are roots of the graph; after each wave those that changed are
-// reported. Load assignments alone are made outside of it (assignments), which Overtake shares.
+// Engine keeps what is wanted up to date. What is wanted are roots of the graph; after each wave
+// those that changed are reported. Load assignments alone are made outside of it (assignments),
+// which Overtake shares.
 type Engine struct {
 	from        From
 	state       *state.State
@@ -51,7 +52,8 @@ type watcher interface {
 	report(out sdk.Output)
 }
 
-// watched is a watcher of a root, and its number: reports are in the order in which the roots were wanted.
+// watched is a watcher of a root, and its number: reports are in the order in which the roots were
+// wanted.
 type watched struct {
 	watcher
 	number uint64

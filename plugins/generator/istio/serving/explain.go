@@ -40,7 +40,8 @@ func (e *Engine) Explain(_ string, view uint64, name string) (rows, missing []st
 	return rows, missing, nil
 }
 
-// missed names something that was looked for in vain: a row by its key, or rows by what they would have been found by.
+// missed names something that was looked for in vain: a row by its key, or rows by what they would
+// have been found by.
 func (e *Engine) missed(r incr.Row) state.Name {
 	if key, ok := r.Key.(string); ok && e.from.Tables.Load[r.Table] != nil {
 		return state.Name{Table: r.Table, Key: key}

@@ -18,7 +18,8 @@ type fault struct {
 	rows []state.Name
 }
 
-// standing are the faults of now: functions that failed, and load assignments that Envoy would refuse.
+// standing are the faults of now: functions that failed, and load assignments that Envoy would
+// refuse.
 func (e *Engine) standing() []fault {
 	var all []fault
 	for _, f := range e.holds.failures {
@@ -40,7 +41,8 @@ func (e *Engine) standing() []fault {
 // faults reports those of now.
 func (e *Engine) faults(out sdk.Output) { e.reportFaults(e.standing(), out) }
 
-// newFaults reports those of now if they are others than were reported last: what is made only when a proxy asks may fail as well.
+// newFaults reports those of now if they are others than were reported last: what is made only when
+// a proxy asks may fail as well.
 func (e *Engine) newFaults(out sdk.Output) {
 	if now := e.standing(); !slices.EqualFunc(now, e.reported, func(a, b fault) bool { return a.what == b.what && a.err.Error() == b.err.Error() }) {
 		e.reportFaults(now, out)

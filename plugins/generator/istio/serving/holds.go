@@ -9,8 +9,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// holds knows which resources Envoy would refuse as they would be made now. A function that fails keeps its last good result by itself; where
-// the function is another one than before, because other rules or patches count, what was told before stays as long as it is so.
+// holds knows which resources Envoy would refuse as they would be made now. A function that fails
+// keeps its last good result by itself; where the function is another one than before, because
+// other rules or patches count, what was told before stays as long as it is so.
 type holds struct {
 	failures []incr.Failure
 	refused  map[resourceName]bool

@@ -6,8 +6,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// namedContent is the content of a view whose resources are asked for by name, one by one. Every name has an answer; without fields it
-// says that there is no such resource.
+// namedContent is the content of a view whose resources are asked for by name, one by one. Every
+// name has an answer; without fields it says that there is no such resource.
 type namedContent[K comparable] struct {
 	e *Engine
 	v *view

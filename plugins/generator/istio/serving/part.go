@@ -23,7 +23,8 @@ type part struct {
 	views   map[*partView]bool
 	root    source
 	told    bool
-	// bodies are the resources as they were told, held those that are there only because what would be in their place is refused.
+	// bodies are the resources as they were told, held those that are there only because what would
+	// be in their place is refused.
 	bodies map[string][]byte
 	held   map[string]bool
 }

@@ -5,8 +5,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
-// partView is the content of a view of a type whose resources are a set: it lists parts. Names that were asked for one by
-// one, and that no part has, are own entries without a body.
+// partView is the content of a view of a type whose resources are a set: it lists parts. Names that
+// were asked for one by one, and that no part has, are own entries without a body.
 type partView struct {
 	e     *Engine
 	v     *view
@@ -18,8 +18,8 @@ type partView struct {
 	closed  bool
 	names   map[string]bool
 	missing map[string]bool
-	// before is the view that connections came from, until the first answer; kept are its resources that stay because what would be in their
-	// place is refused.
+	// before is the view that connections came from, until the first answer; kept are its resources
+	// that stay because what would be in their place is refused.
 	before *partView
 	kept   map[string][]byte
 }
@@ -80,7 +80,8 @@ func (p *partView) keep() []sdk.Resource {
 // review implements holder.
 func (p *partView) review(out sdk.Output) { p.settle(out) }
 
-// settle says of each name asked for whether it is absent, and lets go what needn't be kept any more.
+// settle says of each name asked for whether it is absent, and lets go what needn't be kept any
+// more.
 func (p *partView) settle(out sdk.Output) {
 	var absent []sdk.Resource
 	found := p.letGo()
@@ -131,7 +132,8 @@ func (p *partView) inParts(name string) []byte {
 	return nil
 }
 
-// drop forgets names. The parts stay until the view is gone: the core drops a view that nobody uses.
+// drop forgets names. The parts stay until the view is gone: the core drops a view that nobody
+// uses.
 func (p *partView) drop(names []string) {
 	for _, n := range names {
 		delete(p.names, n)

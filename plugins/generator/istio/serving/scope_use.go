@@ -2,7 +2,8 @@ package serving
 
 import "github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 
-// use notes that a view needs what a scope sees; release takes it back. Only scopes in use are computed.
+// use notes that a view needs what a scope sees; release takes it back. Only scopes in use are
+// computed.
 func (e *Engine) use(s scope.Scope) {
 	e.scopes[s]++
 	if e.scopes[s] == 1 {

@@ -8,8 +8,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
-// seats are where proxies were placed that are gone, for those that come back: reading a node and placing it is most of what a proxy costs whose views are
-// there. What is not up to date any more is computed by waves, as for those that are connected.
+// seats are where proxies were placed that are gone, for those that come back: reading a node and
+// placing it is most of what a proxy costs whose views are there. What is not up to date any more
+// is computed by waves, as for those that are connected.
 type seats struct {
 	left *linked.List // of *connection; that which was left longest ago first
 	by   map[seatKey]*linked.Element
@@ -22,7 +23,8 @@ type seatKey struct {
 }
 
 const (
-	// SeatsKept and seatAge bound what is kept where views live on because others are in them. Otherwise the core says, by Drop, how long.
+	// SeatsKept and seatAge bound what is kept where views live on because others are in them.
+	// Otherwise the core says, by Drop, how long.
 	SeatsKept = 1000
 	seatAge   = time.Minute
 )
@@ -37,7 +39,8 @@ func keyOf(p *sdk.Proxy) seatKey {
 	return k
 }
 
-// sit gives a new connection the seat of a proxy that has said the same of itself; false: there is none.
+// sit gives a new connection the seat of a proxy that has said the same of itself; false: there is
+// none.
 func (e *Engine) sit(p *sdk.Proxy, key seatKey) bool {
 	at := e.seats.by[key]
 	if at == nil {
@@ -52,7 +55,8 @@ func (e *Engine) sit(p *sdk.Proxy, key seatKey) bool {
 	return true
 }
 
-// vacate keeps the seat of a connection that has ended as long as the views are there in which it was.
+// vacate keeps the seat of a connection that has ended as long as the views are there in which it
+// was.
 func (e *Engine) vacate(c *connection) {
 	e.unwatch(c.root)
 	if _, placed := c.root.Value(); !placed || e.seats.by[c.key] != nil || !e.seated(c) {

@@ -47,7 +47,8 @@ func newViews(e *Engine) *views {
 	return &views{e: e, byID: map[uint64]*view{}, byKey: map[any]*view{}, parts: map[any]*part{}}
 }
 
-// find returns the number of the view that a placement means for a type; 0 for types that it doesn't serve.
+// find returns the number of the view that a placement means for a type; 0 for types that it
+// doesn't serve.
 func (s *views) find(typeURL string, at placement.Placed, out sdk.Output) uint64 {
 	var key viewKey
 	switch typeURL {
@@ -95,7 +96,8 @@ func (s *views) forget(v *view) {
 	delete(s.byKey, v.key)
 }
 
-// viewKey is one of placement.ClusterView, placement.EndpointView, placement.ListenerView, placement.RouteView, placement.NameView and placement.ExtensionView.
+// viewKey is one of placement.ClusterView, placement.EndpointView, placement.ListenerView,
+// placement.RouteView, placement.NameView and placement.ExtensionView.
 type viewKey interface {
 	Describe() (label string, facts map[string]string)
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// addServices adds the services, each with what it is in other clusters: their rows are one service's by the time that they are in the graph, so that what is
-// made of a service knows nothing of clusters, and a change in one of them costs what a change of the service does.
+// addServices adds the services, each with what it is in other clusters: their rows are one
+// service's by the time that they are in the graph, so that what is made of a service knows nothing
+// of clusters, and a change in one of them costs what a change of the service does.
 func (t *Tables) addServices() {
 	t.Services = table(t, state.Services, config.ParseService)
 	t.ClusterServices = table(t, state.ClusterServices, config.ParseService)

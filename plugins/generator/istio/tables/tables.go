@@ -27,7 +27,8 @@ func sameRow[V any](a, b Row[V]) bool {
 	return a.created == b.created && bytes.Equal(a.Payload, b.Payload)
 }
 
-// Tables are the rows that the generator reads. Each is an input of the graph, and is staged by load.
+// Tables are the rows that the generator reads. Each is an input of the graph, and is staged by
+// load.
 type Tables struct {
 	graph           *incr.Graph
 	Services        *incr.Input[string, Row[*config.Service]]
@@ -62,7 +63,8 @@ type Tables struct {
 // Loader sets a row of a table, or takes it away if it is nil.
 type Loader func(key string, r *pb.Row) error
 
-// New adds the tables to a graph; domain is the mesh's DNS domain, by which short names are completed.
+// New adds the tables to a graph; domain is the mesh's DNS domain, by which short names are
+// completed.
 func New(graph *incr.Graph, domain string) *Tables {
 	t := &Tables{graph: graph, Load: map[string]Loader{}}
 	t.addServices()

@@ -14,7 +14,8 @@ import (
 // envoyProvider is the file log that exists without being declared; its format is the mesh's.
 const envoyProvider = "envoy"
 
-// log is a provider's log; nil where there is no such provider, where it has no logs, or where its service is unknown.
+// log is a provider's log; nil where there is no such provider, where it has no logs, or where its
+// service is unknown.
 func (in *Input) log(name string) *accesslogv3.AccessLog {
 	p := in.provider(name)
 	switch x := p.GetProvider().(type) {

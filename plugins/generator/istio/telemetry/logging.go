@@ -16,7 +16,8 @@ type logging struct {
 	filter *api.AccessLogging_Filter
 }
 
-// addLogs adds the logs of the providers that Telemetry or the mesh's defaults ask for; if there are none, those of the mesh's own settings.
+// addLogs adds the logs of the providers that Telemetry or the mesh's defaults ask for; if there
+// are none, those of the mesh's own settings.
 func (in *Input) addLogs(out *Reports) {
 	chosen := in.logging()
 	any := false
@@ -74,8 +75,8 @@ func (in *Input) logging() map[string]logging {
 	return out
 }
 
-// logProviders are the providers that the most specific resource names, and the last filter of each; said is false if no resource says
-// anything.
+// logProviders are the providers that the most specific resource names, and the last filter of
+// each; said is false if no resource says anything.
 func (in *Input) logProviders() (counting []string, filters map[string]*api.AccessLogging_Filter, said bool) {
 	counting, filters = in.Mesh.GetDefaultProviders().GetAccessLogging(), map[string]*api.AccessLogging_Filter{}
 	for _, r := range in.Resources {

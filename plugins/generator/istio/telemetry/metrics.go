@@ -22,8 +22,8 @@ type override struct {
 	tags map[string]*api.MetricsOverrides_TagOverride
 }
 
-// metrics merges what resources say, by provider. Later ones come on top of earlier ones; the providers are those of the last one that
-// names any.
+// metrics merges what resources say, by provider. Later ones come on top of earlier ones; the
+// providers are those of the last one that names any.
 func (in *Input) metrics() map[string]*metrics {
 	out := map[string]*metrics{}
 	parent := in.Mesh.GetDefaultProviders().GetMetrics()

@@ -1,4 +1,5 @@
-// Package telemetry makes out what a proxy reports: access logs, metrics and spans, as Telemetry resources and the mesh's settings say.
+// Package telemetry makes out what a proxy reports: access logs, metrics and spans, as Telemetry
+// resources and the mesh's settings say.
 package telemetry
 
 import (
@@ -49,8 +50,8 @@ func equal[M proto.Message](a, b []M) bool {
 	return slices.EqualFunc(a, b, func(x, y M) bool { return proto.Equal(x, y) })
 }
 
-// Find is the full name of the service that a provider runs as: HOST, or NAMESPACE/HOST. ok is false if there is none of that name, or
-// more than one.
+// Find is the full name of the service that a provider runs as: HOST, or NAMESPACE/HOST. ok is
+// false if there is none of that name, or more than one.
 type Find func(service string) (host string, ok bool)
 
 // Input is all that reports are made from.

@@ -13,7 +13,8 @@ type (
 	dynatraceSampler = meshv1.MeshConfig_ExtensionProvider_OpenTelemetryTracingProvider_DynatraceSampler
 )
 
-// dynatrace asks Dynatrace how many spans it wants: at the sampler's own service, or at the provider's.
+// dynatrace asks Dynatrace how many spans it wants: at the sampler's own service, or at the
+// provider's.
 func (t *Tracing) dynatrace(p *otelProvider, s *dynatraceSampler) *core.TypedExtensionConfig {
 	path, how := "api/v2/samplingConfiguration", p.Http
 	if s.HttpService != nil {

@@ -208,7 +208,8 @@ func readFile(t *testing.T, l *accesslogv3.AccessLog) *filev3.FileAccessLog {
 	return out
 }
 
-// A provider's format is Istio's if it says none, and Envoy's if it says that there is one and not which.
+// A provider's format is Istio's if it says none, and Envoy's if it says that there is one and not
+// which.
 func TestFormatsOfProviders(t *testing.T) {
 	const envoys = "Envoy's"
 	for given, want := range map[string]string{

@@ -18,8 +18,8 @@ import (
 // zipkinTimeout is how long Zipkin may take; Envoy asks for one.
 const zipkinTimeout = 5 * time.Second
 
-// Tracer is the provider as proxies call it, and the longest that a path may be in its tags (0: as long as elsewhere said); service is
-// what the proxy calls itself. It is nil without a provider.
+// Tracer is the provider as proxies call it, and the longest that a path may be in its tags (0: as
+// long as elsewhere said); service is what the proxy calls itself. It is nil without a provider.
 func (t *Tracing) Tracer(service string) (tracer *tracev3.Tracing_Http, maxPath uint32) {
 	switch p := t.Provider.GetProvider().(type) {
 	case *meshv1.MeshConfig_ExtensionProvider_Zipkin:
@@ -49,12 +49,14 @@ func (t *Tracing) NamesService() bool {
 	return false
 }
 
-// ByConvention reports whether spans name their service as OpenTelemetry's conventions for Kubernetes do.
+// ByConvention reports whether spans name their service as OpenTelemetry's conventions for
+// Kubernetes do.
 func (t *Tracing) ByConvention() bool {
 	return t.Provider.GetOpentelemetry().GetServiceAttributeEnrichment() == meshv1.MeshConfig_ExtensionProvider_OTEL_SEMANTIC_CONVENTIONS
 }
 
-// NeededCluster is the collector's, where Envoy refuses a listener without such a cluster; otherwise empty.
+// NeededCluster is the collector's, where Envoy refuses a listener without such a cluster;
+// otherwise empty.
 func (t *Tracing) NeededCluster() string {
 	switch t.Provider.GetProvider().(type) {
 	case *meshv1.MeshConfig_ExtensionProvider_Zipkin, *meshv1.MeshConfig_ExtensionProvider_Datadog:
@@ -63,13 +65,15 @@ func (t *Tracing) NeededCluster() string {
 	return ""
 }
 
-// Spawns reports whether the provider wants a span of its own for each request sent; gateways send one anyhow.
+// Spawns reports whether the provider wants a span of its own for each request sent; gateways send
+// one anyhow.
 func (t *Tracing) Spawns() bool {
 	_, ok := t.Provider.GetProvider().(*meshv1.MeshConfig_ExtensionProvider_Skywalking)
 	return ok
 }
 
-// Samples reports whether the provider decides itself which spans it takes, and so gets all of them.
+// Samples reports whether the provider decides itself which spans it takes, and so gets all of
+// them.
 func (t *Tracing) Samples() bool { return t.Provider.GetOpentelemetry().GetSampling() != nil }
 
 func (t *Tracing) zipkin(p *meshv1.MeshConfig_ExtensionProvider_ZipkinTracingProvider) *tracev3.ZipkinConfig {
@@ -109,13 +113,15 @@ func (t *Tracing) openTelemetry(p *otelProvider, service string) *tracev3.OpenTe
 	return out
 }
 
-// join makes a URI of a host and a path, cleaned as URIs are; what a path can't hold, such as a query, is escaped.
+// join makes a URI of a host and a path, cleaned as URIs are; what a path can't hold, such as a
+// query, is escaped.
 func join(host, path string) string {
 	out, _ := url.JoinPath(host, path) // a service's name is always readable as the beginning of a URI
 	return out
 }
 
-// detectorsOf are those that are asked for; the environment's also where agents put into it what the conventions want.
+// detectorsOf are those that are asked for; the environment's also where agents put into it what
+// the conventions want.
 func detectorsOf(d *meshv1.MeshConfig_ExtensionProvider_ResourceDetectors, environment bool) []*core.TypedExtensionConfig {
 	const prefix = "envoy.tracers.opentelemetry.resource_detectors."
 	var out []*core.TypedExtensionConfig

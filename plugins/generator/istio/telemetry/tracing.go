@@ -10,8 +10,8 @@ import (
 
 // Tracing is how the spans of one side are made.
 type Tracing struct {
-	// Provider takes the spans, At its place, SamplerAt that of its sampler. Without a provider the proxy's bootstrap has one, and the
-	// proxy's own settings count alone.
+	// Provider takes the spans, At its place, SamplerAt that of its sampler. Without a provider the
+	// proxy's bootstrap has one, and the proxy's own settings count alone.
 	Provider      *meshv1.MeshConfig_ExtensionProvider
 	At, SamplerAt Target
 	// Sampling is in percent; the proxy's own setting if nil.
@@ -88,7 +88,8 @@ func (t *Tracing) apply(s *api.Tracing, in *Input) {
 	}
 }
 
-// locate finds the provider's service, and its sampler's; false where that can't be, or where the provider takes no spans.
+// locate finds the provider's service, and its sampler's; false where that can't be, or where the
+// provider takes no spans.
 func (t *Tracing) locate(find Find) bool {
 	switch p := t.Provider.GetProvider().(type) {
 	case *meshv1.MeshConfig_ExtensionProvider_Zipkin:
@@ -104,7 +105,8 @@ func (t *Tracing) locate(find Find) bool {
 	return t.At.found()
 }
 
-// locateSampler finds the service that a sampler asks; the provider's own, over HTTP, where it names none.
+// locateSampler finds the service that a sampler asks; the provider's own, over HTTP, where it
+// names none.
 func (t *Tracing) locateSampler(p *otelProvider, find Find) bool {
 	s := p.GetDynatraceSampler()
 	if s == nil {

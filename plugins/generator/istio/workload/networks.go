@@ -47,7 +47,8 @@ const (
 	networkPort = 15443
 )
 
-// NewNetworks adds them to a graph. entries: declared endpoints are looked for in the mesh's networks.
+// NewNetworks adds them to a graph. entries: declared endpoints are looked for in the mesh's
+// networks.
 func NewNetworks(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, w *Workloads, entries bool) *Networks {
 	n := &Networks{workloads: w, mesh: settings, entries: entries}
 	outside := func(_ string, r tables.Row[*config.Service]) []string {

@@ -15,7 +15,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// Places say where proxies are, as far as it counts: proxies of different places share what doesn't ask.
+// Places say where proxies are, as far as it counts: proxies of different places share what doesn't
+// ask.
 type Places struct {
 	workloads *Workloads
 	asking    *incr.Func[string, asked]

@@ -29,7 +29,8 @@ type targetsKey struct {
 
 // Target is a port of a workload that a service names.
 type Target struct {
-	// Service is its key, NAMESPACE/HOST, followed by /CLUSTER where it is what another cluster has of it.
+	// Service is its key, NAMESPACE/HOST, followed by /CLUSTER where it is what another cluster has
+	// of it.
 	Service string
 	// Number is the service's port, Target the workload's.
 	Number, Target uint32
@@ -56,7 +57,8 @@ func DecodeTargets(s string) []Target {
 	return out
 }
 
-// ByPort groups targets by the workload's port, in the order of ports. The first service of each counts.
+// ByPort groups targets by the workload's port, in the order of ports. The first service of each
+// counts.
 func ByPort(list []Target) [][]Target {
 	out := map[uint32][]Target{}
 	var ports []uint32
@@ -106,10 +108,12 @@ type foundTarget struct {
 	place   int
 }
 
-// isEntry reports whether an endpoint of a cluster's service is a WorkloadEntry: it has a name and runs on no node.
+// isEntry reports whether an endpoint of a cluster's service is a WorkloadEntry: it has a name and
+// runs on no node.
 func isEntry(e *endpoint.Endpoint) bool { return e.Workload != "" && e.Node == "" }
 
-// findTargets lists what services of the workload's own namespace say of its addresses, the oldest service first.
+// findTargets lists what services of the workload's own namespace say of its addresses, the oldest
+// service first.
 func (t *Targets) findTargets(c *incr.Ctx, k targetsKey) ([]Target, error) {
 	var all []foundTarget
 	selected := t.selectedTargets(c, k)
@@ -186,7 +190,8 @@ func (t *Targets) selectedTargets(c *incr.Ctx, k targetsKey) (out []foundTarget)
 	return out
 }
 
-// servicesWith are the services that select by a label, as a cluster has them; "": as the first one has them.
+// servicesWith are the services that select by a label, as a cluster has them; "": as the first one
+// has them.
 func (t *Targets) servicesWith(c *incr.Ctx, label, cluster string) (out []*config.Service) {
 	for _, m := range t.byLabel.Of(c, label) {
 		if s := m.Value.Value; cluster == "" || s.Cluster == "" || s.Cluster == cluster {
@@ -222,7 +227,8 @@ func (t *Targets) Service(c *incr.Ctx, key string) (tables.Row[*config.Service],
 	return t.tables.ClusterServices.Get(c, key)
 }
 
-// portAt is where a workload serves a service's port; 0: it has none of the name that the service says.
+// portAt is where a workload serves a service's port; 0: it has none of the name that the service
+// says.
 func portAt(w *pb.Workload, p *pb.Port) uint32 {
 	switch {
 	case p.TargetName != "":
