@@ -29,9 +29,11 @@ const Table = "clusters"
 // Source: Istio, "Install Multicluster": istioctl create-remote-secret.
 const label = "istio/multiCluster=true"
 
-// Cluster is the payload of a row. Whoever may see rows may see it, so that it has nothing of what the Secret holds.
+// Cluster is the payload of a row. Whoever may see rows may see it, so that it has nothing of what
+// the Secret holds.
 type Cluster struct {
-	// ID is the cluster's, From where its kubeconfig stands: NAMESPACE/SECRET/KEY, or file:NAME in the directory.
+	// ID is the cluster's, From where its kubeconfig stands: NAMESPACE/SECRET/KEY, or file:NAME in
+	// the directory.
 	ID   string `json:"id"`
 	From string `json:"from"`
 	// Hash of the kubeconfig: another one means other credentials.
@@ -43,7 +45,8 @@ type registry struct {
 	client rest.Interface
 }
 
-// Run publishes the clusters, and follows the Secrets, or the directory, until ctx ends. An API server that is away changes nothing.
+// Run publishes the clusters, and follows the Secrets, or the directory, until ctx ends. An API
+// server that is away changes nothing.
 func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 	if r.config.Directory != "" {
 		return r.files(ctx, out)
@@ -110,7 +113,8 @@ type secret struct {
 	keys []key
 }
 
-// key is one of a Secret's, in their order: a cluster's id, and a hash of its kubeconfig, or why it is none.
+// key is one of a Secret's, in their order: a cluster's id, and a hash of its kubeconfig, or why it
+// is none.
 type key struct {
 	id, hash string
 	fault    error
@@ -134,7 +138,8 @@ func (c *Config) lean(object any) any {
 	return kept
 }
 
-// found is a kubeconfig: the id of its cluster, a hash, or why it is none; where it is, and what is said of its faults.
+// found is a kubeconfig: the id of its cluster, a hash, or why it is none; where it is, and what is
+// said of its faults.
 type found struct {
 	id, hash, from, source string
 	fault                  error
@@ -211,7 +216,8 @@ func (p *publication) publish(all []found) error {
 	return p.out.Update(kinds.FaultTable, shown.Upserts, shown.Deletes)
 }
 
-// read returns the clusters that there are, and what is wrong with kubeconfigs that are passed over. One that is faulty stays as it was. Of two with one id the first counts.
+// read returns the clusters that there are, and what is wrong with kubeconfigs that are passed
+// over. One that is faulty stays as it was. Of two with one id the first counts.
 func (p *publication) read(all []found) (map[string]Cluster, []kinds.Fault) {
 	now, faults := map[string]Cluster{}, []kinds.Fault(nil)
 	for _, f := range all {
@@ -227,7 +233,8 @@ func (p *publication) read(all []found) (map[string]Cluster, []kinds.Fault) {
 	return now, faults
 }
 
-// cluster is that of a kubeconfig. With an error it is the one that is served, if the error is one of its kubeconfig.
+// cluster is that of a kubeconfig. With an error it is the one that is served, if the error is one
+// of its kubeconfig.
 func (p *publication) cluster(f found, others map[string]Cluster) (Cluster, error) {
 	if f.fault != nil {
 		for _, was := range p.served { // one that can't be read has no id

@@ -97,7 +97,8 @@ func (r *recorder) is(t *testing.T, what string, clusters []string, faults ...st
 	}
 }
 
-// TestPublish: each key of each Secret is a cluster; what is wrong is told, and takes nothing away that was right.
+// TestPublish: each key of each Secret is a cluster; what is wrong is told, and takes nothing away
+// that was right.
 func TestPublish(t *testing.T) {
 	p, r := newPublication()
 	publish := func(objects ...*corev1.Secret) {

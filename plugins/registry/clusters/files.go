@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	// settle is how long the folder is quiet before it is read again, look how often it is read in any case.
+	// settle is how long the folder is quiet before it is read again, look how often it is read in
+	// any case.
 	settle, look = 250 * time.Millisecond, 10 * time.Second
 	// mostFiles and mostBytes bound what is read of a folder, and of a file.
 	mostFiles, mostBytes = 1000, 1 << 20
@@ -38,7 +39,8 @@ func (c *Config) directory() error {
 	return nil
 }
 
-// files publishes the clusters whose kubeconfigs are in the directory, and follows it until ctx ends.
+// files publishes the clusters whose kubeconfigs are in the directory, and follows it until ctx
+// ends.
 func (r *registry) files(ctx context.Context, out sdk.Publisher) error {
 	w, err := watch.New(settle, func(string) bool { return true })
 	if err != nil {
@@ -76,7 +78,8 @@ func (r *registry) files(ctx context.Context, out sdk.Publisher) error {
 	}
 }
 
-// inDirectory reads the files that end like YAML, in order of their names. The cluster's id is the name that the kubeconfig's current context has for it.
+// inDirectory reads the files that end like YAML, in order of their names. The cluster's id is the
+// name that the kubeconfig's current context has for it.
 func (c *Config) inDirectory() ([]found, error) {
 	entries, err := os.ReadDir(c.Directory)
 	if err != nil {

@@ -18,8 +18,8 @@ func named(id, token string) string {
 	return strings.NewReplacer("name: a, cluster", "name: "+id+", cluster", "cluster: a", "cluster: "+id).Replace(kubeconfig(token))
 }
 
-// TestDirectory: each YAML file is a cluster with the name that the file has for it. A file that is broken keeps what it had, one that goes takes its cluster
-// away, and what is no YAML file is none.
+// TestDirectory: each YAML file is a cluster with the name that the file has for it. A file that is
+// broken keeps what it had, one that goes takes its cluster away, and what is no YAML file is none.
 func TestDirectory(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, text string) {

@@ -1,4 +1,5 @@
-// Package clusters is the built-in plugin registry/clusters: which other clusters there are, by Secrets that hold their kubeconfigs, or by files.
+// Package clusters is the built-in plugin registry/clusters: which other clusters there are, by
+// Secrets that hold their kubeconfigs, or by files.
 package clusters
 
 import (

@@ -23,8 +23,8 @@ type client interface {
 type question struct {
 	// datacenter is empty for the agent's own.
 	datacenter string
-	// index is that of the answer before: the answer waits until there is a newer one, or for wait. 0: it comes at
-	// once.
+	// index is that of the answer before: the answer waits until there is a newer one, or for wait.
+	// 0: it comes at once.
 	index uint64
 	wait  time.Duration
 	// consistent: what the leader says after it has made sure that it is the leader.
@@ -35,12 +35,14 @@ type question struct {
 type answer struct {
 	names   map[string][]string
 	entries []entry
-	// index is X-Consul-Index. leader: the server knows one, or the agent follows a stream of events of one that does.
-	// filtered: there is more, which the token may not see. anonymous: there was no token where it takes one to see
-	// anything, unless the anonymous token's policy says otherwise; then Consul doesn't tell whether there is more.
+	// index is X-Consul-Index. leader: the server knows one, or the agent follows a stream of
+	// events of one that does. filtered: there is more, which the token may not see. anonymous:
+	// there was no token where it takes one to see anything, unless the anonymous token's policy
+	// says otherwise; then Consul doesn't tell whether there is more.
 	index                       uint64
 	leader, filtered, anonymous bool
-	// same: the index is that of the answer before, so that there is nothing new, and the answer was not read.
+	// same: the index is that of the answer before, so that there is nothing new, and the answer
+	// was not read.
 	same bool
 	err  error
 }
@@ -120,9 +122,9 @@ const (
 	maintenance = "maintenance"
 )
 
-// status is the worst of an instance's checks; without checks it passes. Maintenance, of a node or an instance, comes
-// before all. A status that Consul doesn't have is critical.
-// Source: Consul, api.HealthChecks.AggregatedStatus.
+// status is the worst of an instance's checks; without checks it passes. Maintenance, of a node or
+// an instance, comes before all. A status that Consul doesn't have is critical. Source: Consul,
+// api.HealthChecks.AggregatedStatus.
 func (e *entry) status() string {
 	out := passing
 	for _, c := range e.Checks {

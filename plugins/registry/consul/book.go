@@ -4,11 +4,13 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/instances"
 )
 
-// book has what there is of each service. Names that differ in case alone are one service, as in Consul's DNS.
+// book has what there is of each service. Names that differ in case alone are one service, as in
+// Consul's DNS.
 type book struct {
 	*instances.Book
 	config *Config
-	// found are the instances by where they were found, DATACENTER/NAME, with the number of the answer that had them.
+	// found are the instances by where they were found, DATACENTER/NAME, with the number of the
+	// answer that had them.
 	found map[string]map[string]int
 	round int
 }
@@ -19,8 +21,8 @@ func newBook(c *Config) *book {
 	})}
 }
 
-// set makes entries all that there are of a service in a datacenter. Of an instance whose address or port can't be used
-// any more, what it was before stays.
+// set makes entries all that there are of a service in a datacenter. Of an instance whose address
+// or port can't be used any more, what it was before stays.
 func (b *book) set(w *watch, entries []entry) {
 	found := b.found[w.place()]
 	if found == nil {

@@ -16,8 +16,8 @@ import (
 // granted asks by way of the HTTP calls that the entry's allow.http grants.
 type granted struct{ config *Config }
 
-// most is how many questions may be under way, and longest how long one may wait: a runner takes 16 calls at once, of
-// 30 s each.
+// most is how many questions may be under way, and longest how long one may wait: a runner takes 16
+// calls at once, of 30 s each.
 const most, longest = 12, 20 * time.Second
 
 // canStop: the runner goes on with a call that nobody waits for any more.

@@ -7,7 +7,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
-// complaints logs what goes wrong: once when it begins, once a minute while it lasts, and when it is over.
+// complaints logs what goes wrong: once when it begins, once a minute while it lasts, and when it
+// is over.
 type complaints struct {
 	out     sdk.Publisher
 	failing map[*watch]bool

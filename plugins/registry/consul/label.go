@@ -10,9 +10,9 @@ import (
 // tagLabel begins the label of a tag that is no KEY|VALUE.
 const tagLabel = "tag/"
 
-// labels are an instance's metadata; its tags of the form KEY|VALUE, as Istio's registry had them, or KEY=VALUE; and
-// each other tag as tag/TAG: "true". Metadata goes before tags, and the first tag before the next. lost is called for
-// each tag that is not among them.
+// labels are an instance's metadata; its tags of the form KEY|VALUE, as Istio's registry had them,
+// or KEY=VALUE; and each other tag as tag/TAG: "true". Metadata goes before tags, and the first tag
+// before the next. lost is called for each tag that is not among them.
 func labels(e *entry, lost func(instances.Reason, string)) map[string]string {
 	out := make(map[string]string, len(e.Service.Meta)+len(e.Service.Tags))
 	for k, v := range e.Service.Meta {
@@ -44,8 +44,8 @@ func pair(tag string) (key, value string, ok bool) {
 	return key, value, ok && instances.IsLabel(key)
 }
 
-// locality is region/zone/subzone: what a label says, or the instance's or its node's locality (Consul 1.17), or the
-// node's metadata. The region is the datacenter where nothing else says it.
+// locality is region/zone/subzone: what a label says, or the instance's or its node's locality
+// (Consul 1.17), or the node's metadata. The region is the datacenter where nothing else says it.
 func (c *Config) locality(e *entry, labels map[string]string) string {
 	if said := hosts.Locality("", labels); said != "" {
 		return said

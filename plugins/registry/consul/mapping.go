@@ -9,7 +9,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// members makes an instance's members. lost is called with a reason for each thing that can't be mapped.
+// members makes an instance's members. lost is called with a reason for each thing that can't be
+// mapped.
 func (c *Config) members(e *entry, lost func(instances.Reason, string)) (all []instances.Member) {
 	if k := e.Service.Kind; k != "" && k != "typical" {
 		lost(lostKind, e.id())
@@ -34,9 +35,9 @@ func (c *Config) members(e *entry, lost func(instances.Reason, string)) (all []i
 	return all
 }
 
-// address is where an instance is: its tagged address, its own, or its node's. override is the tagged address's port,
-// if it has one.
-// Source: Consul, "Health HTTP Endpoint": an empty Service.Address means the node's.
+// address is where an instance is: its tagged address, its own, or its node's. override is the
+// tagged address's port, if it has one. Source: Consul, "Health HTTP Endpoint": an empty
+// Service.Address means the node's.
 func (c *Config) address(e *entry) (address string, override int) {
 	if t, ok := e.Service.TaggedAddresses[c.TaggedAddress]; ok && t.Address != "" {
 		return t.Address, t.Port

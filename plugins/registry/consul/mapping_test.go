@@ -173,8 +173,8 @@ lost twice 1: a=2
 	}
 }
 
-// TestPortsOfTheirOwn: a scheduler's dynamic ports are one service port where the config says so, and at most 64
-// otherwise.
+// TestPortsOfTheirOwn: a scheduler's dynamic ports are one service port where the config says so,
+// and at most 64 otherwise.
 func TestPortsOfTheirOwn(t *testing.T) {
 	var all []entry
 	for i := range 100 {
@@ -190,7 +190,8 @@ func TestPortsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestBroken: an instance whose address or port can't be used any more stays what it was; a new one harms nobody.
+// TestBroken: an instance whose address or port can't be used any more stays what it was; a new one
+// harms nobody.
 func TestBroken(t *testing.T) {
 	b := newBook(configured(t, `{}`))
 	w := &watch{name: "web"}

@@ -46,7 +46,8 @@ func (c *Config) ports(e *entry, override int, lost func(instances.Reason, strin
 	return all
 }
 
-// servicePort is the number that an instance's port has in the mesh: what its metadata says, or the config, or its own.
+// servicePort is the number that an instance's port has in the mesh: what its metadata says, or the
+// config, or its own.
 func (c *Config) servicePort(e *entry, at uint32, lost func(instances.Reason, string)) uint32 {
 	if text := e.Service.Meta[c.Meta.Port]; text != "" && c.Meta.Port != "" {
 		if n, err := strconv.ParseUint(text, 10, 16); err == nil && n > 0 {
@@ -57,9 +58,9 @@ func (c *Config) servicePort(e *entry, at uint32, lost func(instances.Reason, st
 	return cmp.Or(c.ServicePort, at)
 }
 
-// protocol is what an instance speaks at a port: what its metadata says (protocol-NAME for a named port, then
-// protocol), a tag protocol|NAME or protocol=NAME, a tag that is a protocol's name, the beginning of the port's name,
-// or the config.
+// protocol is what an instance speaks at a port: what its metadata says (protocol-NAME for a named
+// port, then protocol), a tag protocol|NAME or protocol=NAME, a tag that is a protocol's name, the
+// beginning of the port's name, or the config.
 func (c *Config) protocol(e *entry, portName string) string {
 	key := c.Meta.Protocol
 	said := []string{e.Service.Meta[key+"-"+portName], e.Service.Meta[key]}
@@ -85,6 +86,6 @@ func (c *Config) protocol(e *entry, portName string) string {
 	return c.Protocol
 }
 
-// protocolTags are tags that by themselves say a protocol. Names of programs, such as redis, are not among them: who
-// tags an instance so may mean the program alone.
+// protocolTags are tags that by themselves say a protocol. Names of programs, such as redis, are
+// not among them: who tags an instance so may mean the program alone.
 var protocolTags = []string{"http", "http2", "https", "grpc", "grpc-web", "tcp", "tls", "udp"}

@@ -27,8 +27,8 @@ func New(c *Config) (*Registry, error) {
 	return &Registry{c, made}, nil
 }
 
-// Run asks and publishes until ctx ends. It says Synced when all datacenters have listed their services, and all of
-// these were answered about.
+// Run asks and publishes until ctx ends. It says Synced when all datacenters have listed their
+// services, and all of these were answered about.
 func (r *Registry) Run(ctx context.Context, out sdk.Publisher) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup
@@ -92,7 +92,8 @@ type loop struct {
 	plan    *schedule
 	book    *book
 	watches map[string]*watch // of services, by DATACENTER/NAME
-	// lists are the watches of lists, by datacenter; failed is why one can't be had, away that none can, as the core was told.
+	// lists are the watches of lists, by datacenter; failed is why one can't be had, away that none
+	// can, as the core was told.
 	lists        map[string]*watch
 	failed, away error
 	// missing are watches without whose first answers the first list is not in.
@@ -175,7 +176,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// reach tells the core whether Consul is away: no datacenter's list of services can be had, and that not by chance once.
+// reach tells the core whether Consul is away: no datacenter's list of services can be had, and
+// that not by chance once.
 func (l *loop) reach(ctx context.Context) {
 	for _, d := range l.config.Datacenters {
 		if l.lists[d].failures < lostAfter {
@@ -195,8 +197,8 @@ func (l *loop) reach(ctx context.Context) {
 // lostAfter is how often in a row a list can't be had where Consul is away.
 const lostAfter = 2
 
-// list follows a datacenter's list of services. One that it lacks is asked about once more before it goes; one that it
-// has, and that doesn't count, goes at once.
+// list follows a datacenter's list of services. One that it lacks is asked about once more before
+// it goes; one that it has, and that doesn't count, goes at once.
 func (l *loop) list(list *watch, names map[string][]string, now time.Time) {
 	for name, tags := range names {
 		if key := list.datacenter + "/" + name; l.config.Services.selects(name, tags) && l.watches[key] == nil {
@@ -250,8 +252,8 @@ func (l *loop) publish(ctx context.Context) error {
 	return nil
 }
 
-// blind reports whether the token may see services, but instances of none of them: it lacks the right to see nodes. A
-// list like that is no first one.
+// blind reports whether the token may see services, but instances of none of them: it lacks the
+// right to see nodes. A list like that is no first one.
 func (l *loop) blind() bool {
 	filtered := false
 	for _, w := range l.watches {

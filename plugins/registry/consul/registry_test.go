@@ -20,7 +20,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestConformance: the suite passes on the plugin in the test's process, as a process of its own and as a module.
+// TestConformance: the suite passes on the plugin in the test's process, as a process of its own
+// and as a module.
 func TestConformance(t *testing.T) {
 	w := newTwin(t)
 	targets := append(plugintest.Built(t, "wasm"), plugintest.Memory(Plugin()))
@@ -140,8 +141,8 @@ func TestNothingIsEmptied(t *testing.T) {
 	}
 }
 
-// TestServerIsBehind: one that was just started, and answers stale questions with the nothing that it knows, empties
-// nothing; the first list waits for a leader.
+// TestServerIsBehind: one that was just started, and answers stale questions with the nothing that
+// it knows, empties nothing; the first list waits for a leader.
 func TestServerIsBehind(t *testing.T) {
 	w := newTwin(t)
 	w.put("web", at("web", 1))
@@ -159,8 +160,8 @@ func TestServerIsBehind(t *testing.T) {
 	has(t, late, "web", "10.0.0.1")
 }
 
-// TestAnotherHistory: a server that begins anew has smaller indexes. What it has counts once it has said so for
-// certain.
+// TestAnotherHistory: a server that begins anew has smaller indexes. What it has counts once it has
+// said so for certain.
 func TestAnotherHistory(t *testing.T) {
 	w := newTwin(t)
 	w.put("web", at("web", 1))
@@ -177,8 +178,8 @@ func TestAnotherHistory(t *testing.T) {
 	has(t, h, "web", "10.0.0.2", "10.0.0.3")
 }
 
-// TestRights: what a token may not see any more stays, and what is gone goes; a token that may see nothing has no first
-// list.
+// TestRights: what a token may not see any more stays, and what is gone goes; a token that may see
+// nothing has no first list.
 func TestRights(t *testing.T) {
 	w := newTwin(t)
 	w.put("web", at("web", 1))
@@ -208,7 +209,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestTurns: more services than may be asked about at once are followed, too, and never more questions are under way.
+// TestTurns: more services than may be asked about at once are followed, too, and never more
+// questions are under way.
 func TestTurns(t *testing.T) {
 	w := newTwin(t)
 	const services = 40

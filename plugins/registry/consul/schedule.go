@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// schedule says what is asked when, and how long it may wait for news. At most config.Watches questions are under way.
-// While there are no more watches than that, each waits at Consul all the time. Otherwise they take turns, such that
-// each is asked every Refresh; those whose answers changed of late go on waiting, in half of the places at most. It has
-// no clock and starts nothing.
+// schedule says what is asked when, and how long it may wait for news. At most config.Watches
+// questions are under way. While there are no more watches than that, each waits at Consul all the
+// time. Otherwise they take turns, such that each is asked every Refresh; those whose answers
+// changed of late go on waiting, in half of the places at most. It has no clock and starts nothing.
 type schedule struct {
 	config *Config
 	queue  queue
@@ -52,8 +52,8 @@ func (s *schedule) next(now time.Time) (*watch, time.Duration, bool) {
 	return w, wait, hot
 }
 
-// fair is how long each may wait so that all are asked every Refresh; more are those that are neither in the queue nor
-// under way.
+// fair is how long each may wait so that all are asked every Refresh; more are those that are
+// neither in the queue nor under way.
 func (s *schedule) fair(more int) time.Duration {
 	all := len(s.queue) + len(s.flying) + more
 	if all <= s.config.Watches {
@@ -89,8 +89,8 @@ func (s *schedule) hurry(w *watch) {
 	}
 }
 
-// yield ends as many questions as there are watches that are due and have no place, those that have waited longest, if
-// they have waited for as long as is fair.
+// yield ends as many questions as there are watches that are due and have no place, those that have
+// waited longest, if they have waited for as long as is fair.
 func (s *schedule) yield(now time.Time) {
 	if !canStop || len(s.flying) < s.config.Watches {
 		return

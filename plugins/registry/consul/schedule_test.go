@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestSchedule plays two minutes: of however many watches, no more are asked at once than may be, and none is asked
-// later than refresh.
+// TestSchedule plays two minutes: of however many watches, no more are asked at once than may be,
+// and none is asked later than refresh.
 func TestSchedule(t *testing.T) {
 	for _, n := range []int{5, 10, 11, 300} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -51,8 +51,8 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// TestScheduleNewcomers: while all places are taken by questions that may wait long, newcomers get places as soon as is
-// fair, and those that changed of late keep theirs.
+// TestScheduleNewcomers: while all places are taken by questions that may wait long, newcomers get
+// places as soon as is fair, and those that changed of late keep theirs.
 func TestScheduleNewcomers(t *testing.T) {
 	c := configured(t, `{"watches": 10, "refresh": "2s", "wait": "5m"}`)
 	s, now := newSchedule(c), time.Unix(1000, 0)

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// twin answers as Consul 1.15 does to what the plugin asks, as far as recorded answers in testdata show: indexes,
-// blocking, filtered results.
+// twin answers as Consul 1.15 does to what the plugin asks, as far as recorded answers in testdata
+// show: indexes, blocking, filtered results.
 type twin struct {
 	*httptest.Server
 
@@ -26,7 +26,8 @@ type twin struct {
 	changed chan struct{}
 	// instead answers in its place, if it returns true. It is asked after blocking.
 	instead func(out http.ResponseWriter, r *http.Request) bool
-	// behind: a server that was just started knows nothing yet, has no leader, and refuses consistent questions.
+	// behind: a server that was just started knows nothing yet, has no leader, and refuses
+	// consistent questions.
 	behind bool
 	// filtered are services that the token may not see.
 	filtered map[string]bool
@@ -130,7 +131,8 @@ func (w *twin) answer(out http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(out).Encode(body)
 }
 
-// block waits until there is news, something else is to be answered, or the question's time is over; mu is held.
+// block waits until there is news, something else is to be answered, or the question's time is
+// over; mu is held.
 func (w *twin) block(r *http.Request, q url.Values) {
 	index, _ := strconv.ParseUint(q.Get("index"), 10, 64)
 	wait, _ := time.ParseDuration(q.Get("wait"))

@@ -7,15 +7,17 @@ import (
 	"time"
 )
 
-// watch is one thing that is asked about again and again: the list of a datacenter's services, or, with a name, the
-// instances of one.
+// watch is one thing that is asked about again and again: the list of a datacenter's services, or,
+// with a name, the instances of one.
 type watch struct {
 	datacenter, name string
-	// index is that of the last answer that counted; 0: there was none. had is how much it had: names or instances.
+	// index is that of the last answer that counted; 0: there was none. had is how much it had:
+	// names or instances.
 	index    uint64
 	had      int
 	filtered bool
-	// verify: the next question is a consistent one, as the answer before would take something away.
+	// verify: the next question is a consistent one, as the answer before would take something
+	// away.
 	verify bool
 	// unlisted: the list has the service no more. It is gone when a consistent answer says so, too.
 	unlisted bool
@@ -43,8 +45,8 @@ func (w *watch) String() string {
 	return what
 }
 
-// question is what is asked next. What is asked for the first time, and what is made sure of, is asked of the leader,
-// and answered at once.
+// question is what is asked next. What is asked for the first time, and what is made sure of, is
+// asked of the leader, and answered at once.
 func (w *watch) question(wait time.Duration) question {
 	if w.index == 0 || w.verify || w.unlisted || w.lists() && w.failures > 0 { // of a list it is known soon that Consul is back
 		return question{datacenter: w.datacenter, consistent: true}
@@ -58,8 +60,8 @@ type verdict int
 const (
 	// counts: it is what there is.
 	counts verdict = iota
-	// doubtful: it would take things away, and comes from a server that may not know all yet: one that was just
-	// started, or is behind. It is asked for again, consistently.
+	// doubtful: it would take things away, and comes from a server that may not know all yet: one
+	// that was just started, or is behind. It is asked for again, consistently.
 	doubtful
 	// hides: the token may see less than before. What there was stays.
 	hides
@@ -79,9 +81,9 @@ var (
 	errBlind  = errors.New("the token may see nothing of what there is" + rights)
 )
 
-// judge says what an answer is good for, and notes it. The error is why it fails.
-// Source: Consul, "Blocking Queries", implementation details: an index of 0 is none, and one that goes backwards is one
-// of another history.
+// judge says what an answer is good for, and notes it. The error is why it fails. Source: Consul,
+// "Blocking Queries", implementation details: an index of 0 is none, and one that goes backwards is
+// one of another history.
 func (w *watch) judge(q question, a answer) (verdict, error) {
 	n := len(a.names) + len(a.entries)
 	switch {
@@ -113,8 +115,8 @@ func (w *watch) judge(q question, a answer) (verdict, error) {
 // firstRetry is how long it takes until something is asked again that failed once.
 const firstRetry = 250 * time.Millisecond
 
-// retry returns how long to wait after a failure: twice as long each time, up to most, and up to a half less, so that
-// not all ask at once.
+// retry returns how long to wait after a failure: twice as long each time, up to most, and up to a
+// half less, so that not all ask at once.
 func (w *watch) retry(most time.Duration) time.Duration {
 	d := firstRetry << min(w.failures, 20)
 	if w.failures++; d > most || d <= 0 {
@@ -126,7 +128,8 @@ func (w *watch) retry(most time.Duration) time.Duration {
 // errYield ends a question that waits where another has to be asked.
 var errYield = errors.New("another question has to be asked")
 
-// grace is what an answer may take beyond what Consul waits, which is up to a sixteenth longer than it is asked to.
+// grace is what an answer may take beyond what Consul waits, which is up to a sixteenth longer than
+// it is asked to.
 const grace = 10 * time.Second
 
 // ask asks, and returns the answer; ctx ends it.

@@ -215,8 +215,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestLastGood: a record that becomes unreadable or too large keeps what it was, a new one is left out, and a list that
-// is read anew changes nothing of that.
+// TestLastGood: a record that becomes unreadable or too large keeps what it was, a new one is left
+// out, and a list that is read anew changes nothing of that.
 func TestLastGood(t *testing.T) {
 	p, out := newTest(t, `, "limits": {"recordBytes": 200}`)
 	const good = `{"host": "%s.x", "address": "10.0.0.%d", "port": 80}`
@@ -268,7 +268,8 @@ func TestMoves(t *testing.T) {
 	}
 }
 
-// TestManyFaults: of very many the first are shown, and how many there are; what is left out of the list, too.
+// TestManyFaults: of very many the first are shown, and how many there are; what is left out of the
+// list, too.
 func TestManyFaults(t *testing.T) {
 	p, out := newTest(t, "")
 	b := etcd.Batch{Whole: true}

@@ -1,7 +1,7 @@
 // Package etcd is the built-in plugin registry/etcd: instances that stand in an etcd, one key each.
 //
-// record.go reads a record. services.go makes the rows of a service of its records; registry.go follows the prefix and
-// publishes those that have changed.
+// record.go reads a record. services.go makes the rows of a service of its records; registry.go
+// follows the prefix and publishes those that have changed.
 package etcd
 
 import (

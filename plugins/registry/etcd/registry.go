@@ -18,7 +18,8 @@ import (
 // registry is an etcd's instances.
 type registry struct{ Config }
 
-// Run publishes what stands under the prefix, and follows it until ctx ends. An etcd that is away changes nothing.
+// Run publishes what stands under the prefix, and follows it until ctx ends. An etcd that is away
+// changes nothing.
 func (r registry) Run(ctx context.Context, out sdk.Publisher) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var connected sync.WaitGroup
@@ -41,8 +42,8 @@ type publication struct {
 	// records are the last good ones, and services the keys of those of each service.
 	records  map[string]*record
 	services map[string]map[string]*record
-	// faults are what is wrong with a key's present value, disputes those of services. left is how many keys are beyond
-	// the limit.
+	// faults are what is wrong with a key's present value, disputes those of services. left is how
+	// many keys are beyond the limit.
 	faults   map[string]kinds.Fault
 	disputes map[string][]kinds.Fault
 	left     int

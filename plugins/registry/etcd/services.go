@@ -12,7 +12,8 @@ import (
 // dispute is what a record says otherwise than an earlier one of its service.
 type dispute struct{ key, field, reason string }
 
-// rowsOf makes a service of its records, by key. Where they contradict each other the first key counts.
+// rowsOf makes a service of its records, by key. Where they contradict each other the first key
+// counts.
 func rowsOf(cluster string, records map[string]*record) (s *sdk.Service, endpoints []*sdk.Endpoint, disputes []dispute) {
 	keys := slices.Sorted(maps.Keys(records))
 	byNumber, byName, said := map[uint32]*sdk.Port{}, map[string]uint32{}, map[uint32]string{}

@@ -28,8 +28,8 @@ var statuses = []string{up, down, starting, outOfService, unknown}
 
 // list is an answer: everything, or what changed.
 type list struct {
-	// hash is what the server says of all instances that it has after that: how many there are of each status; empty where there are none, or where it
-	// doesn't say.
+	// hash is what the server says of all instances that it has after that: how many there are of
+	// each status; empty where there are none, or where it doesn't say.
 	hash      string
 	instances []*instance
 	// broken are those that can't be read.
@@ -88,7 +88,8 @@ func (i *instance) same(other *instance) bool {
 // Actions of instances in what changed.
 const deleted = "DELETED"
 
-// loose is text that may be written as anything else, too: servers, and those who register, differ in what has quotes.
+// loose is text that may be written as anything else, too: servers, and those who register, differ
+// in what has quotes.
 type loose string
 
 func (l *loose) UnmarshalJSON(text []byte) error {
@@ -104,7 +105,8 @@ func (l *loose) UnmarshalJSON(text []byte) error {
 // errNone says that an answer is none of Eureka's.
 var errNone = errors.New(`the answer has no "applications": is it Eureka that answers?`)
 
-// read reads an answer. Only one that is no JSON object of applications fails: an instance that can't be read harms no other.
+// read reads an answer. Only one that is no JSON object of applications fails: an instance that
+// can't be read harms no other.
 func read(body []byte) (*list, error) {
 	var whole struct {
 		Applications *struct {

@@ -70,8 +70,8 @@ type served struct {
 	at       uint32
 }
 
-// ports are those that are enabled.
-// Source: com.netflix.appinfo.InstanceInfo.PortWrapper; a port that doesn't say is enabled, a secure one is not.
+// ports are those that are enabled. Source: com.netflix.appinfo.InstanceInfo.PortWrapper; a port
+// that doesn't say is enabled, a secure one is not.
 func (c *Config) ports(i *instance, lost instances.Tally) (all []served) {
 	bad := false
 	of := func(p port, vip, protocol string, service uint32) {
@@ -101,8 +101,8 @@ func (c *Config) ports(i *instance, lost instances.Tally) (all []served) {
 	return all
 }
 
-// services are the names of an instance's services at a port: its VIP addresses, or its application. A VIP address may end with the port, as Netflix' own
-// do.
+// services are the names of an instance's services at a port: its VIP addresses, or its
+// application. A VIP address may end with the port, as Netflix' own do.
 func (c *Config) services(i *instance, vip string) (all []string) {
 	if c.By == byVIP {
 		for one := range strings.SplitSeq(vip, ",") {
@@ -161,7 +161,8 @@ func (c *Config) health(i *instance, lost instances.Tally) (pb.EndpointHealth, u
 	return pb.EndpointHealthUnhealthy, uint32(max(weight, 1))
 }
 
-// locality is region/zone/subzone: what a label says, or metadata, or Amazon's availability zone, whose region is its name without the last letter.
+// locality is region/zone/subzone: what a label says, or metadata, or Amazon's availability zone,
+// whose region is its name without the last letter.
 func (c *Config) locality(i *instance, labels map[string]string, lost instances.Tally) string {
 	if said := hosts.Locality("", labels); said != "" {
 		return said

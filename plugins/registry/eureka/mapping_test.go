@@ -109,7 +109,8 @@ func TestOdd(t *testing.T) {
 	}
 }
 
-// TestPortsOfTheirOwn: instances with a port of their own each are one service port where the config says so, and at most 64 otherwise.
+// TestPortsOfTheirOwn: instances with a port of their own each are one service port where the
+// config says so, and at most 64 otherwise.
 func TestPortsOfTheirOwn(t *testing.T) {
 	var all []record
 	for n := range 100 {

@@ -61,10 +61,12 @@ type loop struct {
 	book   *instances.Book
 	// services are those that an instance is in.
 	services map[string][]string
-	// server is the place of the one that is asked, teller that of the one that told everything last; noDeltas: it doesn't tell what changed.
+	// server is the place of the one that is asked, teller that of the one that told everything
+	// last; noDeltas: it doesn't tell what changed.
 	server, teller int
 	noDeltas       bool
-	// answered is when the last answer that counts was asked for, and everything when the last list of everything was; zero: it has to be now.
+	// answered is when the last answer that counts was asked for, and everything when the last list
+	// of everything was; zero: it has to be now.
 	answered, everything time.Time
 	// failures are so many in a row.
 	failures   int
@@ -79,7 +81,8 @@ func newLoop(c *Config, client asks, out sdk.Publisher) *loop {
 	})}
 }
 
-// ask asks once: for what changed or, where that is not enough, for everything. An error says that the server's answer counts for nothing.
+// ask asks once: for what changed or, where that is not enough, for everything. An error says that
+// the server's answer counts for nothing.
 func (l *loop) ask(ctx context.Context, clock func() time.Time) error {
 	now := clock()
 	if !l.noDeltas && !l.everything.IsZero() && now.Sub(l.everything) < l.config.Full && now.Sub(l.answered) < l.config.DeltaWindow {
@@ -130,7 +133,8 @@ func (l *loop) delta(ctx context.Context) (done bool, err error) {
 
 func (l *loop) url() string { return l.config.Servers[l.server] }
 
-// lostAfter is how many questions in a row, and at least one of each server, must fail for Eureka to be away.
+// lostAfter is how many questions in a row, and at least one of each server, must fail for Eureka
+// to be away.
 const lostAfter = 2
 
 // publish publishes what changed, and tells whether Eureka is away.
@@ -193,8 +197,8 @@ func (l *loop) found(ctx context.Context) {
 // firstRetry is how long it takes until something is asked again that failed once.
 const firstRetry = 250 * time.Millisecond
 
-// pause is how long nothing is asked: up to a tenth less than the interval, or, after failures, twice as long each time that all servers have failed, up to
-// a half less.
+// pause is how long nothing is asked: up to a tenth less than the interval, or, after failures,
+// twice as long each time that all servers have failed, up to a half less.
 func (l *loop) pause(failed error) time.Duration {
 	if failed == nil {
 		return l.config.Interval - rand.N(l.config.Interval/10+1)

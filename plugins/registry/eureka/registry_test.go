@@ -20,7 +20,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestConformance: the suite passes on the plugin in the test's process, as a process of its own and as a module.
+// TestConformance: the suite passes on the plugin in the test's process, as a process of its own
+// and as a module.
 func TestConformance(t *testing.T) {
 	w := newTwin(t)
 	targets := append(plugintest.Built(t, "wasm"), plugintest.Memory(Plugin()))
@@ -100,7 +101,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestMissed: what the server tells no more is found by its hash, and, where that is the same, by asking for everything.
+// TestMissed: what the server tells no more is found by its hash, and, where that is the same, by
+// asking for everything.
 func TestMissed(t *testing.T) {
 	w := newTwin(t)
 	w.put(at("web", 1), at("web", 2))
@@ -133,7 +135,8 @@ func TestAway(t *testing.T) {
 	has(t, h, "web", "10.0.0.1", "10.0.0.3")
 }
 
-// TestStartedAnew: a server that was started anew takes nothing away until those whom it lacks have had the time of their lease to register.
+// TestStartedAnew: a server that was started anew takes nothing away until those whom it lacks have
+// had the time of their lease to register.
 func TestStartedAnew(t *testing.T) {
 	one, two, three := at("web", 1), at("web", 2), at("web", 3)
 	w := newTwin(t)
@@ -250,7 +253,8 @@ func TestNoChanges(t *testing.T) {
 	}
 }
 
-// TestBroken: an instance that can't be read any more stays what it was; a new one harms nobody, and each is counted.
+// TestBroken: an instance that can't be read any more stays what it was; a new one harms nobody,
+// and each is counted.
 func TestBroken(t *testing.T) {
 	w := newTwin(t)
 	w.put(at("web", 1), at("web", 2), at("web", 3))
@@ -301,7 +305,8 @@ func TestPassword(t *testing.T) {
 	has(t, h, "web", "10.0.0.1", "10.0.0.2")
 }
 
-// TestBalanced: two servers behind one name, which answer in turn. What one of them lacks stays, and what is taken out goes.
+// TestBalanced: two servers behind one name, which answer in turn. What one of them lacks stays,
+// and what is taken out goes.
 func TestBalanced(t *testing.T) {
 	one, two, door := newTwin(t), newTwin(t), newTwin(t)
 	two.clock = 1000 // leases of its own

@@ -33,7 +33,8 @@ func with(key string, value any) func(record) { return func(r record) { r[key] =
 
 func (r record) key() string { return fmt.Sprint(r["app"], "/", r["instanceId"]) }
 
-// twin answers as Eureka does to what the plugin asks, as far as recorded answers in testdata show: everything, what changed, hashes, leases.
+// twin answers as Eureka does to what the plugin asks, as far as recorded answers in testdata show:
+// everything, what changed, hashes, leases.
 type twin struct {
 	*httptest.Server
 

@@ -7,16 +7,19 @@ import (
 	"time"
 )
 
-// view is what a server has, as its answers tell, and what it has forgotten. A server keeps all in memory: one that was started anew has nothing until
-// everybody has registered again, another one has other memories, and neither says so.
+// view is what a server has, as its answers tell, and what it has forgotten. A server keeps all in
+// memory: one that was started anew has nothing until everybody has registered again, another one
+// has other memories, and neither says so.
 //
 // It has no clock.
 type view struct {
 	have map[string]*instance
-	// status is that of each instance that the server has, whether it can be read or not, and counts how many have it.
+	// status is that of each instance that the server has, whether it can be read or not, and
+	// counts how many have it.
 	status map[string]string
 	counts map[string]int
-	// held are those that the server has forgotten, as far as can be known, and that stay for a while.
+	// held are those that the server has forgotten, as far as can be known, and that stay for a
+	// while.
 	held map[string]*held
 	// bad are reasons why an instance can't be read. What it was before stays.
 	bad map[string]string
@@ -40,8 +43,8 @@ var errEmpty = errors.New("it has no instance at all, as a server has that was j
 // empty reports whether there is nothing that could be lost.
 func (v *view) empty() bool { return len(v.have)+len(v.held) == 0 }
 
-// full takes a list of everything. What it lacks goes if it is of the same server as the list before, and that remembers the others; otherwise it stays
-// for a while.
+// full takes a list of everything. What it lacks goes if it is of the same server as the list
+// before, and that remembers the others; otherwise it stays for a while.
 func (v *view) full(l *list, same bool, now time.Time) error {
 	counts := map[string]int{}
 	for _, i := range l.instances {
@@ -78,8 +81,9 @@ func (v *view) full(l *list, same bool, now time.Time) error {
 	return nil
 }
 
-// remembers reports whether the server that made a list is the one that made the list before, and was not started anew: most of the instances that did
-// not register again have the leases that they had.
+// remembers reports whether the server that made a list is the one that made the list before, and
+// was not started anew: most of the instances that did not register again have the leases that they
+// had.
 func (v *view) remembers(l *list) bool {
 	old, anew := 0, 0
 	for _, i := range l.instances {
@@ -168,7 +172,8 @@ func (v *view) gone(key string) {
 	delete(v.held, key)
 }
 
-// away notes that no server answers: how long something has been missing counts from when one does again.
+// away notes that no server answers: how long something has been missing counts from when one does
+// again.
 func (v *view) away() {
 	for _, h := range v.held {
 		h.since = time.Time{}

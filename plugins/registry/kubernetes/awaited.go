@@ -13,7 +13,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 )
 
-// lookAgain is when the API server is asked again for a definition that it had not, unreached how soon while it can't be asked.
+// lookAgain is when the API server is asked again for a definition that it had not, unreached how
+// soon while it can't be asked.
 const lookAgain, unreached = 5 * time.Second, time.Second
 
 // awaited is the informer of a kind whose definition may come later.
@@ -22,7 +23,8 @@ type awaited struct {
 	versions []schema.GroupVersion // the best first
 
 	mu sync.Mutex
-	// is nil until there is a definition. looked: the API server has said whether there is one; denied: it doesn't let it be read.
+	// is nil until there is a definition. looked: the API server has said whether there is one;
+	// denied: it doesn't let it be read.
 	is             *informer
 	looked, denied bool
 }
@@ -34,7 +36,8 @@ func (a *awaited) informer() *informer {
 	return a.is
 }
 
-// late reports whether it isn't known yet which objects there are. One that may not be read is not waited for: it was told.
+// late reports whether it isn't known yet which objects there are. One that may not be read is not
+// waited for: it was told.
 func (a *awaited) late() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

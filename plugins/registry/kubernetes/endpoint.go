@@ -20,8 +20,9 @@ type members struct {
 	node func(name string) *corev1.Node
 }
 
-// endpoints makes a service's endpoints, in the order of its slices' names; what a slice says again of an address counts no more. One that stands for a
-// pod waits until the pod is known: nobody could say otherwise whose it is and whether it speaks mutual TLS.
+// endpoints makes a service's endpoints, in the order of its slices' names; what a slice says again
+// of an address counts no more. One that stands for a pod waits until the pod is known: nobody
+// could say otherwise whose it is and whether it speaks mutual TLS.
 func (c *Config) endpoints(m *members) (out []*pb.Endpoint) {
 	slices.SortFunc(m.slices, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
 	index, known := uint32(0), map[string]bool{}
@@ -52,7 +53,8 @@ func (c *Config) endpoints(m *members) (out []*pb.Endpoint) {
 	return out
 }
 
-// podOf is the pod that an endpoint stands for. Awaited: there is to be one; one that failed is none.
+// podOf is the pod that an endpoint stands for. Awaited: there is to be one; one that failed is
+// none.
 func (m *members) podOf(s *discoveryv1.EndpointSlice, e *discoveryv1.Endpoint) (of *pod, awaited bool) {
 	if e.TargetRef == nil || e.TargetRef.Kind != "Pod" {
 		return nil, false

@@ -18,13 +18,17 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// MultiCluster is what is done with Multi-Cluster Services (ServiceExport, ServiceImport). Names in parentheses are istiod's.
+// MultiCluster is what is done with Multi-Cluster Services (ServiceExport, ServiceImport). Names in
+// parentheses are istiod's.
 type MultiCluster struct {
-	// Discovery: endpoints of a service are for clients of their own cluster, unless it is exported (ENABLE_MCS_SERVICE_DISCOVERY).
+	// Discovery: endpoints of a service are for clients of their own cluster, unless it is exported
+	// (ENABLE_MCS_SERVICE_DISCOVERY).
 	Discovery bool `json:"discovery" doc:"Whether endpoints of services that aren't exported are for clients of their own cluster alone."`
-	// Hosts: exports and imports are told, so that registry/mcs makes services of all clusters of them (ENABLE_MCS_HOST).
+	// Hosts: exports and imports are told, so that registry/mcs makes services of all clusters of
+	// them (ENABLE_MCS_HOST).
 	Hosts bool `json:"hosts" doc:"Whether exports and imports are told, for registry/mcs."`
-	// ClusterLocal: endpoints behind a service's own name are for clients of their own cluster, even if it is exported (ENABLE_MCS_CLUSTER_LOCAL).
+	// ClusterLocal: endpoints behind a service's own name are for clients of their own cluster,
+	// even if it is exported (ENABLE_MCS_CLUSTER_LOCAL).
 	ClusterLocal bool `json:"clusterLocal" doc:"Whether all endpoints behind a service's own name are for clients of their own cluster alone."`
 	// Group and Version of the kinds (MCS_API_GROUP, MCS_API_VERSION).
 	Group   string `json:"group" doc:"The API group of both kinds."`
@@ -77,7 +81,8 @@ func (e *exports) kinds() map[string]*awaited {
 	return out
 }
 
-// run follows the kinds until ctx ends. changed is told the units that an object may change, failed what can't be read.
+// run follows the kinds until ctx ends. changed is told the units that an object may change, failed
+// what can't be read.
 func (e *exports) run(ctx context.Context, client *kube.Client, changed func(...unit), failed func(kind string, err error)) {
 	var running sync.WaitGroup
 	for table, of := range e.kinds() {
@@ -135,7 +140,8 @@ func exportOf(of *awaited, key string) *exported {
 	return nil
 }
 
-// confined reports whether endpoints behind a service's own name are for clients of their own cluster.
+// confined reports whether endpoints behind a service's own name are for clients of their own
+// cluster.
 func (e *exports) confined(key string) bool {
 	return e != nil && (e.config.ClusterLocal || exportOf(e.exports, key) == nil)
 }

@@ -63,15 +63,18 @@ func leanGateway(sent any) (any, error) {
 // Words of Gateways that stand for the gateways of networks.
 // Source: Istio, "Kubernetes Gateway API", multi-network.
 const (
-	// remoteClass is of Gateways that stand for what runs elsewhere. They count in the cluster whose objects are the control plane's.
+	// remoteClass is of Gateways that stand for what runs elsewhere. They count in the cluster
+	// whose objects are the control plane's.
 	remoteClass = "istio-remote"
-	// autoPassthrough among the options of a listener's TLS has it pass connections on by the cluster's name in their server name.
+	// autoPassthrough among the options of a listener's TLS has it pass connections on by the
+	// cluster's name in their server name.
 	listenerMode, autoPassthrough = "gateway.istio.io/listener-protocol", "auto-passthrough"
 	gatewayPortLabel              = "networking.istio.io/gatewayPort"
 	networkPort                   = "15443"
 )
 
-// entrances are where a Gateway with the label of a network is the entrance of that network: at its addresses, by listeners that pass mutual TLS through.
+// entrances are where a Gateway with the label of a network is the entrance of that network: at its
+// addresses, by listeners that pass mutual TLS through.
 func (c *Config) entrances(g *gateway) (out []*pb.Endpoint) {
 	network := g.Labels[hosts.NetworkLabel]
 	if network == "" || g.Spec.GatewayClassName == remoteClass && c.Remote != "" {
@@ -90,7 +93,8 @@ func (c *Config) entrances(g *gateway) (out []*pb.Endpoint) {
 	return out
 }
 
-// passes reports whether a listener passes through what comes from other networks: it says so, or has the port for it.
+// passes reports whether a listener passes through what comes from other networks: it says so, or
+// has the port for it.
 func (l *gatewayListener) passes(labels map[string]string) bool {
 	switch {
 	case l.Protocol == "HBONE":

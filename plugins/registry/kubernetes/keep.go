@@ -9,7 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// keeper makes of the objects of a kind what is kept of them. What many have in common is kept once: names and labels come again and again.
+// keeper makes of the objects of a kind what is kept of them. What many have in common is kept
+// once: names and labels come again and again.
 type keeper struct {
 	labels lately[string]
 	ports  lately[uint32]

@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestLean: what is kept of an object makes rows, is kept as it is when it comes again, and shares what others have, too.
+// TestLean: what is kept of an object makes rows, is kept as it is when it comes again, and shares
+// what others have, too.
 func TestLean(t *testing.T) {
 	text := `
 metadata: {name: NAME, namespace: shop, labels: {a: b}, annotations: {large: text}, managedFields: [{manager: x}]}

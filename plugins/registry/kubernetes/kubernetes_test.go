@@ -124,7 +124,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestEndpoints: each address at each port once, with what its pod and node say; who stands for a pod that isn't known, or failed, waits.
+// TestEndpoints: each address at each port once, with what its pod and node say; who stands for a
+// pod that isn't known, or failed, waits.
 func TestEndpoints(t *testing.T) {
 	c := &Config{Cluster: "east", Domain: "cluster.local"}
 	pods := map[string]*pod{"shop/web-1": podOf(t, `
@@ -172,7 +173,8 @@ endpoints:
 		t.Error(diff)
 	}
 
-	// With dual stack a pod is one endpoint, whichever slices it is in, if the service is of both families.
+	// With dual stack a pod is one endpoint, whichever slices it is in, if the service is of both
+	// families.
 	c.DualStack = true
 	m.slices = append(m.slices, object[discoveryv1.EndpointSlice](t, `
 metadata: {name: c, namespace: shop}
@@ -214,7 +216,8 @@ func TestWorkload(t *testing.T) {
 	}
 }
 
-// TestPorts: of a name the first container's counts, and none of containers that end before the pod serves.
+// TestPorts: of a name the first container's counts, and none of containers that end before the pod
+// serves.
 func TestPorts(t *testing.T) {
 	pod := podOf(t, `
 spec:
@@ -257,7 +260,8 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// TestRemote: rows of another cluster hide none of the same names, and a service's addresses there are told beside it.
+// TestRemote: rows of another cluster hide none of the same names, and a service's addresses there
+// are told beside it.
 func TestRemote(t *testing.T) {
 	here := &Config{Cluster: "west"}
 	there, err := parse([]byte(`{"cluster": "east", "remote": "istio-system/remote/east", "hash": "1"}`))
@@ -322,7 +326,8 @@ endpoints: [{addresses: [10.0.0.1], nodeName: one, targetRef: {kind: Pod, name: 
 	}
 }
 
-// TestAliases: an ExternalName service stands for another, by way of others too; those that stand for each other stand for nobody.
+// TestAliases: an ExternalName service stands for another, by way of others too; those that stand
+// for each other stand for nobody.
 func TestAliases(t *testing.T) {
 	w, err := watch(&kube.Client{}, false, func(any) {}, func(string, error) {})
 	if err != nil {
@@ -422,7 +427,8 @@ func publishing(t *testing.T, out rowsOf) (p *publication, put func(*informer, a
 	}
 }
 
-// TestNetwork: endpoints and workloads that don't say where they are, are in the cluster's network, whenever that is told, and no longer once it is not.
+// TestNetwork: endpoints and workloads that don't say where they are, are in the cluster's network,
+// whenever that is told, and no longer once it is not.
 func TestNetwork(t *testing.T) {
 	out := rowsOf{}
 	p, put := publishing(t, out)
@@ -447,7 +453,8 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-// TestOnNodes: a gateway of type NodePort is reached at the external addresses of the nodes that it selects, as they change.
+// TestOnNodes: a gateway of type NodePort is reached at the external addresses of the nodes that it
+// selects, as they change.
 func TestOnNodes(t *testing.T) {
 	out := rowsOf{}
 	p, put := publishing(t, out)
@@ -484,7 +491,8 @@ func TestOnNodes(t *testing.T) {
 	want("1.1.1.1")
 }
 
-// TestSelection: which namespaces count follows selectors and labels, whichever object comes first, and an alias in a namespace that doesn't count is none.
+// TestSelection: which namespaces count follows selectors and labels, whichever object comes first,
+// and an alias in a namespace that doesn't count is none.
 func TestSelection(t *testing.T) {
 	out := rowsOf{}
 	p, put := publishing(t, out)

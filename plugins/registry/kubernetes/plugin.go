@@ -1,7 +1,8 @@
-// Package kubernetes is the built-in plugin registry/kubernetes: Services, EndpointSlices, Pods, Nodes and Namespaces of a cluster.
+// Package kubernetes is the built-in plugin registry/kubernetes: Services, EndpointSlices, Pods,
+// Nodes and Namespaces of a cluster.
 //
-// watch.go and exports.go keep what the API server has, service.go, endpoint.go, pod.go and protocol.go make rows of it, registry.go publishes
-// those of what has changed.
+// watch.go and exports.go keep what the API server has, service.go, endpoint.go, pod.go and
+// protocol.go make rows of it, registry.go publishes those of what has changed.
 package kubernetes
 
 import (
@@ -18,13 +19,16 @@ type Config struct {
 	// Cluster is the cluster's id, Domain its DNS domain.
 	Cluster string `json:"cluster" doc:"The cluster's id, which endpoints are said to be in."`
 	Domain  string `json:"domain" doc:"The cluster's DNS domain: services are NAME.NAMESPACE.svc.DOMAIN."`
-	// SystemNamespace is the namespace whose label topology.istio.io/network says which network the cluster is in.
+	// SystemNamespace is the namespace whose label topology.istio.io/network says which network the
+	// cluster is in.
 	SystemNamespace string `json:"systemNamespace" doc:"The namespace whose label topology.istio.io/network says which network the cluster is in."`
 	// DiscoverySelectors: namespaces that the mesh's discoverySelectors leave out are left out.
 	DiscoverySelectors bool `json:"discoverySelectors" doc:"Whether the mesh's discoverySelectors say which namespaces count."`
-	// DualStack: an endpoint that stands for a pod has all addresses of the pod, and is one endpoint whatever slices say of them.
+	// DualStack: an endpoint that stands for a pod has all addresses of the pod, and is one
+	// endpoint whatever slices say of them.
 	DualStack bool `json:"dualStack" doc:"Whether a pod with addresses of both families is one endpoint with all of them (istiod: ISTIO_DUAL_STACK)."`
-	// Place has the kubeconfig of the cluster, if it isn't the one that Access reaches. Hash is what may differ in the configs of two instances whose kubeconfigs do.
+	// Place has the kubeconfig of the cluster, if it isn't the one that Access reaches. Hash is
+	// what may differ in the configs of two instances whose kubeconfigs do.
 	kube.Place
 	Hash string `json:"hash" doc:"Anything; where it changes, as that of another kubeconfig does, a new instance takes the place of the old one."`
 	// Revision is this control plane's: WorkloadEntries of a remote cluster whose label

@@ -105,9 +105,9 @@ func locality(p *pod, n *corev1.Node) string {
 // workloadName is the label that says how telemetry knows a pod.
 const workloadName = "service.istio.io/workload-name"
 
-// ownerOf is the name that telemetry knows a pod by: what its label says, otherwise that of the Deployment, CronJob or other owner that made it and chose
-// its name.
-// Source: Istio, "Resource labels"; Kubernetes, "Well-known labels".
+// ownerOf is the name that telemetry knows a pod by: what its label says, otherwise that of the
+// Deployment, CronJob or other owner that made it and chose its name. Source: Istio, "Resource
+// labels"; Kubernetes, "Well-known labels".
 func ownerOf(p *corev1.Pod) string {
 	owner := metav1.GetControllerOf(p)
 	switch {
@@ -133,7 +133,8 @@ func ownerOf(p *corev1.Pod) string {
 	return owner.Name
 }
 
-// cronDigits is how many digits a CronJob puts behind its name, and two less than it put there once: minutes or seconds since 1970.
+// cronDigits is how many digits a CronJob puts behind its name, and two less than it put there
+// once: minutes or seconds since 1970.
 const cronDigits = 8
 
 func cutLast(name string) (before, after string) {

@@ -16,8 +16,8 @@ var applications = map[string]string{"kubernetes.io/h2c": "HTTP2", "kubernetes.i
 // Source: Istio, "Protocol selection", server first protocols.
 var spoken = map[int32]string{25: "TCP", 53: "TCP", 3306: "TCP", 27017: "TCP"}
 
-// protocolOf returns the protocol of a service's port as pb.Port has it: by the first word of its appProtocol or, where it has none, of its name; by its
-// number where that word means nothing.
+// protocolOf returns the protocol of a service's port as pb.Port has it: by the first word of its
+// appProtocol or, where it has none, of its name; by its number where that word means nothing.
 // Source: Istio, "Protocol selection".
 func protocolOf(p *corev1.ServicePort) string {
 	if p.Protocol == corev1.ProtocolUDP {

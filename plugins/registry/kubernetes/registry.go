@@ -30,7 +30,8 @@ type registry struct {
 // unit is what is published together: what becomes of a Service, a Pod or a Namespace.
 type unit struct{ table, key string }
 
-// Run publishes what the API server has, and follows it until ctx ends. A server that is away changes nothing.
+// Run publishes what the API server has, and follows it until ctx ends. A server that is away
+// changes nothing.
 func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 	p := &publication{
 		config: &r.config, out: out, dirt: kube.NewChanges[unit](),
@@ -170,7 +171,8 @@ func (p *publication) counts(namespace string) bool {
 	return is
 }
 
-// cross adds to units those in namespaces that count now and did not, or the other way round; all, where the cluster's network is another one.
+// cross adds to units those in namespaces that count now and did not, or the other way round; all,
+// where the cluster's network is another one.
 func (p *publication) cross(units map[unit]bool) {
 	crossed := map[string]bool{}
 	if now := p.networkNow(); now != p.network {
@@ -298,7 +300,8 @@ func (p *publication) aliased(s *corev1.Service) []unit {
 	return out
 }
 
-// aliases are the ExternalName services that stand for a host, or for one that does, in namespaces that count.
+// aliases are the ExternalName services that stand for a host, or for one that does, in namespaces
+// that count.
 func (p *publication) aliases(host string, hops int) (out []string) {
 	for _, s := range found[*corev1.Service](p.watched.services, byTarget, host) {
 		if !p.counts(s.Namespace) {
@@ -336,7 +339,8 @@ type rowName struct{ table, key string }
 
 var seed = maphash.MakeSeed()
 
-// publish makes the rows of units anew and publishes what differs: first services, then what refers to them.
+// publish makes the rows of units anew and publishes what differs: first services, then what refers
+// to them.
 func (p *publication) publish(units map[unit]bool) error {
 	upserts, deletes := map[string][]*sdk.Row{}, map[string][]string{}
 	p.cross(units)

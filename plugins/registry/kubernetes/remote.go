@@ -14,7 +14,8 @@ import (
 // asking is how long a question may take.
 const asking = 10 * time.Second
 
-// reach returns the client of the cluster; nil: ctx ended. A kubeconfig that can't be had is waited for.
+// reach returns the client of the cluster; nil: ctx ended. A kubeconfig that can't be had is waited
+// for.
 func (r *registry) reach(ctx context.Context, out sdk.Publisher) *kube.Client {
 	var said kube.LogLimiter
 	return r.config.Reach(ctx, &r.config.Access, r.client, agent, func(err error) {
@@ -24,7 +25,8 @@ func (r *registry) reach(ctx context.Context, out sdk.Publisher) *kube.Client {
 	})
 }
 
-// suffix is what rows of a remote cluster have behind their keys, so that those of the same name in another one don't hide them.
+// suffix is what rows of a remote cluster have behind their keys, so that those of the same name in
+// another one don't hide them.
 func (c *Config) suffix(mark string) string {
 	if c.Remote == "" {
 		return ""

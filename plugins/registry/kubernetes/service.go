@@ -27,8 +27,8 @@ func (c *Config) hostOf(namespace, name string) string {
 	return name + "." + namespace + ".svc." + c.Domain
 }
 
-// service makes the row of a Service that has endpoints. Its namespace may not be known (nil); aliases are the names of ExternalName services that stand
-// for it.
+// service makes the row of a Service that has endpoints. Its namespace may not be known (nil);
+// aliases are the names of ExternalName services that stand for it.
 func (c *Config) service(s *corev1.Service, in *corev1.Namespace, aliases []string) *pb.Service {
 	out := &pb.Service{
 		Host: c.hostOf(s.Namespace, s.Name), Namespace: s.Namespace, Name: s.Name, Registry: "Kubernetes", Cluster: c.Cluster,
@@ -62,7 +62,8 @@ func (c *Config) service(s *corev1.Service, in *corev1.Namespace, aliases []stri
 	return out
 }
 
-// distribution is where traffic stays: what the field says, otherwise the annotation of the service, otherwise that of its namespace.
+// distribution is where traffic stays: what the field says, otherwise the annotation of the
+// service, otherwise that of its namespace.
 func distribution(s *corev1.Service, in *corev1.Namespace) string {
 	if s.Spec.TrafficDistribution != nil {
 		return *s.Spec.TrafficDistribution
@@ -88,7 +89,8 @@ func external(s *corev1.Service) []string {
 	return out
 }
 
-// nodeSelector is by which labels a Service of type NodePort says on which nodes it is reached from outside, as the gateway of a network; ok: it says.
+// nodeSelector is by which labels a Service of type NodePort says on which nodes it is reached from
+// outside, as the gateway of a network; ok: it says.
 func nodeSelector(s *corev1.Service) (selector map[string]string, ok bool) {
 	text, ok := s.Annotations[onNodesOf]
 	if !ok || s.Spec.Type != corev1.ServiceTypeNodePort || json.Unmarshal([]byte(text), &selector) != nil {
@@ -97,7 +99,8 @@ func nodeSelector(s *corev1.Service) (selector map[string]string, ok bool) {
 	return selector, true
 }
 
-// onNodes adds to the row of a Service that it is reached at the external addresses of nodes with some labels, at its node ports.
+// onNodes adds to the row of a Service that it is reached at the external addresses of nodes with
+// some labels, at its node ports.
 func (c *Config) onNodes(out *pb.Service, s *corev1.Service, nodes []*corev1.Node, selector map[string]string) {
 	var at []string
 	for _, n := range nodes {

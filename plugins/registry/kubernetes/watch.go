@@ -27,7 +27,8 @@ const (
 	byNodeSelector, selected = "nodeSelector", "all"
 )
 
-// watched is what the API server has, kept by informers. While the server is away it stays as it was.
+// watched is what the API server has, kept by informers. While the server is away it stays as it
+// was.
 type watched struct {
 	services, slices, pods, nodes, namespaces *informer
 	// gateways are those of the Gateway API, from when that is there.

@@ -13,7 +13,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// deriver makes a service, and endpoints, of each service that is imported somewhere. It makes anew what a change concerns.
+// deriver makes a service, and endpoints, of each service that is imported somewhere. It makes anew
+// what a change concerns.
 type deriver struct {
 	// exports, imports and endpoints by the service, NAMESPACE/HOST.
 	exports, imports, endpoints *state.Index
@@ -88,7 +89,8 @@ func (d *deriver) Derive(_ context.Context, change *state.Change, out sdk.Publis
 // tables in the order in which they are published.
 var tables = []string{state.Services, state.Endpoints}
 
-// rows makes the rows of a service, by its key; nil: it has none, as nobody imports it or no cluster has it.
+// rows makes the rows of a service, by its key; nil: it has none, as nobody imports it or no
+// cluster has it.
 func (d *deriver) rows(s *state.State, key string) map[string]map[string]*sdk.Row {
 	real, ok := d.services.Get(s.Table(state.Services), key)
 	imports := d.of(s, d.imports, mcs.Imports, key)

@@ -25,8 +25,8 @@ func of(cluster string, addresses ...string) *sdk.Row {
 	return (&mcs.Service{Cluster: cluster, Namespace: "shop", Name: "web", Host: host, Addresses: addresses}).Row()
 }
 
-// TestClusterSet: an import makes a service with the addresses of each cluster; exports of clusters that import it say which endpoints are for all. All of it goes
-// as it came, whatever goes first.
+// TestClusterSet: an import makes a service with the addresses of each cluster; exports of clusters
+// that import it say which endpoints are for all. All of it goes as it came, whatever goes first.
 func TestClusterSet(t *testing.T) {
 	h := plugintest.Start(t, Plugin(), nil)
 	service := sdk.ServiceRow(&pb.Service{Host: host, Namespace: "shop", Name: "web", Registry: "Kubernetes", Cluster: "west", Addresses: []string{"10.0.0.1"}, Ports: []*pb.Port{{Number: 80, Name: "http"}}})

@@ -1,6 +1,8 @@
-// Package mcs is the built-in plugin registry/mcs: the names that Kubernetes' Multi-Cluster Services have in all clusters together.
+// Package mcs is the built-in plugin registry/mcs: the names that Kubernetes' Multi-Cluster
+// Services have in all clusters together.
 //
-// It derives: what it publishes is a function of the exports, imports, services and endpoints that other registries have.
+// It derives: what it publishes is a function of the exports, imports, services and endpoints that
+// other registries have.
 package mcs
 
 import (

@@ -33,7 +33,8 @@ type port struct {
 
 type endpoint struct {
 	Address string `json:"address" required:"true" doc:"IP address, DNS name (resolution DNS), or unix:PATH."`
-	// Port is for services of one port; Ports have the others by the service port's name. Without either it is the target port.
+	// Port is for services of one port; Ports have the others by the service port's name. Without
+	// either it is the target port.
 	Port           uint32            `json:"port" max:"65535"`
 	Ports          map[string]uint32 `json:"ports"`
 	Labels         map[string]string `json:"labels"`

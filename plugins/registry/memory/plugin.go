@@ -1,4 +1,5 @@
-// Package memory is the built-in plugin registry/memory: a registry whose services stand in its own config.
+// Package memory is the built-in plugin registry/memory: a registry whose services stand in its own
+// config.
 package memory
 
 import (

@@ -15,8 +15,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 )
 
-// Config is the entry's `config` in plugins.yaml; the schema says what each field means.
-// server is one: the URL of its HTTP API, up to and with the context path, and HOST:PORT of its gRPC.
+// Config is the entry's `config` in plugins.yaml; the schema says what each field means. server is
+// one: the URL of its HTTP API, up to and with the context path, and HOST:PORT of its gRPC.
 type server struct{ http, grpc string }
 
 type Config struct {
@@ -103,7 +103,8 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// mostServers is how many servers may be listed, most how many namespaces or groups: each namespace has a connection.
+// mostServers is how many servers may be listed, most how many namespaces or groups: each namespace
+// has a connection.
 const mostServers, most = 100, 20
 
 func (c *Config) checkServers() error {
@@ -230,5 +231,6 @@ func (c *Config) host(k key) string {
 	).Replace(c.Host)
 }
 
-// label is the part of a host that a namespace or a group is: other programs that know Nacos' services write it so.
+// label is the part of a host that a namespace or a group is: other programs that know Nacos'
+// services write it so.
 func label(s string) string { return strings.ReplaceAll(strings.ToLower(s), "_", "-") }

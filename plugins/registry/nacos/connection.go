@@ -18,7 +18,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// connection is one to a server: requests with answers, and a stream by which the server asks and tells.
+// connection is one to a server: requests with answers, and a stream by which the server asks and
+// tells.
 //
 // gRPC makes a connection of its own anew when it is lost, but the server knows those alone that
 // were set up: so the end of the stream is the end of it.
@@ -29,7 +30,8 @@ type connection struct {
 	grpc   *grpc.ClientConn
 	stream grpc.ClientStream
 	local  *atomic.Value
-	// heard are services that the server told of. It is closed at the end, for which why says the reason.
+	// heard are services that the server told of. It is closed at the end, for which why says the
+	// reason.
 	heard   chan *serviceInfo
 	why     error
 	cancel  context.CancelFunc

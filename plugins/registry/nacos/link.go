@@ -83,7 +83,8 @@ func (k *link) run(ctx context.Context) {
 // firstRetry is how long it takes until something is tried again that failed once.
 const firstRetry = 250 * time.Millisecond
 
-// pause is how long nothing is tried: twice as long each time that all servers have failed, up to a half less.
+// pause is how long nothing is tried: twice as long each time that all servers have failed, up to a
+// half less.
 func (k *link) pause() time.Duration {
 	d := firstRetry << min((k.failures-1)/len(k.config.servers), 20)
 	if d > k.config.MaxRetry || d <= 0 {
@@ -264,7 +265,8 @@ func (s *session) catchUp(ctx context.Context) {
 	s.tell(ctx, news{caught: true})
 }
 
-// answered takes an answer. An error ends the connection: the server can't be asked, or refuses everything.
+// answered takes an answer. An error ends the connection: the server can't be asked, or refuses
+// everything.
 func (s *session) answered(ctx context.Context, a answer) error {
 	no := (*refusal)(nil)
 	if a.err != nil && (!errors.As(a.err, &no) || no.code == unregistered || no.code == starting) {
@@ -338,7 +340,8 @@ func (s *session) idle(w *watched, empty bool, now time.Time) {
 	w.empty = empty
 }
 
-// listed takes a group's list: follows what is new, and no more what is neither listed nor has anything for a while.
+// listed takes a group's list: follows what is new, and no more what is neither listed nor has
+// anything for a while.
 func (s *session) listed(ctx context.Context, a answer) error {
 	s.listing--
 	s.lists[a.group] = a.err

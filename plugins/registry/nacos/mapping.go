@@ -107,7 +107,8 @@ func (c *Config) portsOf(i *instance, of string, lost instances.Tally) (all []se
 	return all, true
 }
 
-// protocol is what an instance speaks at its own port. Dubbo's own protocol is TCP to proxies, and Triple is gRPC.
+// protocol is what an instance speaks at its own port. Dubbo's own protocol is TCP to proxies, and
+// Triple is gRPC.
 func (c *Config) protocol(i *instance, of string, lost instances.Tally) string {
 	said := string(i.Metadata[c.Meta.Protocol])
 	switch known := hosts.Protocol(said); {
@@ -168,7 +169,8 @@ func (i *instance) weighs() (weight float64, ok bool) {
 // that hundredths count.
 const fine = 100
 
-// times is how many times as large a service's weights are in the mesh, whose weights are whole numbers.
+// times is how many times as large a service's weights are in the mesh, whose weights are whole
+// numbers.
 func times(all map[string]*instance) float64 {
 	for _, i := range all {
 		if w, _ := i.weighs(); w != math.Trunc(w) {

@@ -23,7 +23,8 @@ func configured(t testing.TB, config string) *Config {
 	return c
 }
 
-// describe tells what is published of services as the server tells of them, a line each, and what is lost.
+// describe tells what is published of services as the server tells of them, a line each, and what
+// is lost.
 func describe(t testing.TB, c *Config, services ...string) string {
 	t.Helper()
 	l := newLoop(c, nil)
@@ -107,7 +108,8 @@ func TestMapping(t *testing.T) {
 	}
 }
 
-// TestOneHost: services whose hosts differ in case alone are one, and each has its own instances in it.
+// TestOneHost: services whose hosts differ in case alone are one, and each has its own instances in
+// it.
 func TestOneHost(t *testing.T) {
 	got := describe(t, configured(t, `{"host": "{service}.nacos"}`), of("Web", at(1)), of("web", at(1), at(2)))
 	if n := strings.Count(got, "endpoints default/web.nacos/http-8080/"); n != 2 || !strings.Contains(got, "lost web.nacos:same 1") {

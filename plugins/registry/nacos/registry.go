@@ -130,7 +130,8 @@ func (l *loop) listed(n news) {
 	l.book.Set(group, "", nil, lost)
 }
 
-// lostAfter is how many connections in a row, and at least one to each server, must fail for Nacos to be away.
+// lostAfter is how many connections in a row, and at least one to each server, must fail for Nacos
+// to be away.
 const lostAfter = 2
 
 // fails notes that a connection failed; another one is tried.
@@ -180,7 +181,8 @@ func (l *loop) publish(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// believes reports whether what Nacos says first is taken: a server that was just started has nothing, too.
+// believes reports whether what Nacos says first is taken: a server that was just started has
+// nothing, too.
 func (l *loop) believes(now time.Time) bool {
 	if !l.view.empty() {
 		return true

@@ -100,7 +100,8 @@ func (w *twin) until(t *testing.T, what string, is func() bool) {
 	})
 }
 
-// TestChanges: what comes, goes and changes is followed by what the server tells, which is told that it came.
+// TestChanges: what comes, goes and changes is followed by what the server tells, which is told
+// that it came.
 func TestChanges(t *testing.T) {
 	w := newTwin(t)
 	w.set("web", at(1))
@@ -165,7 +166,8 @@ func TestDetection(t *testing.T) {
 	}
 }
 
-// TestAway: what changed while there was no connection counts once there is one; what went stays for a while.
+// TestAway: what changed while there was no connection counts once there is one; what went stays
+// for a while.
 func TestAway(t *testing.T) {
 	w := newTwin(t)
 	w.set("web", at(1), at(2))
@@ -207,7 +209,8 @@ func TestStartedAnew(t *testing.T) {
 	has(t, h, "other", "10.0.0.8")
 }
 
-// TestRefusedAnew: a server that was started anew may refuse at first whom it takes later, and know nothing then.
+// TestRefusedAnew: a server that was started anew may refuse at first whom it takes later, and know
+// nothing then.
 func TestRefusedAnew(t *testing.T) {
 	w := newTwin(t)
 	w.set("web", at(1), at(2))
@@ -366,7 +369,8 @@ func TestMostServices(t *testing.T) {
 	faulty(t, h)
 }
 
-// TestBroken: an instance that can't be read any more stays what it was; a new one harms nobody, and each is counted.
+// TestBroken: an instance that can't be read any more stays what it was; a new one harms nobody,
+// and each is counted.
 func TestBroken(t *testing.T) {
 	w := newTwin(t)
 	w.set("web", at(1), at(2), at(3))
@@ -448,7 +452,8 @@ func TestNamespaces(t *testing.T) {
 	has(t, h, "web.default-group.two", "10.0.0.2", "10.0.0.4")
 }
 
-// TestPassword is read anew for each login, said to nobody, and a token that counts no more is renewed.
+// TestPassword is read anew for each login, said to nobody, and a token that counts no more is
+// renewed.
 func TestPassword(t *testing.T) {
 	w := newTwin(t)
 	w.password = "first-secret"

@@ -22,7 +22,8 @@ type view struct {
 // service is what there is of one.
 type service struct {
 	have map[string]*entry
-	// held are those that the server has forgotten, as far as can be known, and that stay for a while.
+	// held are those that the server has forgotten, as far as can be known, and that stay for a
+	// while.
 	held map[string]*held
 	// bad are reasons why an instance can't be read. What it was before stays.
 	bad map[string]string
@@ -131,7 +132,8 @@ func (v *view) gone(k key) {
 	}
 }
 
-// away notes that no server tells of a namespace: how long something has been missing counts from when one does again.
+// away notes that no server tells of a namespace: how long something has been missing counts from
+// when one does again.
 func (v *view) away(namespace string) {
 	for k, s := range v.services {
 		if k.namespace == namespace {

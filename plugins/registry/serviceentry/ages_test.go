@@ -64,7 +64,8 @@ func TestOldestEntryCounts(t *testing.T) {
 	}
 }
 
-// Entries whose services differ in more than ports and addresses stand apart: the younger adds nothing to the older one's.
+// Entries whose services differ in more than ports and addresses stand apart: the younger adds
+// nothing to the older one's.
 func TestWhatKeepsEntriesApart(t *testing.T) {
 	const base = `hosts: [a.x], ports: [{name: young, number: 81}]`
 	for what, c := range map[string]struct{ old, young, want string }{
@@ -82,7 +83,8 @@ func TestWhatKeepsEntriesApart(t *testing.T) {
 	}
 }
 
-// Unix sockets are for entries that list them: none selects a workload at one, whatever its resolution.
+// Unix sockets are for entries that list them: none selects a workload at one, whatever its
+// resolution.
 func TestSocketsAreNotSelected(t *testing.T) {
 	for _, resolution := range []string{"STATIC", "DNS"} {
 		h := start(t, se("a", `{hosts: [a.x], ports: [{name: h, number: 80}], resolution: `+resolution+`, workloadSelector: {labels: {app: a}}}`)+

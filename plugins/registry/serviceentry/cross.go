@@ -63,7 +63,8 @@ func (s *service) selects(w *workload) bool {
 	return w != nil && w.namespace == s.Namespace && len(w.labels) > 0 && istio.ServiceSelects(s.Selector, w.selectable)
 }
 
-// addRows adds the endpoints that WorkloadEntries are for the service, behind those that its own registry knows.
+// addRows adds the endpoints that WorkloadEntries are for the service, behind those that its own
+// registry knows.
 func (s *service) addRows(workloads []*workload, rows map[rowName]*sdk.Row) {
 	var endpoints []*pb.Endpoint
 	var origins []*sdk.Row

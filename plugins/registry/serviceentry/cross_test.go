@@ -13,7 +13,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// behind are the endpoints as HOST/PORT-NAME/ADDRESS:PORT, sorted, with a ! where their registry has found that they serve.
+// behind are the endpoints as HOST/PORT-NAME/ADDRESS:PORT, sorted, with a ! where their registry
+// has found that they serve.
 func behind(t *testing.T, h *plugintest.Harness) string {
 	t.Helper()
 	var out []string
@@ -42,7 +43,8 @@ func pod(name, address string, ready bool, labels map[string]string) *sdk.Row {
 	})
 }
 
-// TestSelection: pods come, change and go behind an entry that selects them, WorkloadEntries behind a cluster's service.
+// TestSelection: pods come, change and go behind an entry that selects them, WorkloadEntries behind
+// a cluster's service.
 func TestSelection(t *testing.T) {
 	app := func(name string) map[string]string { return map[string]string{"app": name} }
 	service := func(name string, change func(*pb.Service)) *sdk.Row {

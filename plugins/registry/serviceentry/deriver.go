@@ -13,7 +13,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// deriver keeps the rows of each unit that it published, and derives anew only the units that a change concerns.
+// deriver keeps the rows of each unit that it published, and derives anew only the units that a
+// change concerns.
 type deriver struct {
 	*index
 	config    Config
@@ -33,7 +34,8 @@ func newDeriver(c Config) *deriver {
 	}
 }
 
-// Derive is a sdk.Deriver's. A resource that is wrong keeps the rows that its last good version had, and is a fault for as long.
+// Derive is a sdk.Deriver's. A resource that is wrong keeps the rows that its last good version
+// had, and is a fault for as long.
 func (d *deriver) Derive(_ context.Context, change *state.Change, out sdk.Publisher) error {
 	if change.Before == nil {
 		d.forget(change.State)
@@ -51,7 +53,8 @@ func (d *deriver) Derive(_ context.Context, change *state.Change, out sdk.Publis
 	return d.standing()
 }
 
-// forget takes back what a whole new state hasn't got. What it has is read again, and is no change if it is as it was.
+// forget takes back what a whole new state hasn't got. What it has is read again, and is no change
+// if it is as it was.
 func (d *deriver) forget(s *state.State) {
 	for key := range d.entries {
 		if s.Row(kinds.ServiceEntry, key) == nil {
@@ -112,8 +115,9 @@ func (d *deriver) takeWorkload(key string, row *sdk.Row) {
 	d.mark(d.setWorkload(key, w))
 }
 
-// takeOthers takes what other registries have: pods for entries that select them, and services that select WorkloadEntries. They are read where there is something to select
-// or to be selected alone: most namespaces have no such thing, and a cluster many pods.
+// takeOthers takes what other registries have: pods for entries that select them, and services that
+// select WorkloadEntries. They are read where there is something to select or to be selected alone:
+// most namespaces have no such thing, and a cluster many pods.
 func (d *deriver) takeOthers(change *state.Change) {
 	if d.config.SelectPods {
 		d.take(change, state.Workloads, d.podsOf, namespaces(d.selecting), d.takePod, namesIn(d.running))
@@ -123,8 +127,9 @@ func (d *deriver) takeOthers(change *state.Change) {
 	}
 }
 
-// take has one take the rows of a table that have changed, of namespaces that count. Those of one that counts since then are taken all, those of one that
-// no longer does are forgotten. known are the namespaces that counted so far, and taken what was taken of one.
+// take has one take the rows of a table that have changed, of namespaces that count. Those of one
+// that counts since then are taken all, those of one that no longer does are forgotten. known are
+// the namespaces that counted so far, and taken what was taken of one.
 func (d *deriver) take(change *state.Change, table string, known map[string]bool, counts map[string]bool, one func(key string, row *sdk.Row), taken func(namespace string) []string) {
 	for namespace := range known {
 		if !counts[namespace] {

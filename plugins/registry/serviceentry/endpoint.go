@@ -12,9 +12,10 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// groupEndpoints are the endpoints of all entries of a host, and the rows that they come from. Those that entries hold themselves
-// are numbered through; selected workloads share the number of their entry's first place, and stand in order of their names, so
-// that one more doesn't change the others. Where clients have but one endpoint for a port, the first counts.
+// groupEndpoints are the endpoints of all entries of a host, and the rows that they come from.
+// Those that entries hold themselves are numbered through; selected workloads share the number of
+// their entry's first place, and stand in order of their names, so that one more doesn't change the
+// others. Where clients have but one endpoint for a port, the first counts.
 func groupEndpoints(host, cluster string, members []member) (out []*pb.Endpoint, origins []*sdk.Row) {
 	index := 0
 	served := map[uint32]bool{}
@@ -44,7 +45,8 @@ func groupEndpoints(host, cluster string, members []member) (out []*pb.Endpoint,
 	return out, origins
 }
 
-// behind are the workloads that serve an entry's host: those that it lists, those that it selects, or what DNS says of the host.
+// behind are the workloads that serve an entry's host: those that it lists, those that it selects,
+// or what DNS says of the host.
 func (m member) behind(host, cluster string) []*workload {
 	r := m.spec.Resolution
 	switch {
@@ -72,8 +74,8 @@ func (m member) resolved(host, cluster string) *workload {
 	return w
 }
 
-// reachable says whether a service of such a resolution can select the workload: names are for those that look them up, and Unix sockets for
-// entries that list them.
+// reachable says whether a service of such a resolution can select the workload: names are for
+// those that look them up, and Unix sockets for entries that list them.
 func reachable(r networking.ServiceEntry_Resolution, w *workload) bool {
 	if _, unix := hosts.Path(w.spec.Address); unix {
 		return false

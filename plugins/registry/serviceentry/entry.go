@@ -47,8 +47,8 @@ func readEntry(row *sdk.Row) (*entry, error) {
 	return e, nil
 }
 
-// target is a port's target port where it says more than its number: if only the client knows the address, any given port is dialed in the
-// place of its own.
+// target is a port's target port where it says more than its number: if only the client knows the
+// address, any given port is dialed in the place of its own.
 func target(spec *networking.ServiceEntry, p *networking.ServicePort) uint32 {
 	if p.TargetPort == p.Number && spec.Resolution != networking.ServiceEntry_NONE {
 		return 0
@@ -74,8 +74,8 @@ func (e *entry) selects(w *workload) bool {
 	return w != nil && w.namespace == e.namespace && istio.ServiceSelects(e.selector, w.selectable)
 }
 
-// copies is how often each endpoint counts: istiod makes a service for each address, and each of them has the endpoints. Of an entry that
-// has one endpoint at a time, one counts.
+// copies is how often each endpoint counts: istiod makes a service for each address, and each of
+// them has the endpoints. Of an entry that has one endpoint at a time, one counts.
 func (e *entry) copies() int {
 	if e.single() {
 		return 1

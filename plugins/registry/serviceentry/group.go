@@ -24,8 +24,8 @@ type member struct {
 // rowName names one of the plugin's own rows.
 type rowName = state.Name
 
-// groupRows returns the rows of one host in one namespace: its service and endpoints. Members are the entries that declare the
-// host, oldest first; there is at least one.
+// groupRows returns the rows of one host in one namespace: its service and endpoints. Members are
+// the entries that declare the host, oldest first; there is at least one.
 func groupRows(host, cluster string, members []member) map[rowName]*sdk.Row {
 	service := sdk.ServiceRow(groupService(host, members))
 	rows := map[rowName]*sdk.Row{{Table: state.Services, Key: service.Key}: from(members[0].row, service)}
@@ -42,8 +42,8 @@ func from(origin, row *sdk.Row) *sdk.Row {
 	return row
 }
 
-// groupService is the oldest entry's service. Younger entries that say the same of it but for ports and addresses add theirs;
-// others don't count.
+// groupService is the oldest entry's service. Younger entries that say the same of it but for ports
+// and addresses add theirs; others don't count.
 func groupService(host string, members []member) *pb.Service {
 	service := members[0].service(host)
 	for _, m := range members[1:] {

@@ -17,7 +17,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// shard keeps what a deriver published; it complains of rows that were published though they are as they were.
+// shard keeps what a deriver published; it complains of rows that were published though they are as
+// they were.
 type shard struct {
 	sdk.Publisher
 	rows map[rowName]*sdk.Row

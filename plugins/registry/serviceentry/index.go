@@ -11,8 +11,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// unit is what is derived at once: the service and endpoints of one host in one namespace (table services, key
-// NAMESPACE/HOST), or the row of one workload (table workloads, its key).
+// unit is what is derived at once: the service and endpoints of one host in one namespace (table
+// services, key NAMESPACE/HOST), or the row of one workload (table workloads, its key).
 type unit = state.Name
 
 // index holds the last good entries and workloads, and knows what concerns what.
@@ -20,10 +20,12 @@ type index struct {
 	cluster   string
 	entries   map[string]*entry
 	workloads map[string]*workload
-	// pods are workloads of other registries, services those of other registries that select workloads.
+	// pods are workloads of other registries, services those of other registries that select
+	// workloads.
 	pods     map[string]*workload
 	services map[string]*service
-	// declaring are the entries by unit, selecting by namespace those with a selector, present the workloads by namespace.
+	// declaring are the entries by unit, selecting by namespace those with a selector, present the
+	// workloads by namespace.
 	declaring map[unit]map[string]*entry
 	selecting map[string]map[string]*entry
 	present   map[string]map[string]*workload
@@ -41,7 +43,8 @@ func newIndex(cluster string) *index {
 	}
 }
 
-// setEntry puts an entry in place of the one with that key (nil takes it away) and returns the units that it concerns.
+// setEntry puts an entry in place of the one with that key (nil takes it away) and returns the
+// units that it concerns.
 func (x *index) setEntry(key string, e *entry) (dirty []unit) {
 	old := x.entries[key]
 	for _, u := range old.units() {
@@ -63,7 +66,8 @@ func (x *index) setEntry(key string, e *entry) (dirty []unit) {
 	return append(old.units(), e.units()...)
 }
 
-// setWorkload puts a workload in place of the one with that key (nil takes it away) and returns the units that it concerns.
+// setWorkload puts a workload in place of the one with that key (nil takes it away) and returns the
+// units that it concerns.
 func (x *index) setWorkload(key string, w *workload) (dirty []unit) {
 	old := x.workloads[key]
 	namespace, _ := kinds.SplitKey(key)
@@ -81,7 +85,8 @@ func (x *index) setWorkload(key string, w *workload) (dirty []unit) {
 	return append(append(dirty, x.concerned(namespace, old, w)...), unit{Table: state.Workloads, Key: key})
 }
 
-// setPod puts a pod in place of the one with that key (nil takes it away) and returns the units that it concerns.
+// setPod puts a pod in place of the one with that key (nil takes it away) and returns the units
+// that it concerns.
 func (x *index) setPod(key string, pod *workload) (dirty []unit) {
 	old := x.pods[key]
 	namespace, _ := kinds.SplitKey(key)
@@ -104,7 +109,8 @@ func (x *index) concerned(namespace string, workloads ...*workload) (dirty []uni
 	return dirty
 }
 
-// setService puts a service of another registry in place of the one with that key (nil takes it away) and returns the units that it concerns.
+// setService puts a service of another registry in place of the one with that key (nil takes it
+// away) and returns the units that it concerns.
 func (x *index) setService(key string, s *service) (dirty []unit) {
 	old := x.services[key]
 	if old == nil && s == nil {

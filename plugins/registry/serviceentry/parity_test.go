@@ -53,7 +53,8 @@ type assignment struct {
 	} `json:"endpoints"`
 }
 
-// TestEndpointsAsIstiodHasThem compares rows with the endpoints that istiod served for whole configurations.
+// TestEndpointsAsIstiodHasThem compares rows with the endpoints that istiod served for whole
+// configurations.
 func TestEndpointsAsIstiodHasThem(t *testing.T) {
 	cases, err := filepath.Glob(filepath.Join(shared.Dir(t, "parity/cases"), "*"))
 	if err != nil {
@@ -71,8 +72,8 @@ func TestEndpointsAsIstiodHasThem(t *testing.T) {
 	}
 }
 
-// ruled says whether rules change endpoints: those of other networks are replaced by gateways, policies take mutual TLS away, and
-// localities without a share get nothing.
+// ruled says whether rules change endpoints: those of other networks are replaced by gateways,
+// policies take mutual TLS away, and localities without a share get nothing.
 func ruled(t *testing.T, dir string) bool {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(dir, "networks.yaml")); err == nil {

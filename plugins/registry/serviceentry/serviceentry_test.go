@@ -133,7 +133,8 @@ func we(namespace, name, spec string) string {
 	return "---\napiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: " + name + ", namespace: " + namespace + "}\nspec: " + spec + "\n"
 }
 
-// checked is a WorkloadEntry whose annotation says whether its health is checked, with a condition that says it.
+// checked is a WorkloadEntry whose annotation says whether its health is checked, with a condition
+// that says it.
 func checked(name, annotation, condition string) string {
 	out := strings.Replace(we("default", name, "{address: "+name+".x, labels: {app: a}}"), "namespace", "annotations: {proxy.istio.io/health-checks-enabled: '"+
 		annotation+"'}, namespace", 1)
@@ -242,8 +243,8 @@ func TestAllocatedAddresses(t *testing.T) {
 	}
 }
 
-// What telemetry calls a workload is its group, its label or its own name, and the port that a client dials is what the entry says, even if it
-// is the number.
+// What telemetry calls a workload is its group, its label or its own name, and the port that a
+// client dials is what the entry says, even if it is the number.
 func TestNamesAndTargets(t *testing.T) {
 	h := start(t, se("a", `{hosts: [a.x], ports: [{name: h, number: 80, targetPort: 80}], resolution: NONE, workloadSelector: {labels: {app: a}}}`)+`
 ---

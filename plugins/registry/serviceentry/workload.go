@@ -9,7 +9,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// workload is a WorkloadEntry, or an endpoint that a ServiceEntry holds itself, with all defaults. It never changes.
+// workload is a WorkloadEntry, or an endpoint that a ServiceEntry holds itself, with all defaults.
+// It never changes.
 type workload struct {
 	key, namespace, name string
 	// known is the name that telemetry knows it by.

@@ -7,8 +7,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// BenchmarkOneOfMany: of 10,000 instances of an application, which all serve the same interface, one gets another
-// address.
+// BenchmarkOneOfMany: of 10,000 instances of an application, which all serve the same interface,
+// one gets another address.
 func BenchmarkOneOfMany(b *testing.B) {
 	const many = 10_000
 	p := newTable()

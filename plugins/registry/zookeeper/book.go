@@ -11,18 +11,19 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
-// book has what ZooKeeper has, and the services that are made of it. It has no clock and starts nothing.
+// book has what ZooKeeper has, and the services that are made of it. It has no clock and starts
+// nothing.
 type book struct {
 	config   *Config
 	out      sdk.Publisher
 	services *instances.Book // by host
-	// sources are the nodes of providers and instances, by path, hosts the offers of each host by source, and names how
-	// many there are of each name.
+	// sources are the nodes of providers and instances, by path, hosts the offers of each host by
+	// source, and names how many there are of each name.
 	sources map[string]*source
 	hosts   map[string]map[string][]*offer
 	names   map[string]map[igv]int
-	// rules are overrides, by interface and node; served is what instances of a revision serve, by its node's path, and
-	// waiting who needs that.
+	// rules are overrides, by interface and node; served is what instances of a revision serve, by
+	// its node's path, and waiting who needs that.
 	rules   map[string]map[string]*override
 	served  map[string]*served
 	waiting map[string]map[string]bool
@@ -242,8 +243,8 @@ func (b *book) drop(at string) {
 	b.put(at, nil)
 }
 
-// serves takes the value of a revision's node; nil: there is none. One that can't be read leaves what there was, and so
-// does one that is gone, for what a revision serves never changes.
+// serves takes the value of a revision's node; nil: there is none. One that can't be read leaves
+// what there was, and so does one that is gone, for what a revision serves never changes.
 func (b *book) serves(at string, value []byte) {
 	var s *served
 	var err error
@@ -351,7 +352,8 @@ func (b *book) publish() error {
 	return err
 }
 
-// unsaid reports whether an offer is an application's whose instance doesn't say which interfaces it serves.
+// unsaid reports whether an offer is an application's whose instance doesn't say which interfaces
+// it serves.
 func (b *book) unsaid(o *offer) bool {
 	if !o.application || o.parameters[revisionKey] == "" {
 		return false

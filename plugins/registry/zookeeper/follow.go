@@ -16,7 +16,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/instances"
 )
 
-// follower says what is read and when, and gives the book what was found. It has no clock and starts nothing.
+// follower says what is read and when, and gives the book what was found. It has no clock and
+// starts nothing.
 type follower struct {
 	config *Config
 	book   *book
@@ -117,7 +118,8 @@ func (f *follower) enqueue(t target) {
 	}
 }
 
-// refresh has all be read once more, as it is watched: ZooKeeper loses a watch on what may not be read when it changes.
+// refresh has all be read once more, as it is watched: ZooKeeper loses a watch on what may not be
+// read when it changes.
 func (f *follower) refresh() {
 	for t, n := range f.nodes {
 		if _, waits := f.later[t]; !n.queued && n.read == 0 && !waits {
@@ -254,8 +256,8 @@ func (f *follower) take(r found, now time.Time) error {
 	return nil
 }
 
-// refuse notes that a target may not be read. What was read of it stays; nothing tells of a change of rights, so that it
-// is tried again.
+// refuse notes that a target may not be read. What was read of it stays; nothing tells of a change
+// of rights, so that it is tried again.
 func (f *follower) refuse(r found, n *node, now time.Time) {
 	f.later[r.target], n.sum = now.Add(f.config.MaxRetry), 0
 	f.book.note(shown(r.path), lostHidden, 1, r.path)
@@ -287,9 +289,9 @@ func valueOf(r found) []byte {
 	return slices.Concat([]byte{}, r.data) // not nil
 }
 
-// list takes a list of children: what is new comes at once. What is not there any more goes at once if it was there in
-// this session. Otherwise it may be that those who registered it have lost their sessions, too, and are about to come
-// back: it stays until settle has passed.
+// list takes a list of children: what is new comes at once. What is not there any more goes at once
+// if it was there in this session. Otherwise it may be that those who registered it have lost their
+// sessions, too, and are about to come back: it stays until settle has passed.
 func (f *follower) list(r found, n *node, now time.Time) {
 	if n.what <= applications && f.vanished(r, n, now) {
 		return
@@ -331,8 +333,8 @@ func (f *follower) list(r found, n *node, now time.Time) {
 	}
 }
 
-// vanished reports whether a root is not there any more, although it was: it is another ZooKeeper, or one that has lost
-// its disk. All stays. When it is there again, it is as if a session began.
+// vanished reports whether a root is not there any more, although it was: it is another ZooKeeper,
+// or one that has lost its disk. All stays. When it is there again, it is as if a session began.
 func (f *follower) vanished(r found, n *node, now time.Time) bool {
 	was := n.gone
 	n.gone = r.missing && len(n.seen) > 0

@@ -56,7 +56,8 @@ func provider(address string) string {
 	return ""
 }
 
-// TestSettle: what went between two sessions stays until settle has passed, what goes in a session goes at once.
+// TestSettle: what went between two sessions stays until settle has passed, what goes in a session
+// goes at once.
 func TestSettle(t *testing.T) {
 	w := newWorld(t, `{}`, "")
 	w.tree[provider("10.0.0.1")], w.tree[provider("10.0.0.2")], w.tree[provider("10.0.0.3")] = "", "", ""
@@ -93,7 +94,8 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestRootIsGone: a ZooKeeper without the root that it had takes nothing away, however long that is.
+// TestRootIsGone: a ZooKeeper without the root that it had takes nothing away, however long that
+// is.
 func TestRootIsGone(t *testing.T) {
 	w := newWorld(t, `{}`, "")
 	w.tree[provider("10.0.0.1")], w.tree[provider("10.0.0.2")] = "", ""
@@ -175,7 +177,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestRevisions: an instance that is of a new revision keeps what it served until it is known what that is.
+// TestRevisions: an instance that is of a new revision keeps what it served until it is known what
+// that is.
 func TestRevisions(t *testing.T) {
 	instance := func(revision string) string {
 		return `{"name": "app", "address": "10.0.0.1", "port": 1, "payload": {"metadata": {"dubbo.endpoints": "[{\"port\":1,\"protocol\":\"tri\"}]", "dubbo.metadata.revision": "` + revision + `"}}}`
@@ -222,7 +225,8 @@ func TestRevisions(t *testing.T) {
 	}
 }
 
-// TestRefresh: what is read once more counts if it is otherwise, and is watched again then; otherwise nothing is done.
+// TestRefresh: what is read once more counts if it is otherwise, and is watched again then;
+// otherwise nothing is done.
 func TestRefresh(t *testing.T) {
 	w := newWorld(t, `{}`, "")
 	w.tree[provider("10.0.0.1")] = ""
@@ -259,8 +263,8 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// TestOneReadAtOnce: a target that changes while it is being read is read again after that, never beside it: of two
-// answers the older one might come last, and be taken for what is there.
+// TestOneReadAtOnce: a target that changes while it is being read is read again after that, never
+// beside it: of two answers the older one might come last, and be taken for what is there.
 func TestOneReadAtOnce(t *testing.T) {
 	w := newWorld(t, `{}`, "")
 	w.tree[provider("10.0.0.1")] = ""

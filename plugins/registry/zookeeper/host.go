@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// igv names a service as Dubbo does: interface, group and version, the last two of which may be empty.
+// igv names a service as Dubbo does: interface, group and version, the last two of which may be
+// empty.
 type igv struct{ name, group, version string }
 
 // newIGV returns one; the version 0.0.0 is none.
@@ -29,13 +30,14 @@ func (k igv) String() string {
 	return text
 }
 
-// host is a service's host in the mesh, in lower case. What stands for {service} can be read back, but for case:
+// host is a service's host in the mesh, in lower case. What stands for {service} can be read back,
+// but for case:
 //
 //	[version-VERSION.][group-GROUP.]INTERFACE
 //
-// The interface's labels are its own. In a version and a group, a dot between letters or digits is a dash. All else
-// that is neither a letter nor a digit is --XX, its byte in hexadecimal digits. So no label of an interface has a single
-// dash in it, and none can be taken for a version or a group.
+// The interface's labels are its own. In a version and a group, a dot between letters or digits is
+// a dash. All else that is neither a letter nor a digit is --XX, its byte in hexadecimal digits. So
+// no label of an interface has a single dash in it, and none can be taken for a version or a group.
 func (c *Config) host(k igv) string {
 	version, group := label(k.version), label(k.group)
 	labels := strings.Split(k.name, ".")

@@ -10,9 +10,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 )
 
-// instance is a node below /services/APPLICATION: what Curator's service discovery writes, with Dubbo's, or another's,
-// metadata as payload.
-// Source: Apache Curator, "Service Discovery", ServiceInstance; Dubbo, "Application-level service discovery".
+// instance is a node below /services/APPLICATION: what Curator's service discovery writes, with
+// Dubbo's, or another's, metadata as payload. Source: Apache Curator, "Service Discovery",
+// ServiceInstance; Dubbo, "Application-level service discovery".
 type instance struct {
 	Name    string          `json:"name"`
 	ID      string          `json:"id"`
@@ -131,7 +131,8 @@ func readServed(value []byte) (*served, error) {
 	return &s, nil
 }
 
-// offers are an instance's as a part of its application, and, where that is known, those of what it serves.
+// offers are an instance's as a part of its application, and, where that is known, those of what it
+// serves.
 func (i *instance) offers(application string, s *served) (all []*offer) {
 	of := fmt.Sprintf("%s of application %s", or(i.ID, i.Address), application)
 	make := func(service igv, protocol string, port int64, parameters map[string]string) *offer {

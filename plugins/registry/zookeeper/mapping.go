@@ -33,8 +33,8 @@ func setOf(words string) map[string]bool {
 
 const mostLabels = 64
 
-// Sorts of members: of two at one place that by interface is served, and that an instance says the same by application
-// is no loss.
+// Sorts of members: of two at one place that by interface is served, and that an instance says the
+// same by application is no loss.
 const (
 	byInterface = iota
 	byApplication

@@ -53,7 +53,8 @@ func (p *table) Log(level sdk.Level, text string, fields ...any) {}
 // tree is what ZooKeeper has: values by path. Those of lists are not said.
 type tree map[string]string
 
-// readTree reads a line for each node: its path, whose last part may be a URL, and after a space its value.
+// readTree reads a line for each node: its path, whose last part may be a URL, and after a space
+// its value.
 func readTree(text string) tree {
 	all := tree{}
 	for line := range strings.Lines(text) {

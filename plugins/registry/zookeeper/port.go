@@ -2,8 +2,8 @@ package zookeeper
 
 import "slices"
 
-// protocols are those of the mesh by Dubbo's. What is empty is an instance's that doesn't say, as Spring Cloud's are.
-// Source: Dubbo, "Protocol".
+// protocols are those of the mesh by Dubbo's. What is empty is an instance's that doesn't say, as
+// Spring Cloud's are. Source: Dubbo, "Protocol".
 var protocols = map[string]string{
 	"": "HTTP", "tri": "GRPC", "grpc": "GRPC", "dubbo": "TCP", "rest": "HTTP", "http": "HTTP", "https": "HTTPS", "hessian": "HTTP", "webservice": "HTTP",
 	"jsonrpc": "HTTP", "rmi": "TCP", "thrift": "TCP", "native-thrift": "TCP", "memcached": "TCP", "redis": "REDIS", "rsocket": "TCP", "injvm": "",

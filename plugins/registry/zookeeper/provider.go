@@ -10,8 +10,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 )
 
-// offer is what a provider offers at one port, whatever said so. The fields of a key that is an application's are its
-// name alone.
+// offer is what a provider offers at one port, whatever said so. The fields of a key that is an
+// application's are its name alone.
 type offer struct {
 	// of says where it stands, for people.
 	of          string
@@ -23,15 +23,15 @@ type offer struct {
 	parameters  map[string]string
 	// owner is the application, where that is known.
 	owner string
-	// stamp is when it came, in milliseconds: of two at one place the newer one counts. An interface's goes before an
-	// application's.
+	// stamp is when it came, in milliseconds: of two at one place the newer one counts. An
+	// interface's goes before an application's.
 	stamp    int64
 	byName   bool
 	disabled bool
 }
 
-// readProvider reads the name of a node below /dubbo/INTERFACE/providers, a URL that is escaped as one.
-// Source: Dubbo, "Zookeeper Registry"; "dubbo:service", URL parameters.
+// readProvider reads the name of a node below /dubbo/INTERFACE/providers, a URL that is escaped as
+// one. Source: Dubbo, "Zookeeper Registry"; "dubbo:service", URL parameters.
 func readProvider(name string) (*offer, error) {
 	text, err := url.QueryUnescape(name)
 	if err != nil {
@@ -51,7 +51,8 @@ func readProvider(name string) (*offer, error) {
 	return o, o.common()
 }
 
-// speaks is the protocol that the provider would be spoken to by, of those that it speaks at its port.
+// speaks is the protocol that the provider would be spoken to by, of those that it speaks at its
+// port.
 func (o *offer) speaks() string {
 	return or(strings.ToLower(o.parameters["prefer.protocol"]), o.protocol)
 }
@@ -83,8 +84,8 @@ func (o *offer) common() error {
 // Source: Dubbo, "dubbo:provider", weight.
 const usual = 100
 
-// mostWeight is more than Dubbo's own console sets, and so little that a locality of 4,000 such endpoints is one that
-// Envoy takes.
+// mostWeight is more than Dubbo's own console sets, and so little that a locality of 4,000 such
+// endpoints is one that Envoy takes.
 const mostWeight = 1_000_000
 
 // readWeight reads a weight; what is negative is 0.
@@ -115,8 +116,9 @@ type place struct {
 	port                 uint32
 }
 
-// readURL reads PROTOCOL://[USER[:PASSWORD]@]HOST[:PORT][/PATH][?NAME=VALUE&…]. Values are not escaped once more; of a
-// name that is there twice the last value counts, as in Dubbo. Errors don't repeat user and password.
+// readURL reads PROTOCOL://[USER[:PASSWORD]@]HOST[:PORT][/PATH][?NAME=VALUE&…]. Values are not
+// escaped once more; of a name that is there twice the last value counts, as in Dubbo. Errors don't
+// repeat user and password.
 func readURL(text string) (at place, parameters map[string]string, err error) {
 	text, query, _ := strings.Cut(text, "?")
 	protocol, rest, ok := strings.Cut(text, "://")

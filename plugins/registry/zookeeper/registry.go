@@ -147,7 +147,8 @@ func (l *loop) pause() time.Duration {
 	return most
 }
 
-// takeAll takes what was read, and what else was meanwhile, up to as much as one revision should bring.
+// takeAll takes what was read, and what else was meanwhile, up to as much as one revision should
+// bring.
 func (l *loop) takeAll(r found, results <-chan found) error {
 	for range 1000 {
 		if err := l.follower.take(r, time.Now()); err != nil {

@@ -12,8 +12,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// session is one with ZooKeeper. Nothing is kept in it that a lost connection would lose, so that it is over as soon as
-// its connection is, and a new one reads all again: watches never have to be trusted over a gap.
+// session is one with ZooKeeper. Nothing is kept in it that a lost connection would lose, so that
+// it is over as soon as its connection is, and a new one reads all again: watches never have to be
+// trusted over a gap.
 type session struct {
 	config *Config
 	conn   *zk.Conn
@@ -206,7 +207,8 @@ func (s *session) again(t target) found {
 	return f
 }
 
-// read reads a target, and has its changes told. It blocks until there is an answer, or the session is over.
+// read reads a target, and has its changes told. It blocks until there is an answer, or the session
+// is over.
 func (s *session) read(t target) found {
 	f := found{target: t}
 	for range 4 { // it may come and go meanwhile
@@ -231,5 +233,6 @@ func (s *session) read(t target) found {
 	return f
 }
 
-// refused reports whether ZooKeeper answered that it may not be read; all other errors end a session.
+// refused reports whether ZooKeeper answered that it may not be read; all other errors end a
+// session.
 func refused(err error) bool { return errors.Is(err, zk.ErrNoAuth) }

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// wire is a connection to ZooKeeper that hands on answers alone which are whole and of the form that their request asks
-// for: the client library takes lengths and counts in them at their word.
+// wire is a connection to ZooKeeper that hands on answers alone which are whole and of the form
+// that their request asks for: the client library takes lengths and counts in them at their word.
 type wire struct {
 	net.Conn
 	most int
@@ -89,8 +89,9 @@ func (w *wire) next() error {
 	return nil
 }
 
-// greets reports whether the first answer is a session that can be lived in: the library divides by its timeout.
-// Source: ZooKeeper, ConnectResponse: protocol version, timeout in milliseconds, session, password.
+// greets reports whether the first answer is a session that can be lived in: the library divides by
+// its timeout. Source: ZooKeeper, ConnectResponse: protocol version, timeout in milliseconds,
+// session, password.
 func greets(b []byte) bool {
 	const least, most = 500, 3600_000
 	r := rest(b)[4:]

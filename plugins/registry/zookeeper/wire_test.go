@@ -45,8 +45,8 @@ func frame(body []byte) []byte { return append(words(len(body)), body...) }
 // hello is the first answer, of a session with a timeout in milliseconds.
 func hello(timeout int) []byte { return frame(words(0, timeout, 0, 7, "0123456789abcdef")) }
 
-// answered returns what is handed on of answers to: the greeting, the children of a node (1), its value (2), whether it
-// is there (3), and something else (4).
+// answered returns what is handed on of answers to: the greeting, the children of a node (1), its
+// value (2), whether it is there (3), and something else (4).
 func answered(most int, answers []byte) (n int, err error) {
 	w := newWire(script{said: bytes.NewReader(answers)}, most)
 	_, _ = w.Write(frame(make([]byte, 44)))
@@ -92,7 +92,8 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// FuzzAnswers: whatever a server says, nothing breaks, and what is handed on is all of it up to where it is wrong.
+// FuzzAnswers: whatever a server says, nothing breaks, and what is handed on is all of it up to
+// where it is wrong.
 func FuzzAnswers(f *testing.F) {
 	for _, said := range odd() {
 		f.Add(said)
