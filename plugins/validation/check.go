@@ -1,4 +1,5 @@
-// Package validation checks configuration: each resource by its schema, then by what its fields mean.
+// Package validation checks configuration: each resource by its schema, then by what its fields
+// mean.
 package validation
 
 import (
@@ -19,8 +20,8 @@ type Checker struct {
 // New returns a checker.
 func New() *Checker { return &Checker{schemas: schema.New()} }
 
-// Check returns what there is to say about a resource: errors, which refuse it, and warnings. What the schema refuses is not
-// looked at further: rules may rely on the schema.
+// Check returns what there is to say about a resource: errors, which refuse it, and warnings. What
+// the schema refuses is not looked at further: rules may rely on the schema.
 func (c *Checker) Check(r finding.Resource) []finding.Finding {
 	found := c.schemas.Check(r)
 	if r.Partial || finding.Refuses(found) {

@@ -15,8 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// elsewhere are documents that were recorded with other versions, whether they are refused here, and with what words; docs/differences.md
-// says why.
+// elsewhere are documents that were recorded with other versions, whether they are refused here,
+// and with what words; docs/differences.md says why.
 var elsewhere = map[string]struct {
 	refused bool
 	says    string

@@ -1,4 +1,5 @@
-// Package certificate is the built-in plugin authenticator/certificate: callers by the certificate that they showed in TLS.
+// Package certificate is the built-in plugin authenticator/certificate: callers by the certificate
+// that they showed in TLS.
 package certificate
 
 import (
@@ -22,8 +23,9 @@ func Plugin() sdk.AuthenticatorPlugin {
 	}
 }
 
-// Authenticate returns the URIs among the subject's alternative names (RFC 5280, section 4.2.1.6) of the first certificate, the caller's
-// own: SPIFFE IDs, in a mesh. The port has verified the chain before it asks.
+// Authenticate returns the URIs among the subject's alternative names (RFC 5280, section 4.2.1.6)
+// of the first certificate, the caller's own: SPIFFE IDs, in a mesh. The port has verified the
+// chain before it asks.
 func Authenticate(_ context.Context, c sdk.Credentials) ([]string, error) {
 	if len(c.Certificates) == 0 {
 		return nil, errors.New("no certificate was shown")

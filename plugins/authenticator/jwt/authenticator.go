@@ -34,7 +34,8 @@ type Authenticator struct {
 // maxToken is the size, in bytes, beyond which a token is not looked at.
 const maxToken = 16 << 10
 
-// New returns the authenticator of a config. It fetches nothing yet; an error says that roots or a file can't be read.
+// New returns the authenticator of a config. It fetches nothing yet; an error says that roots or a
+// file can't be read.
 func New(c Config) (*Authenticator, error) { return newAt(c, time.Now) }
 
 func newAt(c Config, now func() time.Time) (*Authenticator, error) {
@@ -84,7 +85,8 @@ func (a *Authenticator) Run(ctx context.Context, out sdk.Publisher) error {
 	return nil
 }
 
-// says returns what logs that an issuer's keys can't be fetched, once for each reason until they can.
+// says returns what logs that an issuer's keys can't be fetched, once for each reason until they
+// can.
 func (a *Authenticator) says(issuer string) func(error) {
 	var mu sync.Mutex
 	last := ""
@@ -124,7 +126,8 @@ var (
 	errSubject   = errors.New("the token's subject is no service account: it must have the form system:serviceaccount:NAMESPACE:SERVICE-ACCOUNT")
 )
 
-// Authenticate returns the service account whose token the header `authorization: Bearer TOKEN` has, as an identity.
+// Authenticate returns the service account whose token the header `authorization: Bearer TOKEN`
+// has, as an identity.
 func (a *Authenticator) Authenticate(ctx context.Context, c sdk.Credentials) ([]string, error) {
 	shown := c.Bearer()
 	if shown == "" {

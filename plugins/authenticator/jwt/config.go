@@ -22,7 +22,8 @@ type Config struct {
 	MaxBytes    int64         `json:"maxBytes" min:"1" doc:"The largest answer that is taken."`
 }
 
-// Issuer is one whose tokens count. Of JWKSURI, JWKS and JWKSFile it has one at most; with none it is asked where its keys are.
+// Issuer is one whose tokens count. Of JWKSURI, JWKS and JWKSFile it has one at most; with none it
+// is asked where its keys are.
 type Issuer struct {
 	Issuer    string   `json:"issuer" required:"true" doc:"The claim iss of its tokens."`
 	Audiences []string `json:"audiences" required:"true" min:"1" doc:"The claim aud must have one of these."`

@@ -160,7 +160,8 @@ func accepts(t *testing.T, what string, h *plugintest.Harness, token string, ids
 	}
 }
 
-// TestTokens: what is right of a token is its service account, and whatever is wrong has a reason of its own.
+// TestTokens: what is right of a token is its service account, and whatever is wrong has a reason
+// of its own.
 func TestTokens(t *testing.T) {
 	const issuer, other = "https://accounts.example", "https://other.example"
 	good, stranger := ec(t, "1"), ec(t, "1")
@@ -236,7 +237,8 @@ func TestTrustDomain(t *testing.T) {
 	accepts(t, "the mesh's", h, s.token(t, claims(issuer)), "spiffe://corp.example/ns/shop/sa/web")
 }
 
-// TestKeysAreFound: by discovery over TLS, once; a key that is new is fetched when the first token has it.
+// TestKeysAreFound: by discovery over TLS, once; a key that is new is fetched when the first token
+// has it.
 func TestKeysAreFound(t *testing.T) {
 	s := serve(t, httptest.NewTLSServer)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
@@ -304,8 +306,8 @@ func timed(t *testing.T, config map[string]any) (*Authenticator, *clock) {
 	return a, is
 }
 
-// TestServerAway: the last good keys count for a time, whether they have what a token is signed with; then nobody can tell. Tokens with unknown
-// keys make a fetch now and then.
+// TestServerAway: the last good keys count for a time, whether they have what a token is signed
+// with; then nobody can tell. Tokens with unknown keys make a fetch now and then.
 func TestServerAway(t *testing.T) {
 	s := serve(t, httptest.NewServer)
 	one := ec(t, "1")

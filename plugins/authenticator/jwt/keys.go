@@ -12,8 +12,8 @@ import (
 const (
 	// maxKeys is how many keys an issuer may have.
 	maxKeys = 64
-	// Bounds of RSA keys, in bits: what is shorter can be broken, what is longer takes long to check with.
-	// Source: RFC 7518, section 3.3; NIST SP 800-57.
+	// Bounds of RSA keys, in bits: what is shorter can be broken, what is longer takes long to
+	// check with. Source: RFC 7518, section 3.3; NIST SP 800-57.
 	minRSA, maxRSA = 2048, 8192
 )
 
@@ -28,7 +28,8 @@ type keys []jose.JSONWebKey
 
 var errNoKeys = errors.New("it has no key that signatures can be checked with (RSA of 2048 to 8192 bits, EC or Ed25519)")
 
-// readKeys reads a key set. Keys of kinds that are of no use here are left out, as RFC 7517, section 5 has it.
+// readKeys reads a key set. Keys of kinds that are of no use here are left out, as RFC 7517,
+// section 5 has it.
 func readKeys(text []byte) (keys, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -59,7 +60,8 @@ func fits(k jose.JSONWebKey) bool {
 	return k.Valid()
 }
 
-// of returns the keys that a header names: those with its id, or all where it names none, as far as they are for its algorithm.
+// of returns the keys that a header names: those with its id, or all where it names none, as far as
+// they are for its algorithm.
 func (all keys) of(header jose.Header) (out keys) {
 	for _, k := range all {
 		if (header.KeyID == "" || k.KeyID == header.KeyID) && (k.Algorithm == "" || k.Algorithm == header.Algorithm) {

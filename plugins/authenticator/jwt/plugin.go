@@ -1,4 +1,5 @@
-// Package jwt is the built-in plugin authenticator/jwt: tokens of OpenID Connect issuers (RFC 7519), checked with the issuers' keys (RFC 7517).
+// Package jwt is the built-in plugin authenticator/jwt: tokens of OpenID Connect issuers (RFC
+// 7519), checked with the issuers' keys (RFC 7517).
 //
 // No text that this package makes, for callers, logs or errors, has any part of a token in it.
 package jwt

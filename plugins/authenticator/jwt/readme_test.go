@@ -14,7 +14,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 )
 
-// TestReadme: the example's key is that of RFC 8037, appendix A.1, whose private half is known; a token of it is the example's identity.
+// TestReadme: the example's key is that of RFC 8037, appendix A.1, whose private half is known; a
+// token of it is the example's identity.
 func TestReadme(t *testing.T) {
 	blocks, config := readme.Example(t, 3)
 	t.Chdir(t.TempDir())

@@ -25,15 +25,17 @@ type ring struct {
 
 	mu   sync.Mutex
 	keys keys
-	// got is when they were fetched, tried when a fetch last began; failed is why the last one brought nothing.
+	// got is when they were fetched, tried when a fetch last began; failed is why the last one
+	// brought nothing.
 	got, tried time.Time
 	failed     error
 	// busy is closed when the fetch that is under way has ended; nil: there is none.
 	busy chan struct{}
 }
 
-// find returns the keys that fit. What is due is fetched: beside, if there is a key that fits and isn't old or can't be had anew,
-// otherwise before. An error wraps sdk.ErrUnavailable: keys that may fit can't be had. None means that the issuer has no such key.
+// find returns the keys that fit. What is due is fetched: beside, if there is a key that fits and
+// isn't old or can't be had anew, otherwise before. An error wraps sdk.ErrUnavailable: keys that
+// may fit can't be had. None means that the issuer has no such key.
 func (r *ring) find(ctx context.Context, fit func(keys) keys) (keys, error) {
 	r.mu.Lock()
 	now := r.now()

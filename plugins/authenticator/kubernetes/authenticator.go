@@ -75,9 +75,9 @@ func (a *Authenticator) Authenticate(ctx context.Context, c sdk.Credentials) ([]
 	return is.Identities, err
 }
 
-// AuthenticateCaller returns the service account whose token the header `authorization: Bearer TOKEN` has, as an identity, with
-// its cluster and its pod as facts. It is checked by the API server of the cluster that the header clusterid names, of the own
-// one where it names none.
+// AuthenticateCaller returns the service account whose token the header `authorization: Bearer
+// TOKEN` has, as an identity, with its cluster and its pod as facts. It is checked by the API
+// server of the cluster that the header clusterid names, of the own one where it names none.
 func (a *Authenticator) AuthenticateCaller(ctx context.Context, c sdk.Credentials) (none sdk.Caller, err error) {
 	token := c.Bearer()
 	if token == "" {
@@ -114,7 +114,8 @@ func peer(address string) string {
 	return address
 }
 
-// whose returns whose token it is, as is remembered, or as the server says; until is when it expires.
+// whose returns whose token it is, as is remembered, or as the server says; until is when it
+// expires.
 func (a *Authenticator) whose(ctx context.Context, s *server, token string, until time.Time, peer string) (account, error) {
 	k := key(sha256.Sum256([]byte(s.id + "\x00" + s.hash + "\x00" + token)))
 	if is, ok := a.accepted.Get(k); ok {

@@ -24,19 +24,21 @@ var (
 const (
 	// maxToken is the size, in bytes, beyond which a token is not looked at.
 	maxToken = 16 << 10
-	// apart is how far an API server's clock may be from ours. What is so old or so new need not be asked about.
+	// apart is how far an API server's clock may be from ours. What is so old or so new need not be
+	// asked about.
 	apart = 2 * time.Minute
 	// forever is when a token expires that doesn't: those of Secrets.
 	forever = 100 * 365 * 24 * time.Hour
 )
 
-// algorithms are all that a token can be signed with; whether the signature is right the API server says.
+// algorithms are all that a token can be signed with; whether the signature is right the API server
+// says.
 var algorithms = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
 }
 
-// look says what is wrong with a token, as far as no API server need be asked: made-up ones make no requests. Otherwise it
-// returns when it expires. Nothing of what it says is believed for good.
+// look says what is wrong with a token, as far as no API server need be asked: made-up ones make no
+// requests. Otherwise it returns when it expires. Nothing of what it says is believed for good.
 func (t Tokens) look(token string, now time.Time) (until time.Time, err error) {
 	if len(token) > maxToken {
 		return until, fmt.Errorf("the bearer token has %d bytes; the limit is %d", len(token), maxToken)

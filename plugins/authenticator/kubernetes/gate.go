@@ -8,7 +8,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
-// gate lets so many in at once, and so many of one peer, so that one that makes tokens up keeps nobody else waiting.
+// gate lets so many in at once, and so many of one peer, so that one that makes tokens up keeps
+// nobody else waiting.
 type gate struct {
 	all              chan struct{}
 	perPeer, waiting int
@@ -28,7 +29,8 @@ func newGate(all, perPeer, waiting int) *gate {
 	return &gate{all: make(chan struct{}, all), perPeer: min(perPeer, all), waiting: waiting, peers: map[string]*lane{}}
 }
 
-// enter waits for a peer's turn. An error wraps sdk.ErrUnavailable: too many of that peer wait already, or ctx ended.
+// enter waits for a peer's turn. An error wraps sdk.ErrUnavailable: too many of that peer wait
+// already, or ctx ended.
 func (g *gate) enter(ctx context.Context, peer string) (leave func(), err error) {
 	g.mu.Lock()
 	l := g.peers[peer]

@@ -220,7 +220,8 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestReviews: what the API server says is what counts, and is told in words that have nothing of the token.
+// TestReviews: what the API server says is what counts, and is told in words that have nothing of
+// the token.
 func TestReviews(t *testing.T) {
 	s := newServer(t)
 	h := start(t, s, reviews(map[string]any{"accepted": "0s", "refused": "0s"}))
@@ -288,7 +289,8 @@ func TestFirstParty(t *testing.T) {
 	is(t, "first-party", h.Authenticate(shown(token(t, 1, "aud", nil, "exp", nil), "", "10.0.0.1")), web)
 }
 
-// TestRemembers: a token is asked about once for all who show it at once, and again when it is forgotten; another cluster's is another.
+// TestRemembers: a token is asked about once for all who show it at once, and again when it is
+// forgotten; another cluster's is another.
 func TestRemembers(t *testing.T) {
 	s := newServer(t)
 	s.knows("system:serviceaccount:shop:web", "istio-ca")
@@ -322,7 +324,8 @@ func TestRemembers(t *testing.T) {
 	}
 }
 
-// TestOtherClusters: a token is checked by the cluster that its caller names, by whatever id, and by no other.
+// TestOtherClusters: a token is checked by the cluster that its caller names, by whatever id, and
+// by no other.
 func TestOtherClusters(t *testing.T) {
 	here, east := newServer(t), newServer(t)
 	here.knows("system:serviceaccount:here:web", "istio-ca")

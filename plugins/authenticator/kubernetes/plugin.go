@@ -1,5 +1,5 @@
-// Package kubernetes is the built-in plugin authenticator/kubernetes: tokens of service accounts, which the API server of the caller's
-// cluster checks (TokenReview, authentication.k8s.io/v1).
+// Package kubernetes is the built-in plugin authenticator/kubernetes: tokens of service accounts,
+// which the API server of the caller's cluster checks (TokenReview, authentication.k8s.io/v1).
 //
 // No text that this package makes, for callers, logs or errors, has any part of a token in it.
 package kubernetes

@@ -67,12 +67,14 @@ func ask(ctx context.Context, client rest.Interface, token string, audiences []s
 	return &review.Status, nil
 }
 
-// judge reads what a server says. Its own words may have parts of the token in them, so they are told in ours.
+// judge reads what a server says. Its own words may have parts of the token in them, so they are
+// told in ours.
 func (t Tokens) judge(s *server, status *authenticationv1.TokenReviewStatus) (account, error) {
 	if !status.Authenticated {
 		return account{}, refused("the API server of the cluster %s refuses the token: %s", s.id, because(status.Error, t.Audiences))
 	}
-	// A server that knows nothing of audiences says none; then it is not known whom the token is for.
+	// A server that knows nothing of audiences says none; then it is not known whom the token is
+	// for.
 	meant := slices.ContainsFunc(status.Audiences, func(a string) bool { return slices.Contains(t.Audiences, a) })
 	if !meant && !t.FirstParty {
 		return account{}, refused("the token is meant for others: of its audiences the API server of the cluster %s says none of %s", s.id, strings.Join(t.Audiences, ", "))
@@ -88,8 +90,9 @@ func (t Tokens) judge(s *server, status *authenticationv1.TokenReviewStatus) (ac
 	return account{namespace, name, pod}, nil
 }
 
-// podName is where a TokenReview says which pod a token is bound to; there is one of that name, with the UID that the token has.
-// Source: Kubernetes, "Managing Service Accounts", TokenReview API.
+// podName is where a TokenReview says which pod a token is bound to; there is one of that name,
+// with the UID that the token has. Source: Kubernetes, "Managing Service Accounts", TokenReview
+// API.
 const podName = "authentication.kubernetes.io/pod-name"
 
 // because is why a server refuses a token, in words that have nothing of the token.

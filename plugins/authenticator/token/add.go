@@ -23,9 +23,9 @@ import (
 // tokenBytes is how much of a new token is random.
 const tokenBytes = 32
 
-// Create makes a token for an identity, spiffe://TRUST-DOMAIN/ns/NAMESPACE/sa/SERVICE-ACCOUNT, and adds its SHA-256 to a file,
-// which it makes if there is none. expires is when it counts no more; zero: never. An error leaves the file as it was: it has a
-// mistake, or somebody else changes it.
+// Create makes a token for an identity, spiffe://TRUST-DOMAIN/ns/NAMESPACE/sa/SERVICE-ACCOUNT, and
+// adds its SHA-256 to a file, which it makes if there is none. expires is when it counts no more;
+// zero: never. An error leaves the file as it was: it has a mistake, or somebody else changes it.
 func Create(path, identity string, expires time.Time) (token string, err error) {
 	random := make([]byte, tokenBytes)
 	if _, err := rand.Read(random); err != nil {

@@ -23,7 +23,8 @@ func whoseIn(t *testing.T, path, token string, now time.Time) ([]string, error) 
 	return all.whose(token, now)
 }
 
-// TestCreate: a new token counts until it expires; what the file had stays, with its comments, and nobody else may read the file.
+// TestCreate: a new token counts until it expires; what the file had stays, with its comments, and
+// nobody else may read the file.
 func TestCreate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
 	now := time.Now()
@@ -63,7 +64,8 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestCreateRefuses: a file with a mistake, and one that somebody else has changed, stay as they are, and nothing is left beside them.
+// TestCreateRefuses: a file with a mistake, and one that somebody else has changed, stay as they
+// are, and nothing is left beside them.
 func TestCreateRefuses(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "tokens.yaml")

@@ -19,7 +19,8 @@ type Authenticator struct {
 	tokens atomic.Pointer[tokens]
 }
 
-// New reads the file for the first time. The error is a *sdk.FieldError: what cannot be read makes nobody known.
+// New reads the file for the first time. The error is a *sdk.FieldError: what cannot be read makes
+// nobody known.
 func New(c Config) (*Authenticator, error) {
 	a := &Authenticator{config: c}
 	t, err := read(c.File)

@@ -1,4 +1,5 @@
-// Package token is the built-in plugin authenticator/token: bearer tokens from a file, which is followed while the plugin runs.
+// Package token is the built-in plugin authenticator/token: bearer tokens from a file, which is
+// followed while the plugin runs.
 //
 // No text that this package makes, for callers, logs or errors, has a token in it.
 package token

@@ -23,7 +23,8 @@ const (
 	maxToken = 16 << 10
 )
 
-// read returns what a file holds. Errors have the place of the mistake, and no word of what stands there.
+// read returns what a file holds. Errors have the place of the mistake, and no word of what stands
+// there.
 func read(path string) (tokens, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -76,7 +77,8 @@ func decode(text []byte) (tokens, error) {
 	return all, nil
 }
 
-// document returns the root of the text's only document. The parser's own words may have a token in them, so they are left out.
+// document returns the root of the text's only document. The parser's own words may have a token in
+// them, so they are left out.
 func document(text []byte) (*yaml.Node, error) {
 	var root *yaml.Node
 	for _, chunk := range protoyaml.Split(text) {

@@ -237,7 +237,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestMountedSecret follows a volume as Kubernetes swaps it: the file is a link into ..data, which is a link too.
+// TestMountedSecret follows a volume as Kubernetes swaps it: the file is a link into ..data, which
+// is a link too.
 func TestMountedSecret(t *testing.T) {
 	dir := t.TempDir()
 	put := func(version, text string) {

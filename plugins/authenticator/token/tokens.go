@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// digest is a token's SHA-256. Digests are compared, not tokens: they have one length, and what a comparison takes says nothing of the token.
+// digest is a token's SHA-256. Digests are compared, not tokens: they have one length, and what a
+// comparison takes says nothing of the token.
 type digest [sha256.Size]byte
 
 // entry is one token and whose it is.

@@ -22,9 +22,9 @@ func (e element) names() (all []string) {
 	return all
 }
 
-// parse reads the header. Elements are separated by commas, their pairs KEY=VALUE by semicolons; keys are in any case, and a
-// value in double quotes may have all of these, and quotes after a backslash. There is one element at least.
-// Source: Envoy, HTTP header x-forwarded-client-cert.
+// parse reads the header. Elements are separated by commas, their pairs KEY=VALUE by semicolons;
+// keys are in any case, and a value in double quotes may have all of these, and quotes after a
+// backslash. There is one element at least. Source: Envoy, HTTP header x-forwarded-client-cert.
 func parse(text string) (all []element, err error) {
 	var e element
 	for {
@@ -54,7 +54,8 @@ func parse(text string) (all []element, err error) {
 	}
 }
 
-// cutValue reads a value, up to the separator that follows, which rest begins with; rest is empty at the end.
+// cutValue reads a value, up to the separator that follows, which rest begins with; rest is empty
+// at the end.
 func cutValue(text string) (value, rest string, err error) {
 	if !strings.HasPrefix(text, `"`) {
 		end := strings.IndexAny(text, ",;")
@@ -87,8 +88,8 @@ func cutValue(text string) (value, rest string, err error) {
 	return "", "", errors.New("a quote is not closed")
 }
 
-// commonName returns the CN of a distinguished name, as RFC 2253 writes it (CN=a,O=b), or OpenSSL once did (/O=b/CN=a); empty
-// if there is none.
+// commonName returns the CN of a distinguished name, as RFC 2253 writes it (CN=a,O=b), or OpenSSL
+// once did (/O=b/CN=a); empty if there is none.
 func commonName(subject string) string {
 	separators := ",+"
 	if strings.HasPrefix(subject, "/") {

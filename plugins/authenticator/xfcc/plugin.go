@@ -1,4 +1,5 @@
-// Package xfcc is the built-in plugin authenticator/xfcc: callers by the certificate that a trusted gateway in front of the control plane says they showed.
+// Package xfcc is the built-in plugin authenticator/xfcc: callers by the certificate that a trusted
+// gateway in front of the control plane says they showed.
 package xfcc
 
 import (
@@ -28,8 +29,8 @@ func Plugin() sdk.AuthenticatorPlugin {
 	}
 }
 
-// Authenticate returns the names that the certificate has which the header speaks of: its URIs, DNS names and common name.
-// The header counts of gateways alone that are trusted.
+// Authenticate returns the names that the certificate has which the header speaks of: its URIs, DNS
+// names and common name. The header counts of gateways alone that are trusted.
 func (c Config) Authenticate(_ context.Context, shown sdk.Credentials) ([]string, error) {
 	text := shown.Headers[header]
 	if text == "" {

@@ -24,7 +24,8 @@ func shown(text, address string) sdk.Credentials {
 	return c
 }
 
-// TestHeader: what Envoy writes is read as it means it; what is written otherwise makes nobody known.
+// TestHeader: what Envoy writes is read as it means it; what is written otherwise makes nobody
+// known.
 func TestHeader(t *testing.T) {
 	last, all := plugintest.Start(t, Plugin(), nil), plugintest.Start(t, Plugin(), `{"elements": "all"}`)
 	const envoy = `By=spiffe://cluster.local/ns/edge/sa/edge;Hash=468ed33be74eee6556d90c0149c1309e9ba61d6425303443c0748a02dd8de688;` +
@@ -64,7 +65,8 @@ func TestHeader(t *testing.T) {
 	}
 }
 
-// TestTrust: the header counts of this machine and of trusted addresses, however they are written, and of no others.
+// TestTrust: the header counts of this machine and of trusted addresses, however they are written,
+// and of no others.
 func TestTrust(t *testing.T) {
 	h := plugintest.Start(t, Plugin(), `{"trustedCIDRs": ["10.1.0.0/16", "fd00:1::/32"]}`)
 	for address, counts := range map[string]bool{

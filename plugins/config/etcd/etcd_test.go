@@ -116,8 +116,8 @@ func serviceEntry(name, spec string) etcd.Pair {
 
 const good = "}\nspec: {hosts: [a.example], resolution: DNS, ports: [{number: 80, name: http, protocol: HTTP}]}"
 
-// TestLastGood: what becomes faulty keeps what it was, in a list that is read anew, too; what can't be is told with its
-// key and field.
+// TestLastGood: what becomes faulty keeps what it was, in a list that is read anew, too; what can't
+// be is told with its key and field.
 func TestLastGood(t *testing.T) {
 	p, out := newTest(t, `, "revision": "blue"`)
 	must(t, p, etcd.Batch{Whole: true, Put: []etcd.Pair{serviceEntry("a", good), serviceEntry("b", good), serviceEntry("green", ", labels: {istio.io/rev: green}"+good)}})

@@ -140,8 +140,8 @@ func (o object) begin() {
 // system are the fields of metadata that the store alone writes.
 var system = []string{"uid", "creationTimestamp", "deletionTimestamp"}
 
-// over makes of this object what it is after an update of another: the status and what the store alone writes stay as
-// they were.
+// over makes of this object what it is after an update of another: the status and what the store
+// alone writes stay as they were.
 func (o object) over(was object) object {
 	out := maps.Clone(o)
 	out["metadata"] = maps.Clone(o.meta())

@@ -1,7 +1,8 @@
 // Package etcd is the built-in plugin config/etcd: Istio's resources in an etcd, one key each.
 //
-// keys.go says which key an object has, source.go makes rows of the values and publishes those that have changed.
-// store.go reads and writes objects for other plugins; object.go is what it changes in them.
+// keys.go says which key an object has, source.go makes rows of the values and publishes those that
+// have changed. store.go reads and writes objects for other plugins; object.go is what it changes
+// in them.
 package etcd
 
 import (
@@ -16,7 +17,8 @@ type Config struct {
 	etcd.Access
 	// Prefix of the keys.
 	Prefix string `json:"prefix" min:"1" doc:"Keys are PREFIX and GROUP/KIND/NAMESPACE/NAME."`
-	// Revision is that of this control plane; empty: all resources count, whatever their istio.io/rev.
+	// Revision is that of this control plane; empty: all resources count, whatever their
+	// istio.io/rev.
 	Revision string `json:"revision" doc:"This control plane's revision: resources whose label istio.io/rev names another one are left out. Without it none are."`
 	// Writes: it takes writes of all kinds that it publishes, and of Leases.
 	Writes bool   `json:"writes" doc:"Write objects for plugins that are granted that (allow.store). Of several sources that publish the same kinds, one may."`

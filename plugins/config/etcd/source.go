@@ -30,7 +30,8 @@ func newSource(c Config) *source {
 	return s
 }
 
-// Run publishes what stands under the prefix, and follows it until ctx ends. An etcd that is away changes nothing.
+// Run publishes what stands under the prefix, and follows it until ctx ends. An etcd that is away
+// changes nothing.
 func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var connected sync.WaitGroup
@@ -49,8 +50,8 @@ type publication struct {
 	checker  *validation.Checker
 	faultSet kinds.FaultSet
 	synced   bool
-	// rows are the last good ones, by key; faults are what is wrong with a key's present value. left is how many keys
-	// are beyond the limit.
+	// rows are the last good ones, by key; faults are what is wrong with a key's present value.
+	// left is how many keys are beyond the limit.
 	rows   map[string]*sdk.Row
 	faults map[string][]kinds.Fault
 	left   int

@@ -20,8 +20,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
-// store is an etcd as an sdk.Store. An object's resourceVersion is the revision of etcd in which its key was written
-// last, and etcd compares it.
+// store is an etcd as an sdk.Store. An object's resourceVersion is the revision of etcd in which
+// its key was written last, and etcd compares it.
 type store struct {
 	session *etcd.Session
 	prefix  string
@@ -84,8 +84,8 @@ func (s *store) Get(ctx context.Context, table, namespace, name string) ([]byte,
 	return o.text(version)
 }
 
-// List implements sdk.Objects. All pages are of one revision of etcd: a page says which, and after which key the next
-// begins. What can't be read as an object is left out.
+// List implements sdk.Objects. All pages are of one revision of etcd: a page says which, and after
+// which key the next begins. What can't be read as an object is left out.
 func (s *store) List(ctx context.Context, table, namespace string, p sdk.Page) ([][]byte, string, error) {
 	c, err := s.client(ctx, table)
 	if err != nil {
@@ -237,8 +237,8 @@ func (s *store) Delete(ctx context.Context, table, namespace, name, version stri
 	})
 }
 
-// again has do change an object as it is, once more while others change it, unless the version is said that it must
-// have.
+// again has do change an object as it is, once more while others change it, unless the version is
+// said that it must have.
 func (s *store) again(ctx context.Context, version string, i id, do func(was object, is int64) error) error {
 	for {
 		was, is, err := s.get(ctx, i)
@@ -266,8 +266,8 @@ func expects(version string, is int64) error {
 
 var conflict = &sdk.StoreError{Code: sdk.StoreConflict, Reason: "the object has another version by now"}
 
-// put writes an object whose key has a version, 0 for none, and returns it. One that is to be deleted and has no
-// finalizers any more goes.
+// put writes an object whose key has a version, 0 for none, and returns it. One that is to be
+// deleted and has no finalizers any more goes.
 func (s *store) put(ctx context.Context, i id, o object, version int64) ([]byte, error) {
 	if err := named(i); err != nil {
 		return nil, err

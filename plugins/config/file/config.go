@@ -18,8 +18,8 @@ type Config struct {
 }
 
 // defaults are what counts where the config says nothing. An editor's save is over in far less than
-// the settle time; a copy that takes longer makes events all the while. Gathering what belongs together
-// is the core's work (debounceAfter), so that waiting longer here would only add to it.
+// the settle time; a copy that takes longer makes events all the while. Gathering what belongs
+// together is the core's work (debounceAfter), so that waiting longer here would only add to it.
 func defaults() Config {
 	return Config{Settle: 20 * time.Millisecond, Rescan: time.Minute, MaxFile: 32 << 20}
 }

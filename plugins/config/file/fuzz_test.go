@@ -6,7 +6,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/validation"
 )
 
-// FuzzResources reads whatever stands in a file of resources, and checks what it reads: each fault has a place.
+// FuzzResources reads whatever stands in a file of resources, and checks what it reads: each fault
+// has a place.
 func FuzzResources(f *testing.F) {
 	f.Add([]byte("apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: x}\nspec:\n  hosts: [a.example]\n  http: [{route: [{destination: {host: a.example}}]}]\n"))
 	f.Add([]byte("apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: x}\nspec: &s {servers: [*s]}\n---\nkind: List\nitems: []\n"))

@@ -17,15 +17,17 @@ type ground struct {
 	dir     string
 	watcher *watch.Watcher
 	log     func(level sdk.Level, text string, args ...any)
-	// missing says that the directory itself is away, and unwatched which cannot be watched: each is told once.
+	// missing says that the directory itself is away, and unwatched which cannot be watched: each
+	// is told once.
 	missing   bool
 	unwatched map[string]bool
 	// unread are those below it that could not be looked at, by the reason that was told.
 	unread map[string]string
 }
 
-// scan walks the directory and watches what it finds. It returns nil if the directory itself cannot be read: that is
-// rather a mistake, or half of a swap, than the wish to have no configuration, so that what was read last stays.
+// scan walks the directory and watches what it finds. It returns nil if the directory itself cannot
+// be read: that is rather a mistake, or half of a swap, than the wish to have no configuration, so
+// that what was read last stays.
 func (g *ground) scan() *tree.Found {
 	g.watcher.Sweep()
 	g.watchParent()
@@ -90,7 +92,8 @@ func (g *ground) tell(path string, err error) {
 	}
 }
 
-// isDirectory reports whether a path is a directory, was one at the last scan, or is the link that swaps one.
+// isDirectory reports whether a path is a directory, was one at the last scan, or is the link that
+// swaps one.
 func (g *ground) isDirectory(path string) bool {
 	return path == g.dir || g.watcher.Watches(path) || isSwap(filepath.Base(path)) || isDir(path)
 }

@@ -20,7 +20,8 @@ type library struct {
 	checker *validation.Checker
 	catalog *catalog.Catalog
 	files   map[string]*volume
-	// emptied are files that had objects and were found empty, and since when: their writers may just have begun; zero: it was said that they are.
+	// emptied are files that had objects and were found empty, and since when: their writers may
+	// just have begun; zero: it was said that they are.
 	emptied map[string]time.Time
 	work    work
 }
@@ -46,7 +47,8 @@ func newLibrary(c Config, log func(sdk.Level, string, ...any)) *library {
 	}
 }
 
-// compare brings the library to what a scan found: it reads what is new or has another stat, and forgets what is gone.
+// compare brings the library to what a scan found: it reads what is new or has another stat, and
+// forgets what is gone.
 func (l *library) compare(found *tree.Found, now time.Time) {
 	for path := range l.files {
 		if found.Missing(path) {
@@ -106,13 +108,16 @@ func (l *library) take(r loaded, now time.Time) {
 	}
 }
 
-// errEmptied is what is wrong with a file of no bytes that had objects: somebody who takes them away removes them, or the file.
+// errEmptied is what is wrong with a file of no bytes that had objects: somebody who takes them
+// away removes them, or the file.
 var errEmptied = errors.New("it is empty, and was not; write it again, remove it, or leave a comment in it if it is to hold nothing")
 
-// errCut is what is wrong with a file that has lost its end: what is left may be valid, and mean something else.
+// errCut is what is wrong with a file that has lost its end: what is left may be valid, and mean
+// something else.
 var errCut = errors.New("it has become shorter, and ends amid a line, which it did not: write it again, or end it with a line break")
 
-// doubt keeps what an empty file held: its writing may have just begun, or have failed. If it stays empty that is a fault.
+// doubt keeps what an empty file held: its writing may have just begun, or have failed. If it stays
+// empty that is a fault.
 func (l *library) doubt(v *volume, path string, now time.Time) {
 	switch since, known := l.emptied[path]; {
 	case !known:
@@ -143,7 +148,8 @@ func (l *library) forget(path string) {
 	l.catalog.Drop(path)
 }
 
-// doubtful returns the files that are to be read again because they may have been empty for a moment only.
+// doubtful returns the files that are to be read again because they may have been empty for a
+// moment only.
 func (l *library) doubtful() []string {
 	var paths []string
 	for path, since := range l.emptied {

@@ -37,13 +37,15 @@ type job struct {
 	before *catalog.Parsed
 }
 
-// room returns how much garbage may gather while files are read, in percent of what is in use (GOGC). Where little may, reading many files takes twice
-// as long; what is kept lies scattered where much may, and a few files are not worth that.
+// room returns how much garbage may gather while files are read, in percent of what is in use
+// (GOGC). Where little may, reading many files takes twice as long; what is kept lies scattered
+// where much may, and a few files are not worth that.
 func room(files int) int { return min(25+files/40, 200) }
 
 const manyFiles = 100
 
-// loadAll reads files, as many at once as there are processors, and returns what they gave in the order of the jobs.
+// loadAll reads files, as many at once as there are processors, and returns what they gave in the
+// order of the jobs.
 func loadAll(reader kinds.Reader, jobs []job, maxFile int64) []loaded {
 	if len(jobs) > manyFiles {
 		before := debug.SetGCPercent(room(len(jobs)))

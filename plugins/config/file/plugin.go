@@ -1,5 +1,5 @@
-// Package file is the config source that reads Istio's resources from a directory of YAML and JSON files and follows what
-// happens to them.
+// Package file is the config source that reads Istio's resources from a directory of YAML and JSON
+// files and follows what happens to them.
 package file
 
 import (

@@ -38,8 +38,8 @@ func (s *Source) Run(ctx context.Context, out sdk.Publisher) error {
 	return nil
 }
 
-// concerns reports whether a path of an event may matter. The directory's parent is watched too, because the directory itself
-// may be swapped.
+// concerns reports whether a path of an event may matter. The directory's parent is watched too,
+// because the directory itself may be swapped.
 func (s *Source) concerns(path string) bool {
 	if path == s.config.Dir {
 		return true
@@ -51,7 +51,8 @@ func (s *Source) concerns(path string) bool {
 	return !catalog.Ignored(name) || isSwap(name)
 }
 
-// isSwap reports whether a name is that of the link by which Kubernetes swaps all files of a volume at once.
+// isSwap reports whether a name is that of the link by which Kubernetes swaps all files of a volume
+// at once.
 func isSwap(name string) bool { return name == "..data" }
 
 // run is one run of a source.
@@ -60,11 +61,13 @@ type run struct {
 	out     sdk.Publisher
 	library *library
 	ground  *ground
-	// rest is when to forget what checking needs, since nothing was read for a while; zero: it is forgotten.
+	// rest is when to forget what checking needs, since nothing was read for a while; zero: it is
+	// forgotten.
 	rest time.Time
 }
 
-// restAfter is how long after the last reading the compiled schemas are kept: they take 20 MB, and at most 40 ms to make again.
+// restAfter is how long after the last reading the compiled schemas are kept: they take 20 MB, and
+// at most 40 ms to make again.
 const restAfter = 15 * time.Second
 
 func newRun(c Config, w *watch.Watcher, out sdk.Publisher) *run {
@@ -130,8 +133,8 @@ func (r *run) nextRescan() time.Time {
 	return time.Now().Add(r.config.Rescan)
 }
 
-// apply reads the files among paths that changed, or looks at everything where a directory is among them. While the directory itself is away its
-// files are, too, and nothing is read.
+// apply reads the files among paths that changed, or looks at everything where a directory is among
+// them. While the directory itself is away its files are, too, and nothing is read.
 func (r *run) apply(paths []string, now time.Time) {
 	if r.ground.away() {
 		r.scan(now)

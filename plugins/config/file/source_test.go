@@ -213,7 +213,8 @@ func TestEditorsSave(t *testing.T) {
 	})
 }
 
-// TestDirectoryThatGoes: while the directory is away, all that was in it stays, whichever notices come of it.
+// TestDirectoryThatGoes: while the directory is away, all that was in it stays, whichever notices
+// come of it.
 func TestDirectoryThatGoes(t *testing.T) {
 	b := newBench(t, map[string]string{"a.yaml": route("a", "one"), "sub/b.yaml": route("b", "one")})
 	b.must(os.Rename(b.dir, b.dir+".old")) // in one step: a removal may be seen half done
@@ -475,7 +476,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestFileThatIsCut: a file that loses its end keeps what it had, wherever it is cut, valid or not, also when it is cut again.
+// TestFileThatIsCut: a file that loses its end keeps what it had, wherever it is cut, valid or not,
+// also when it is cut again.
 func TestFileThatIsCut(t *testing.T) {
 	whole := route("a", "one") + "---\n" + route("b", "one") + "---\n" + route("c", "one")
 	b := newBench(t, map[string]string{"x.yaml": whole, "y.yaml": route("y", "one")})

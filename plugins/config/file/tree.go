@@ -8,8 +8,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/tree"
 )
 
-// scan walks a directory and returns the files that are to be read. visit is called for each directory before it is read, so that a watch set
-// there misses nothing. An error means that the directory itself cannot be read.
+// scan walks a directory and returns the files that are to be read. visit is called for each
+// directory before it is read, so that a watch set there misses nothing. An error means that the
+// directory itself cannot be read.
 func scan(dir string, visit func(path string)) (*tree.Found, error) {
 	return tree.Walk{Visit: visit, Ignored: catalog.Ignored, Wanted: catalog.Wanted}.Dir(dir)
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 )
 
-// Validate returns what this source would say of files, sorted by place, and how many resources of Istio's API they hold. read returns a
-// file's content.
+// Validate returns what this source would say of files, sorted by place, and how many resources of
+// Istio's API they hold. read returns a file's content.
 func Validate(files []string, read func(file string) ([]byte, error), check func(finding.Resource) []finding.Finding) ([]kinds.Fault, int) {
 	c, reader := catalog.New(), kinds.Reader{Check: check, Secrets: true, Grants: true}
 	resources := 0

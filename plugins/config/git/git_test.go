@@ -134,7 +134,8 @@ func (w *work) git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// commit writes files (empty text: removes them) and commits all. It returns the commit's short name.
+// commit writes files (empty text: removes them) and commits all. It returns the commit's short
+// name.
 func (w *work) commit(files map[string]string, more ...string) string {
 	w.t.Helper()
 	for name, text := range files {
@@ -186,7 +187,8 @@ func run(t *testing.T, config map[string]any) *shard {
 	return out
 }
 
-// wants waits until rows are published: KEY PATH@COMMIT each, of ServiceEntries (of any commit, where it says none), and faults that have a text (empty: there are none).
+// wants waits until rows are published: KEY PATH@COMMIT each, of ServiceEntries (of any commit,
+// where it says none), and faults that have a text (empty: there are none).
 func (s *shard) wants(t *testing.T, fault string, rows ...string) {
 	t.Helper()
 	of := regexp.MustCompile(`@[0-9a-f]{12}`)
@@ -263,7 +265,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// reached are the ways in which a repository is reached: of each, its address once it serves a folder of repositories.
+// reached are the ways in which a repository is reached: of each, its address once it serves a
+// folder of repositories.
 var reached = map[string]func(t *testing.T, root string) string{
 	"path": func(_ *testing.T, root string) string { return root },
 	"file": func(_ *testing.T, root string) string { return "file://" + root },
@@ -321,8 +324,8 @@ func daemon(t *testing.T, root string) string {
 	return fmt.Sprintf("git://127.0.0.1:%d", port)
 }
 
-// TestBranch: a branch is followed, by whatever way it is reached: commits, mistakes, a push by force, a branch that goes and
-// comes back, a repository that is away at the start and later.
+// TestBranch: a branch is followed, by whatever way it is reached: commits, mistakes, a push by
+// force, a branch that goes and comes back, a repository that is away at the start and later.
 func TestBranch(t *testing.T) {
 	for name, serve := range reached {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,8 @@
-// Package git is the built-in plugin config/git: Istio's resources from the files of a branch of a git repository.
+// Package git is the built-in plugin config/git: Istio's resources from the files of a branch of a
+// git repository.
 //
-// repository.go asks which commit a branch has and reads its files, source.go does so again and again and publishes what has changed.
+// repository.go asks which commit a branch has and reads its files, source.go does so again and
+// again and publishes what has changed.
 package git
 
 import (

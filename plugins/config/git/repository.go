@@ -35,8 +35,8 @@ type commit struct {
 // unfit is why a commit that is there can't be taken.
 type unfit struct{ error }
 
-// head asks which commit the branch has. known is one that was read: then nothing else is asked, and the answer is nil.
-// The error says why there is no answer; it has no credentials in it.
+// head asks which commit the branch has. known is one that was read: then nothing else is asked,
+// and the answer is nil. The error says why there is no answer; it has no credentials in it.
 func (r repository) head(ctx context.Context, known string) (*commit, error) {
 	if r.config.local != "" {
 		return r.ofPath(known)
@@ -213,7 +213,8 @@ func (r repository) walk(repo *git.Repository, tree *object.Tree, folder string,
 	return nil
 }
 
-// file reads a file. One that is too large is refused alone; too many, or too much in all, refuse the commit.
+// file reads a file. One that is too large is refused alone; too many, or too much in all, refuse
+// the commit.
 func (r repository) file(repo *git.Repository, hash plumbing.Hash, name string, c *commit) error {
 	if len(c.files)+len(c.refused) == r.config.Limits.Files {
 		return &unfit{fmt.Errorf("commit %s has more files than limits.files, %d", short(c.hash), r.config.Limits.Files)}

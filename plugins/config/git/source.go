@@ -25,8 +25,8 @@ const patience = 2 * time.Minute
 // again is how soon another look follows the first one that fails.
 const again = 2 * time.Second
 
-// Run publishes what the branch's commit holds, and looks for another one, until ctx ends. What can't be looked at
-// changes nothing.
+// Run publishes what the branch's commit holds, and looks for another one, until ctx ends. What
+// can't be looked at changes nothing.
 func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 	p := newPublication(s.config, out)
 	r := repository{s.config}
@@ -76,7 +76,8 @@ func newPublication(c Config, out sdk.Publisher) *publication {
 	return &publication{config: c, out: out, checker: validation.New(), catalog: catalog.New(), parsed: map[string]*catalog.Parsed{}, away: kinds.NewFaultSet(time.Now)}
 }
 
-// take publishes what a commit changes; nil: nothing has changed. Why it could not be read is shown.
+// take publishes what a commit changes; nil: nothing has changed. Why it could not be read is
+// shown.
 func (p *publication) take(c *commit, err error) error {
 	if err := p.show(err); err != nil || c == nil {
 		return err

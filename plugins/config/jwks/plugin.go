@@ -1,5 +1,6 @@
-// Package jwks is the built-in plugin config/jwks: it fetches the key sets (RFC 7517) that rules for tokens name by a URI, or that
-// their issuers publish (OpenID Connect Discovery 1.0, section 4).
+// Package jwks is the built-in plugin config/jwks: it fetches the key sets (RFC 7517) that rules
+// for tokens name by a URI, or that their issuers publish (OpenID Connect Discovery 1.0, section
+// 4).
 //
 // wants.go says what rows ask for, fetch.go gets one set, package polling keeps it fresh.
 package jwks
@@ -9,7 +10,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
-// Table of key sets: the key of a row is the rule's jwksUri, or its issuer where it names none; its payload is the set as text.
+// Table of key sets: the key of a row is the rule's jwksUri, or its issuer where it names none; its
+// payload is the set as text.
 const Table = "jwks"
 
 // Plugin returns config/jwks.

@@ -22,8 +22,8 @@ func New(c Config) (*Source, error) {
 	return &Source{config: c, fetcher: f}, nil
 }
 
-// Run fetches what rules ask for and keeps it fresh, until ctx ends. Nobody waits for the first sets: until they are there, requests
-// with tokens are refused.
+// Run fetches what rules ask for and keeps it fresh, until ctx ends. Nobody waits for the first
+// sets: until they are there, requests with tokens are refused.
 func (s *Source) Run(ctx context.Context, out sdk.Publisher) error {
 	defer s.fetcher.sets.Close()
 	c := s.config

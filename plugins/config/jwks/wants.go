@@ -9,15 +9,17 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// want is how a key set is got: from URI, or where the issuer says (Discover). Timeout is 0 where no rule says any.
+// want is how a key set is got: from URI, or where the issuer says (Discover). Timeout is 0 where
+// no rule says any.
 type want struct {
 	URI      string
 	Discover bool
 	Timeout  time.Duration
 }
 
-// wants are the key sets that rules ask for, by the key of their row. Of rules that ask for the same, the most patient counts. Resources
-// that can't be read ask for nothing: who checks them says so.
+// wants are the key sets that rules ask for, by the key of their row. Of rules that ask for the
+// same, the most patient counts. Resources that can't be read ask for nothing: who checks them says
+// so.
 func wants(s *state.State) map[string]want {
 	out := map[string]want{}
 	for _, row := range s.Table(kinds.RequestAuthentication).All() {

@@ -28,12 +28,14 @@ const (
 	reasonHeld = "Held"
 	// mostMessage is how long an Event's message may be, in bytes.
 	mostMessage = 1000
-	// eventsPerSecond, and eventsAtOnce beyond that, are written at most; of what is more, a thousand wait, and the rest is left out.
+	// eventsPerSecond, and eventsAtOnce beyond that, are written at most; of what is more, a
+	// thousand wait, and the rest is left out.
 	eventsPerSecond, eventsAtOnce = 5, 50
 )
 
-// events says in a Kubernetes Event of each object that is held why it is, once for each of its versions that an author has written. What an API server says twice of an
-// object is counted by client-go. nil says nothing.
+// events says in a Kubernetes Event of each object that is held why it is, once for each of its
+// versions that an author has written. What an API server says twice of an object is counted by
+// client-go. nil says nothing.
 type events struct {
 	broadcaster record.EventBroadcaster
 	recorder    record.EventRecorder

@@ -40,8 +40,8 @@ func slicesOf(f kinds.Fault, n int) (all []kinds.Fault) {
 	return all
 }
 
-// TestHeldOnce: the same of the same version is said once; another version, another reason and another object of the name are news, and so is
-// what was mended meanwhile.
+// TestHeldOnce: the same of the same version is said once; another version, another reason and
+// another object of the name are news, and so is what was mended meanwhile.
 func TestHeldOnce(t *testing.T) {
 	fake := record.NewFakeRecorder(100)
 	e := &events{recorder: fake, said: map[key]said{}}

@@ -118,7 +118,8 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// TestSelection: selectors count once the namespaces are known, and a namespace that changes has all its objects looked at again.
+// TestSelection: selectors count once the namespaces are known, and a namespace that changes has
+// all its objects looked at again.
 func TestSelection(t *testing.T) {
 	server, err := connect(Config{Access: kube.Access{Kubeconfig: kubeconfig(t), QPS: 1, Burst: 1}})
 	if err != nil {

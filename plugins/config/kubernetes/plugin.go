@@ -1,7 +1,9 @@
-// Package kubernetes is the built-in plugin config/kubernetes: Istio's resources of a Kubernetes API server.
+// Package kubernetes is the built-in plugin config/kubernetes: Istio's resources of a Kubernetes
+// API server.
 //
-// events.go says in Events why objects are held. store.go writes them for other plugins. watch.go keeps what the API server has of each kind, from when it serves the kind; source.go makes rows of it and publishes those that
-// have changed.
+// events.go says in Events why objects are held. store.go writes them for other plugins. watch.go
+// keeps what the API server has of each kind, from when it serves the kind; source.go makes rows of
+// it and publishes those that have changed.
 package kubernetes
 
 import (
@@ -15,7 +17,8 @@ import (
 // Config is the entry's `config` in plugins.yaml.
 type Config struct {
 	kube.Access
-	// Revision is that of this control plane; empty: all resources count, whatever their istio.io/rev.
+	// Revision is that of this control plane; empty: all resources count, whatever their
+	// istio.io/rev.
 	Revision string `json:"revision" doc:"This control plane's revision: resources whose label istio.io/rev names another one are left out. Without it none are."`
 	// Writes: it takes writes of all kinds that it publishes, and of Leases.
 	Writes bool `json:"writes" doc:"Write objects for plugins that are granted that (allow.store). Of several sources that publish the same kinds, one may."`

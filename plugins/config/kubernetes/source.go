@@ -34,16 +34,19 @@ func newSource(c Config, s *server) *source {
 }
 
 const (
-	// lookAgain is when the API server is asked again for kinds that it did not serve, and unreached how soon while it can't be asked at all.
+	// lookAgain is when the API server is asked again for kinds that it did not serve, and
+	// unreached how soon while it can't be asked at all.
 	lookAgain = 5 * time.Second
 	unreached = time.Second
-	// patience is how long first lists may take until it is said which are missing, and how long an answer about kinds may take.
+	// patience is how long first lists may take until it is said which are missing, and how long an
+	// answer about kinds may take.
 	patience = 10 * time.Second
 	// waiting is how often it is looked whether first lists are in.
 	waiting = 10 * time.Millisecond
 )
 
-// Run publishes what the API server has, and follows it until ctx ends. A server that is away changes nothing.
+// Run publishes what the API server has, and follows it until ctx ends. A server that is away
+// changes nothing.
 func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 	s.config.Report(ctx, out)
 	ctx, cancel := context.WithCancel(ctx)
@@ -76,7 +79,8 @@ type publication struct {
 	checker  *validation.Checker
 	faultSet kinds.FaultSet
 	said     kube.LogLimiter
-	// served are the rows, each the last good version, and faults what is wrong with an object's present one.
+	// served are the rows, each the last good version, and faults what is wrong with an object's
+	// present one.
 	served map[key]*sdk.Row
 	events *events
 	faults map[key][]kinds.Fault
@@ -84,7 +88,8 @@ type publication struct {
 	missing []kinds.Kind
 	told    bool
 	synced  bool
-	// selection says which namespaces count; chosen is what the mesh's settings want, once the namespaces are known.
+	// selection says which namespaces count; chosen is what the mesh's settings want, once the
+	// namespaces are known.
 	selection, chosen kube.Selection
 }
 
@@ -148,7 +153,8 @@ func (p *publication) run(ctx context.Context, selects bool) error {
 	}
 }
 
-// choose takes the discovery selectors of the mesh's settings. They count once the namespaces are known.
+// choose takes the discovery selectors of the mesh's settings. They count once the namespaces are
+// known.
 func (p *publication) choose(ctx context.Context, s *state.State) error {
 	chosen, err := kube.SelectionOf(s)
 	if err != nil {
@@ -161,7 +167,8 @@ func (p *publication) choose(ctx context.Context, s *state.State) error {
 	return p.watched.addNamespaces(ctx)
 }
 
-// apply makes of what has changed the objects that may be otherwise: in a namespace that has changed all of them, and all if others count than before.
+// apply makes of what has changed the objects that may be otherwise: in a namespace that has
+// changed all of them, and all if others count than before.
 func (p *publication) apply(changed map[key]bool) map[key]bool {
 	if !p.chosen.Same(p.selection) && (p.chosen.All() || p.watched.informers[state.Namespaces].HasSynced()) {
 		p.selection = p.chosen
@@ -292,8 +299,8 @@ func equal(a, b *sdk.Row) bool {
 	return a.Created == b.Created && bytes.Equal(a.Payload, b.Payload) && maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
 }
 
-// read makes the row of an object; what is faulty keeps the version that is served, and what is not there, in a namespace that doesn't
-// count, or another revision's has none.
+// read makes the row of an object; what is faulty keeps the version that is served, and what is not
+// there, in a namespace that doesn't count, or another revision's has none.
 func (p *publication) read(k key) *sdk.Row {
 	delete(p.faults, k)
 	o := p.watched.get(k)

@@ -25,7 +25,8 @@ import (
 // manager is whom the API server names as the owner of the fields that are written.
 const manager = "coxswain"
 
-// store is the API server as an sdk.Store: what it is asked goes to the API server at once, past what informers keep.
+// store is the API server as an sdk.Store: what it is asked goes to the API server at once, past
+// what informers keep.
 type store struct {
 	server *server
 	tables []string
@@ -125,7 +126,8 @@ func (s *store) UpdateStatus(ctx context.Context, table string, object []byte) (
 	return text(client.UpdateStatus(ctx, u, metav1.UpdateOptions{FieldManager: manager}))
 }
 
-// Patch implements sdk.Objects. The version that is expected goes with the patch, where the API server compares it.
+// Patch implements sdk.Objects. The version that is expected goes with the patch, where the API
+// server compares it.
 func (s *store) Patch(ctx context.Context, table, namespace, name string, patch []byte, version string) ([]byte, error) {
 	client, err := s.one(ctx, table, namespace, name)
 	if err != nil {
@@ -168,7 +170,8 @@ func (s *store) versioned(ctx context.Context, table string, given []byte) (dyna
 	return client, u, err
 }
 
-// given reads an object of a table, and returns the client for it. Versions of a kind differ in name alone: the object gets the one that is written.
+// given reads an object of a table, and returns the client for it. Versions of a kind differ in
+// name alone: the object gets the one that is written.
 func (s *store) given(ctx context.Context, table string, given []byte) (dynamic.ResourceInterface, *unstructured.Unstructured, error) {
 	fields, err := fieldsOf(given)
 	if err != nil {
@@ -197,7 +200,8 @@ func (s *store) given(ctx context.Context, table string, given []byte) (dynamic.
 	return s.server.objects.Resource(at).Namespace(u.GetNamespace()), u, nil
 }
 
-// fieldsOf reads JSON that is an object. Whole numbers stay as they are, as the API server reads them.
+// fieldsOf reads JSON that is an object. Whole numbers stay as they are, as the API server reads
+// them.
 func fieldsOf(text []byte) (map[string]any, error) {
 	var fields map[string]any
 	if err := kjson.Unmarshal(text, &fields); err != nil {

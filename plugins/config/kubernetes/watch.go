@@ -38,8 +38,8 @@ func connect(c Config) (*server, error) {
 	return &server{about: about, objects: objects, found: map[string]schema.GroupVersionResource{}}, nil
 }
 
-// serves returns where a kind's objects are, in the first of its versions that the API server has; ok: it has one. What was asked before, while it
-// looked for other kinds, is not asked again.
+// serves returns where a kind's objects are, in the first of its versions that the API server has;
+// ok: it has one. What was asked before, while it looked for other kinds, is not asked again.
 func (s *server) serves(ctx context.Context, k kinds.Kind, before kube.Answers) (at schema.GroupVersionResource, ok bool, err error) {
 	var versions []schema.GroupVersion
 	for _, version := range k.Versions {
@@ -107,8 +107,9 @@ func lean(sent any) (any, error) {
 	}, u.GetAPIVersion(), text}, err
 }
 
-// watched are the kinds that the API server serves, kept by informers. While the server is away they stay as they were, and so they do when it
-// has lost a kind's definition: it tells the end of each object before.
+// watched are the kinds that the API server serves, kept by informers. While the server is away
+// they stay as they were, and so they do when it has lost a kind's definition: it tells the end of
+// each object before.
 type watched struct {
 	server  *server
 	changed func(key)
@@ -147,7 +148,8 @@ func (w *watched) add(ctx context.Context, table string, at schema.GroupVersionR
 	return nil
 }
 
-// addNamespaces starts to watch namespaces, if none did. changed is told of each, and of "" once all are known.
+// addNamespaces starts to watch namespaces, if none did. changed is told of each, and of "" once
+// all are known.
 func (w *watched) addNamespaces(ctx context.Context) error {
 	if w.informers[state.Namespaces] != nil {
 		return nil

@@ -17,12 +17,14 @@ const (
 	MeshNetworks = "MeshNetworks"
 )
 
-// Read reads a file of a kind and checks it. The message is not to be used where a fault is an error.
+// Read reads a file of a kind and checks it. The message is not to be used where a fault is an
+// error.
 func Read(kind, file string, content []byte, check func(finding.Resource) []finding.Finding) (proto.Message, []kinds.Fault) {
 	return readOver(defaults(kind), kind, file, content, check)
 }
 
-// readOver applies a text of a kind to a message, which stays as it is, and checks what becomes of it. The result is not to be used where a fault is an error.
+// readOver applies a text of a kind to a message, which stays as it is, and checks what becomes of
+// it. The result is not to be used where a fault is an error.
 func readOver(over proto.Message, kind, file string, content []byte, check func(finding.Resource) []finding.Finding) (proto.Message, []kinds.Fault) {
 	root, wrong := single(content)
 	if len(wrong) > 0 || root == nil {

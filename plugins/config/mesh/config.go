@@ -14,7 +14,8 @@ import (
 // Config is the entry's config.
 type Config struct {
 	kube.Access
-	// MeshConfig and NetworksConfig are empty where no file is named; the null device is a file without text.
+	// MeshConfig and NetworksConfig are empty where no file is named; the null device is a file
+	// without text.
 	MeshConfig     string `json:"meshConfig" doc:"A file with a MeshConfig, in place of the ConfigMap's; /dev/null is an empty one."`
 	NetworksConfig string `json:"networksConfig" doc:"A file with a MeshNetworks, in place of the ConfigMap's; /dev/null is an empty one."`
 	// ConfigMap and SharedConfigMap are names of ConfigMaps in Namespace; empty: there is none.

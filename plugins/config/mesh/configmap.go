@@ -27,8 +27,8 @@ const (
 // patience is how long first answers may take until it is said which are missing.
 const patience = 10 * time.Second
 
-// configMaps are those of an API server that settings are read from. Each is followed by its own name, so that no right to others is needed.
-// While the server is away they stay as they were.
+// configMaps are those of an API server that settings are read from. Each is followed by its own
+// name, so that no right to others is needed. While the server is away they stay as they were.
 type configMaps struct {
 	namespace string
 	informers map[string]cache.SharedIndexInformer
@@ -43,7 +43,8 @@ type configMap struct {
 	data map[string]string
 }
 
-// newConfigMaps makes informers of ConfigMaps by name (objects may be nil where there are none); what can't be watched is logged.
+// newConfigMaps makes informers of ConfigMaps by name (objects may be nil where there are none);
+// what can't be watched is logged.
 func newConfigMaps(objects dynamic.Interface, namespace string, names []string, out sdk.Publisher) (*configMaps, error) {
 	m := &configMaps{namespace: namespace, informers: map[string]cache.SharedIndexInformer{}, changes: kube.NewChanges[string]()}
 	if len(names) == 0 {
@@ -78,7 +79,8 @@ func (m *configMaps) run(ctx context.Context) {
 	running.Wait()
 }
 
-// wait waits until the API server has said of each whether there is one, and says now and then which it has not. An error is that of ctx.
+// wait waits until the API server has said of each whether there is one, and says now and then
+// which it has not. An error is that of ctx.
 func (m *configMaps) wait(ctx context.Context, out sdk.Publisher) error {
 	look := time.NewTicker(100 * time.Millisecond)
 	defer look.Stop()

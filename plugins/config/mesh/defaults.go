@@ -9,8 +9,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// Defaults returns what counts where nobody says otherwise: what istiod serves without a mesh file. The fields' meanings
-// and most of the values are documented in istio.io/api/mesh/v1alpha1.
+// Defaults returns what counts where nobody says otherwise: what istiod serves without a mesh file.
+// The fields' meanings and most of the values are documented in istio.io/api/mesh/v1alpha1.
 func Defaults() *api.MeshConfig {
 	everywhere := func() []string { return []string{"*"} }
 	return &api.MeshConfig{

@@ -8,7 +8,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// TestDefaultsByName says each value that istiod has without a mesh file, so that none changes unnoticed.
+// TestDefaultsByName says each value that istiod has without a mesh file, so that none changes
+// unnoticed.
 func TestDefaultsByName(t *testing.T) {
 	b, err := protojson.Marshal(Defaults())
 	if err != nil {

@@ -20,10 +20,12 @@ type layer struct {
 	// read returns what there is; nil: nothing.
 	read func() ([]byte, error)
 
-	// text is what counts, unless it is faulty: then good does, the last version that was not. Nil: there is none.
+	// text is what counts, unless it is faulty: then good does, the last version that was not. Nil:
+	// there is none.
 	text, good []byte
 	faults     []kinds.Fault
-	// gone is since when a text that had a meaning is empty or missing: its writer may just have begun. missed: that has lasted for too long.
+	// gone is since when a text that had a meaning is empty or missing: its writer may just have
+	// begun. missed: that has lasted for too long.
 	gone   time.Time
 	missed bool
 	// filled says that the text had a meaning when it was read last.
@@ -36,8 +38,9 @@ const goneFor = 50
 // maxFile is the size beyond which a file is refused.
 const maxFile = 1 << 20
 
-// look reads the text. What it said stays when it is suddenly empty or missing, which is a fault if that lasts for longer than patience: the disk was
-// full, or somebody slipped. Who means the defaults can say so.
+// look reads the text. What it said stays when it is suddenly empty or missing, which is a fault if
+// that lasts for longer than patience: the disk was full, or somebody slipped. Who means the
+// defaults can say so.
 func (l *layer) look(now time.Time, patience time.Duration) {
 	text, err := l.read()
 	blank := len(bytes.Trim(text, " \t\r\n\x00")) == 0 // some file systems leave zeros where a write was cut off

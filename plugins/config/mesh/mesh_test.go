@@ -361,7 +361,8 @@ func texts(all ...*string) (layers []*layer) {
 	return layers
 }
 
-// TestLayers: of two texts of a setting the later one wins, field by field where istiod does so, and each keeps its own last good version.
+// TestLayers: of two texts of a setting the later one wins, field by field where istiod does so,
+// and each keeps its own last good version.
 func TestLayers(t *testing.T) {
 	shared, own := `
 trustDomain: shared
@@ -418,7 +419,8 @@ func TestNetworksAreNotMerged(t *testing.T) {
 	}
 }
 
-// TestWhichLayers: a file, or the null device, takes the place of the ConfigMap, not of the shared one.
+// TestWhichLayers: a file, or the null device, takes the place of the ConfigMap, not of the shared
+// one.
 func TestWhichLayers(t *testing.T) {
 	for _, c := range []struct{ config, want string }{
 		{`{}`, "[] []"},

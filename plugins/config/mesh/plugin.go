@@ -1,4 +1,5 @@
-// Package mesh is the config source of the mesh's own settings: MeshConfig, with istiod's defaults, and MeshNetworks.
+// Package mesh is the config source of the mesh's own settings: MeshConfig, with istiod's defaults,
+// and MeshNetworks.
 package mesh
 
 import (

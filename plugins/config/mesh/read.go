@@ -10,9 +10,10 @@ import (
 	api "istio.io/api/mesh/v1alpha1"
 )
 
-// applyMesh returns what a MeshConfig becomes by a document. A field that is given replaces what was there as a whole, as istiod has it, except that
-// defaultConfig and defaultProviders are taken field by field, proxyMetadata key by key, extension providers by name, and trust domain aliases are gathered
-// and sorted.
+// applyMesh returns what a MeshConfig becomes by a document. A field that is given replaces what
+// was there as a whole, as istiod has it, except that defaultConfig and defaultProviders are taken
+// field by field, proxyMetadata key by key, extension providers by name, and trust domain aliases
+// are gathered and sorted.
 func applyMesh(root *yaml.Node, over *api.MeshConfig) (*api.MeshConfig, []protoyaml.Fault) {
 	m, was := proto.CloneOf(over), proto.CloneOf(over)
 	faults := protoyaml.Decode(root, "", m)
@@ -30,8 +31,8 @@ func applyMesh(root *yaml.Node, over *api.MeshConfig) (*api.MeshConfig, []protoy
 	return m, faults
 }
 
-// applyProxy changes the proxies' settings by what a document says under defaultConfig: field by field, proxyMetadata key by key, and of
-// proxyHeaders those headers stay that it does not name.
+// applyProxy changes the proxies' settings by what a document says under defaultConfig: field by
+// field, proxyMetadata key by key, and of proxyHeaders those headers stay that it does not name.
 func applyProxy(root *yaml.Node, m *api.ProxyConfig) {
 	metadata, headers := m.ProxyMetadata, m.ProxyHeaders
 	m.ProxyMetadata = nil
@@ -76,8 +77,8 @@ func single(content []byte) (*yaml.Node, []protoyaml.Fault) {
 	return root, nil
 }
 
-// decodeUnder reads what stands under a key, in either spelling, over a message. The whole was read before, so that nothing can
-// be wrong with it.
+// decodeUnder reads what stands under a key, in either spelling, over a message. The whole was read
+// before, so that nothing can be wrong with it.
 func decodeUnder(root *yaml.Node, jsonName, protoName string, into proto.Message) {
 	if n := under(root, jsonName, protoName); n != nil {
 		protoyaml.Decode(n, jsonName, into)

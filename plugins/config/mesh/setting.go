@@ -25,7 +25,8 @@ type setting struct {
 	faults []kinds.Fault
 }
 
-// look reads the layers and makes the row anew. A layer that is faulty counts with its last good version, or not at all where it never had one.
+// look reads the layers and makes the row anew. A layer that is faulty counts with its last good
+// version, or not at all where it never had one.
 func (s *setting) look(now time.Time, patience time.Duration) {
 	s.faults = nil
 	message := defaults(s.kind)
@@ -56,7 +57,8 @@ func (s *setting) look(now time.Time, patience time.Duration) {
 	s.row = &sdk.Row{Key: s.table, Source: strings.Join(places, ", "), Payload: payload}
 }
 
-// apply returns what a message becomes by a layer, and what is wrong with it; nil: it has no version that can be applied.
+// apply returns what a message becomes by a layer, and what is wrong with it; nil: it has no
+// version that can be applied.
 func (s *setting) apply(l *layer, message proto.Message) (proto.Message, []kinds.Fault) {
 	next, faults := readOver(message, s.kind, l.place, l.text, s.check)
 	if !kinds.Refuses(faults) {
@@ -71,7 +73,8 @@ func (s *setting) apply(l *layer, message proto.Message) (proto.Message, []kinds
 	return nil, faults
 }
 
-// missing returns since when a layer has been empty or missing that is not said to be yet; zero: there is none.
+// missing returns since when a layer has been empty or missing that is not said to be yet; zero:
+// there is none.
 func (s *setting) missing() time.Time {
 	var since time.Time
 	for _, l := range s.layers {

@@ -27,7 +27,8 @@ type Source struct {
 	objects dynamic.Interface
 }
 
-// New returns the source of a config. It asks nothing of the API server yet; an error is of the field kubeconfig.
+// New returns the source of a config. It asks nothing of the API server yet; an error is of the
+// field kubeconfig.
 func New(c Config) (*Source, error) {
 	s := &Source{config: c}
 	if len(c.configMaps()) == 0 {
@@ -38,7 +39,8 @@ func New(c Config) (*Source, error) {
 	return s, err
 }
 
-// Run publishes the settings and then what changes, until ctx ends. While the API server can't be asked at first, nothing is published.
+// Run publishes the settings and then what changes, until ctx ends. While the API server can't be
+// asked at first, nothing is published.
 func (s *Source) Run(ctx context.Context, out sdk.Publisher) error {
 	s.config.Report(ctx, out)
 	ctx, cancel := context.WithCancel(ctx)
@@ -68,7 +70,8 @@ func (s *Source) Run(ctx context.Context, out sdk.Publisher) error {
 	return err
 }
 
-// settingsOf returns both settings. Their layers are those of istiod, in its order: the shared ConfigMap, then the file, or else the ConfigMap.
+// settingsOf returns both settings. Their layers are those of istiod, in its order: the shared
+// ConfigMap, then the file, or else the ConfigMap.
 func settingsOf(c *Config, maps *configMaps) []*setting {
 	layers := func(path, key string) (out []*layer) {
 		if c.SharedConfigMap != "" {
@@ -100,7 +103,8 @@ type run struct {
 	faultSet  kinds.FaultSet
 }
 
-// concerns reports whether a path of an event may be one of the files, or the link by which Kubernetes swaps them.
+// concerns reports whether a path of an event may be one of the files, or the link by which
+// Kubernetes swaps them.
 func (r *run) concerns(path string) bool {
 	for _, s := range r.settings {
 		if slices.ContainsFunc(s.layers, func(l *layer) bool { return l.path == path }) {

@@ -36,7 +36,8 @@ const maxFile = 1 << 20
 // folder is a folder with files of values, as it was found last.
 type folder struct {
 	path string
-	// files are their stats by their paths. A file without one could not be looked at: err says why.
+	// files are their stats by their paths. A file without one could not be looked at: err says
+	// why.
 	files map[string]fs.FileInfo
 	err   error
 }
@@ -121,7 +122,8 @@ func (f *folder) read() (map[string][]byte, error) {
 	return data, nil
 }
 
-// cut reports whether a text in PEM has lost its end: what is left may be valid, and mean something else.
+// cut reports whether a text in PEM has lost its end: what is left may be valid, and mean something
+// else.
 func cut(text []byte) bool {
 	block, rest := encoded.Decode(text)
 	for block != nil {

@@ -112,7 +112,8 @@ func has(row *sdk.Row, p pair) bool {
 	return err == nil && string(c.Data[secrets.Certificates]) == p.chain && string(c.Data[secrets.Key]) == p.key
 }
 
-// faulty waits until a fault says something, and nothing else is wrong; an empty text: until nothing is wrong.
+// faulty waits until a fault says something, and nothing else is wrong; an empty text: until
+// nothing is wrong.
 func (w *world) faulty(text string) {
 	w.WaitRows(kinds.FaultTable, func(rows map[string]*sdk.Row) bool {
 		if text == "" {
@@ -125,7 +126,8 @@ func (w *world) faulty(text string) {
 	})
 }
 
-// TestRotates: what is half written, or doesn't fit, leaves what was good last; what is whole again is served, and a folder that is gone is none.
+// TestRotates: what is half written, or doesn't fit, leaves what was good last; what is whole again
+// is served, and a folder that is gone is none.
 func TestRotates(t *testing.T) {
 	first, second := newPair(t), newPair(t)
 	dir := t.TempDir()
@@ -186,7 +188,8 @@ func TestRotates(t *testing.T) {
 	}
 }
 
-// TestCertbot: files that are links, which are changed one by one, by certbot's names in a folder NAME.
+// TestCertbot: files that are links, which are changed one by one, by certbot's names in a folder
+// NAME.
 func TestCertbot(t *testing.T) {
 	first, second := newPair(t), newPair(t)
 	root := t.TempDir()

@@ -1,5 +1,5 @@
-// Package pem is the built-in plugin config/pem: certificates and keys from a directory of PEM files, a
-// folder each, as Secrets for generator/sds.
+// Package pem is the built-in plugin config/pem: certificates and keys from a directory of PEM
+// files, a folder each, as Secrets for generator/sds.
 //
 // folder.go reads one folder, source.go finds and follows all.
 package pem
@@ -24,8 +24,8 @@ type Config struct {
 	Rescan    time.Duration `json:"rescan" min:"1s" doc:"How often everything is looked at even without an event."`
 }
 
-// defaults are what counts where the config says nothing. The settle time outlasts the pauses of a tool
-// that writes a certificate and then its key; a pair that doesn't fit is held anyway.
+// defaults are what counts where the config says nothing. The settle time outlasts the pauses of a
+// tool that writes a certificate and then its key; a pair that doesn't fit is held anyway.
 func defaults() Config { return Config{Settle: 50 * time.Millisecond, Rescan: time.Minute} }
 
 // Check is an sdk.Checker's.

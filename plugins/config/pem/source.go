@@ -21,7 +21,8 @@ type source struct {
 	watcher *watch.Watcher
 	catalog *catalog.Catalog
 	folders map[string]*folder
-	// away is why the directory itself can't be read; unwatched are directories that can't be watched.
+	// away is why the directory itself can't be read; unwatched are directories that can't be
+	// watched.
 	away      string
 	unwatched map[string]bool
 }
@@ -70,7 +71,8 @@ func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 	}
 }
 
-// scan looks at everything, and reads the folders that are new, have changed, or have a path that has.
+// scan looks at everything, and reads the folders that are new, have changed, or have a path that
+// has.
 func (s *source) scan(changed []string) {
 	s.watcher.Sweep()
 	s.watch(filepath.Dir(s.config.Dir)) // the directory itself may be swapped

@@ -1,5 +1,5 @@
-// Package secrets is the built-in plugin config/secrets: those Secrets and ConfigMaps of a Kubernetes
-// cluster that proxies ask for, and what their accounts may have.
+// Package secrets is the built-in plugin config/secrets: those Secrets and ConfigMaps of a
+// Kubernetes cluster that proxies ask for, and what their accounts may have.
 //
 // watched.go follows single objects, rights.go asks the API server what accounts may do, source.go
 // reads what is asked for and publishes the answers.
@@ -15,8 +15,8 @@ import (
 // Config is the entry's `config` in plugins.yaml.
 type Config struct {
 	kube.Access
-	// Place has the kubeconfig of another cluster, whose id is Cluster. Hash is what may differ in the
-	// configs of two instances whose kubeconfigs do.
+	// Place has the kubeconfig of another cluster, whose id is Cluster. Hash is what may differ in
+	// the configs of two instances whose kubeconfigs do.
 	kube.Place
 	Cluster string `json:"cluster" doc:"The id of the cluster, if it is another one (remote)."`
 	Hash    string `json:"hash" doc:"Anything; where it changes, as that of another kubeconfig does, a new instance takes the place of the old one."`

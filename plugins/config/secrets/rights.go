@@ -40,9 +40,8 @@ type verdict struct {
 
 var reviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "subjectaccessreviews"}
 
-// ask asks whether an account may list the Secrets of its namespace, as the groups that all accounts
-// are in may, too.
-// Source: Kubernetes, authorization.k8s.io/v1 SubjectAccessReview.
+// ask asks whether an account may list the Secrets of its namespace, as the groups that all
+// accounts are in may, too. Source: Kubernetes, authorization.k8s.io/v1 SubjectAccessReview.
 func ask(ctx context.Context, client *kube.Client, a secrets.Account) verdict {
 	ctx, cancel := context.WithTimeout(ctx, askingFor)
 	defer cancel()

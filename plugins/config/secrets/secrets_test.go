@@ -36,7 +36,8 @@ func kubeconfig(t *testing.T) string {
 	return path
 }
 
-// TestReadme: the example's config is taken. An API server that is away keeps nobody from serving, and answers nothing. Answers are tested with a real one in test/kube.
+// TestReadme: the example's config is taken. An API server that is away keeps nobody from serving,
+// and answers nothing. Answers are tested with a real one in test/kube.
 func TestReadme(t *testing.T) {
 	readme.Example(t, 1)
 	path := kubeconfig(t)

@@ -43,7 +43,8 @@ type run struct {
 	until time.Time
 }
 
-// Run publishes what is asked for, and follows it, until ctx ends. An API server that is away changes nothing.
+// Run publishes what is asked for, and follows it, until ctx ends. An API server that is away
+// changes nothing.
 func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 	s.config.Report(ctx, out)
 	ctx, cancel := context.WithCancel(ctx)
@@ -153,7 +154,8 @@ func mark(since *time.Time, wanted bool, now time.Time) {
 
 func over(since, now time.Time) bool { return !since.IsZero() && now.Sub(since) >= linger }
 
-// tell publishes what has changed, asks what is due, and forgets what nobody has wanted for a while.
+// tell publishes what has changed, asks what is due, and forgets what nobody has wanted for a
+// while.
 func (r *run) tell(now time.Time) error {
 	rows := map[string]*changed{secrets.SecretTable: {}, secrets.ConfigMapTable: {}, secrets.Absences: {}, secrets.Rights: {}}
 	for o := range r.changes.Take() {

@@ -32,7 +32,8 @@ type watched struct {
 	there bool
 }
 
-// watch follows an object until it is stopped; changed is called when there is something new to say.
+// watch follows an object until it is stopped; changed is called when there is something new to
+// say.
 func watch(ctx context.Context, running *sync.WaitGroup, client *kube.Client, o secrets.Object, changed func(), failed func(error)) (*watched, error) {
 	ctx, stop := context.WithCancel(ctx)
 	w := &watched{object: o, stop: stop}

@@ -66,9 +66,9 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// checkURL reports, as an error, why a bundle can't be fetched from a URL. Whoever could change it on
-// the way could be anybody in the mesh, so that it must be HTTPS.
-// Source: SPIFFE Federation, section 5.2.1.
+// checkURL reports, as an error, why a bundle can't be fetched from a URL. Whoever could change it
+// on the way could be anybody in the mesh, so that it must be HTTPS. Source: SPIFFE Federation,
+// section 5.2.1.
 func checkURL(text string) error {
 	if u, err := url.Parse(text); err != nil || u.Host == "" || u.Scheme != "https" {
 		return fmt.Errorf("%q is no URL of HTTPS", text)

@@ -30,8 +30,8 @@ func New(c Config) (*Source, error) {
 	return &Source{config: c, fetcher: f}, nil
 }
 
-// Run keeps bundles fresh until ctx ends. Nobody waits for the first ones: until they are there, nobody
-// of their trust domains is believed.
+// Run keeps bundles fresh until ctx ends. Nobody waits for the first ones: until they are there,
+// nobody of their trust domains is believed.
 func (s *Source) Run(ctx context.Context, out sdk.Publisher) error {
 	defer s.fetcher.Close()
 	c := s.config

@@ -17,8 +17,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// wants are the bundles to fetch, by the keys of their rows: those of the config's endpoints, and those
-// that the mesh's settings name (MeshConfig.caCertificates[].spiffeBundleUrl).
+// wants are the bundles to fetch, by the keys of their rows: those of the config's endpoints, and
+// those that the mesh's settings name (MeshConfig.caCertificates[].spiffeBundleUrl).
 func (s *Source) wants(now *state.State) map[string]Endpoint {
 	all := map[string]Endpoint{}
 	for _, e := range s.config.Endpoints {
@@ -37,8 +37,8 @@ func (s *Source) wants(now *state.State) map[string]Endpoint {
 	return all
 }
 
-// given are the bundles that the mesh's settings have (MeshConfig.caCertificates[].pem). The error names
-// those that can't be used.
+// given are the bundles that the mesh's settings have (MeshConfig.caCertificates[].pem). The error
+// names those that can't be used.
 func given(now *state.State) (rows []*sdk.Row, err error) {
 	settings, _ := kinds.Mesh(now) // who reads them first says that they can't be read
 	var wrong []error
@@ -66,8 +66,8 @@ func given(now *state.State) (rows []*sdk.Row, err error) {
 	return rows, errors.Join(wrong...)
 }
 
-// domains are the trust domains that a certificate's authorities sign for: those that it names, or else
-// the mesh's own and its aliases. One that names signers of certificates alone is for these.
+// domains are the trust domains that a certificate's authorities sign for: those that it names, or
+// else the mesh's own and its aliases. One that names signers of certificates alone is for these.
 func domains(settings *mesh.MeshConfig, c *mesh.MeshConfig_CertificateData) []string {
 	switch {
 	case len(c.TrustDomains) > 0:

@@ -51,7 +51,8 @@ func (c *Config) target() string {
 	return "dns:///" + c.host()
 }
 
-// dial makes a client. It connects when it is asked to, and once: when to try again is its user's affair.
+// dial makes a client. It connects when it is asked to, and once: when to try again is its user's
+// affair.
 func (c *Config) dial() (*grpc.ClientConn, error) {
 	security := insecure.NewCredentials()
 	if c.TLS != nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
-// book is what the server has said of one type. It is told of each answer and says what to publish, and what to reply.
+// book is what the server has said of one type. It is told of each answer and says what to publish,
+// and what to reply.
 type book struct {
 	reader
 	revision  string
@@ -28,8 +29,8 @@ type book struct {
 	// version is that of the last answer that was taken whole.
 	version string
 	entries map[string]*entry
-	// faults are of resources without a name, left how many are beyond the limit, and stand how many stand for services and
-	// are left out.
+	// faults are of resources without a name, left how many are beyond the limit, and stand how
+	// many stand for services and are left out.
 	faults []kinds.Fault
 	left   int
 	stand  int
@@ -55,9 +56,10 @@ type reply struct {
 	sum [sha256.Size]byte
 }
 
-// take takes an answer: all that there is of the type. Resources that are faulty stay as they were, whatever is wrong
-// with them, and the answer is refused; all others count. A resource that isn't named any more is gone, unless one of
-// the answer's could be it: one without a name that can be read.
+// take takes an answer: all that there is of the type. Resources that are faulty stay as they were,
+// whatever is wrong with them, and the answer is refused; all others count. A resource that isn't
+// named any more is gone, unless one of the answer's could be it: one without a name that can be
+// read.
 func (b *book) take(m *discovery.DiscoveryResponse) reply {
 	var r reply
 	b.answered, b.faults, b.left, b.stand = true, nil, 0, 0
@@ -81,8 +83,8 @@ func (b *book) take(m *discovery.DiscoveryResponse) reply {
 	return r
 }
 
-// open reads the names of an answer's resources, each once, and leaves out those beyond the limit. nameless: there are
-// some whose names can't be read.
+// open reads the names of an answer's resources, each once, and leaves out those beyond the limit.
+// nameless: there are some whose names can't be read.
 func (b *book) open(m *discovery.DiscoveryResponse, r *reply) (all []said, nameless bool) {
 	sum := sha256.New()
 	seen := make(map[string]bool, len(m.Resources))
@@ -162,8 +164,8 @@ func (b *book) concerns(labels map[string]string) bool {
 	return !given || b.revision == "" || revision == b.revision
 }
 
-// standsFor reports whether an entry stands for a service of the server's own registries: it has its name and no
-// endpoints, which are asked for by EDS.
+// standsFor reports whether an entry stands for a service of the server's own registries: it has
+// its name and no endpoints, which are asked for by EDS.
 func (b *book) standsFor(s said) bool {
 	_, name := kinds.SplitKey(s.name)
 	if b.kind.Table != kinds.ServiceEntry || !strings.HasPrefix(name, "synthetic-") {

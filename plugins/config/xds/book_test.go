@@ -80,8 +80,8 @@ func (b *book) shown() string {
 	return strings.Join(out, "\n")
 }
 
-// An answer is all that there is: what is new comes, what changed changes, what is not named goes, and what is the same
-// is not published again.
+// An answer is all that there is: what is new comes, what changed changes, what is not named goes,
+// and what is the same is not published again.
 func TestAnswers(t *testing.T) {
 	b := newBook(t, "")
 	for _, step := range []struct {
@@ -113,8 +113,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A mistake spoils its own resource alone, which stays as it was; the answer is refused, and its version is not
-// acknowledged.
+// A mistake spoils its own resource alone, which stays as it was; the answer is refused, and its
+// version is not acknowledged.
 func TestMistakes(t *testing.T) {
 	good := object("shop/good", dns("good.example"))
 	for name, c := range map[string]struct {
@@ -158,7 +158,8 @@ func TestMistakes(t *testing.T) {
 			if did(r) != published || !strings.Contains(r.refused, c.says) || r.version != "1" || kept == nil || kept.row == nil {
 				t.Errorf("%q, refused %q, version %s, kept %v", did(r), r.refused, r.version, kept)
 			}
-			// It is refused again, and published nothing, when it is said again; and mended by what is right.
+			// It is refused again, and published nothing, when it is said again; and mended by what
+			// is right.
 			if again := b.take(answer("3", good, c.bad)); did(again) != "" || again.refused != r.refused || again.sum != r.sum {
 				t.Errorf("again: %q %q", did(again), again.refused)
 			}

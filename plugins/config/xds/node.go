@@ -9,9 +9,10 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// node is who asks, as an istiod names itself to its config sources: a proxy's id, whose metadata asks for the generator api. An istiod tells sidecars of
-// changes in their own scope alone, and leaves out Gateways and much else; waypoints hear of all.
-// Source: Istio, "ConfigSource" of MeshConfig, and what an istiod sends.
+// node is who asks, as an istiod names itself to its config sources: a proxy's id, whose metadata
+// asks for the generator api. An istiod tells sidecars of changes in their own scope alone, and
+// leaves out Gateways and much else; waypoints hear of all. Source: Istio, "ConfigSource" of
+// MeshConfig, and what an istiod sends.
 func (c *Config) node() *corev3.Node {
 	name := c.Node.Name
 	if name == "" {

@@ -1,10 +1,11 @@
-// Package xds is the built-in plugin config/xds: Istio's resources of a server that speaks "MCP over xDS", as istiod
-// and other control planes do: each kind is a type GROUP/VERSION/KIND of the aggregated discovery service, whose
-// resources are istio.mcp.v1alpha1.Resource.
+// Package xds is the built-in plugin config/xds: Istio's resources of a server that speaks "MCP
+// over xDS", as istiod and other control planes do: each kind is a type GROUP/VERSION/KIND of the
+// aggregated discovery service, whose resources are istio.mcp.v1alpha1.Resource.
 //
-// address.go says how the server is reached and node.go who asks. source.go connects, again and again, and stream.go
-// speaks on one connection. book.go is what the server has said of one type and which answers are refused, resource.go
-// makes a row of a resource, and publication.go publishes what has changed.
+// address.go says how the server is reached and node.go who asks. source.go connects, again and
+// again, and stream.go speaks on one connection. book.go is what the server has said of one type
+// and which answers are refused, resource.go makes a row of a resource, and publication.go
+// publishes what has changed.
 package xds
 
 import (
@@ -30,17 +31,19 @@ type Config struct {
 	TokenFile string `json:"tokenFile" doc:"File of a token, sent as authorization: Bearer TOKEN and read anew for each stream. Needs tls, but for this machine's own addresses."`
 	// Node is who asks.
 	Node identity `json:"node" doc:"How this control plane names itself."`
-	// Revision is that of this control plane; empty: all resources count, whatever their istio.io/rev.
+	// Revision is that of this control plane; empty: all resources count, whatever their
+	// istio.io/rev.
 	Revision string `json:"revision" doc:"This control plane's revision: resources whose label istio.io/rev names another one are left out. Without it none are."`
 	// Types are what is asked for, GROUP/VERSION/KIND; empty: each kind in its first version.
 	Types []string `json:"types" doc:"What is asked for, GROUP/VERSION/KIND each, such as networking.istio.io/v1alpha3/ServiceEntry; if absent, each of Istio's kinds in its newest version."`
 	// Synthetic: entries that stand for services without endpoints count, too.
 	Synthetic bool `json:"synthetic" doc:"Take the ServiceEntries without endpoints, named synthetic-, by which control planes list services of their registries."`
-	// WaitFor says what the first list waits for: all, server or nothing; Wait is how long, where that isn't all.
+	// WaitFor says what the first list waits for: all, server or nothing; Wait is how long, where
+	// that isn't all.
 	WaitFor string        `json:"waitFor" enum:"all,server,nothing" doc:"What holds the start: all: each type must have been answered; server: the server must have answered anything, and what is late after wait is not waited for; nothing: after wait the start goes on without the server."`
 	Wait    time.Duration `json:"wait" min:"1ms" doc:"How long answers may take until they are missed: that is shown, and see waitFor."`
-	// KeepAlive is the silence after which the server is asked for a sign of life, MaxRetry the longest pause between
-	// two tries.
+	// KeepAlive is the silence after which the server is asked for a sign of life, MaxRetry the
+	// longest pause between two tries.
 	KeepAlive time.Duration `json:"keepAlive" min:"10s" doc:"A server that is silent for this time is asked for a sign of life, and given up 10s later; 10s at least."`
 	MaxRetry  time.Duration `json:"maxRetry" min:"1s" doc:"The longest pause between two tries to reach the server."`
 	Limits    limits        `json:"limits"`

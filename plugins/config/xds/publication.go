@@ -26,11 +26,13 @@ type publication struct {
 	faultSet kinds.FaultSet
 	// heard are the types that the present connection has answered.
 	heard map[string]bool
-	// away says why there is no answer; empty: there is one, or the first try goes on. late: what was not heard is missed.
+	// away says why there is no answer; empty: there is one, or the first try goes on. late: what
+	// was not heard is missed.
 	away   string
 	late   bool
 	synced bool
-	// strange are types that were answered without being asked for, stand is how many services were left out last.
+	// strange are types that were answered without being asked for, stand is how many services were
+	// left out last.
 	strange map[string]bool
 	stand   int
 }
@@ -47,7 +49,8 @@ func newPublication(ctx context.Context, c Config, out sdk.Publisher, checker *v
 	return p
 }
 
-// take publishes what an answer changes, and says what to reply; ok: it is of a type that was asked for.
+// take publishes what an answer changes, and says what to reply; ok: it is of a type that was asked
+// for.
 func (p *publication) take(m *discovery.DiscoveryResponse) (r reply, ok bool, err error) {
 	b := p.books[m.TypeUrl]
 	if b == nil {
@@ -75,7 +78,8 @@ func (p *publication) take(m *discovery.DiscoveryResponse) (r reply, ok bool, er
 // mostStrange are told.
 const mostStrange = 10
 
-// connecting says that another connection is made: it has answered nothing. lost: the one before had.
+// connecting says that another connection is made: it has answered nothing. lost: the one before
+// had.
 func (p *publication) connecting() (lost bool) {
 	if lost = len(p.heard) > 0; lost {
 		p.heard, p.late = map[string]bool{}, false
@@ -89,8 +93,8 @@ func (p *publication) missed() error {
 	return p.sync(true)
 }
 
-// lost says why a connection has ended, or was not made. Where it had answered, another one comes at once, so that there
-// is nothing to show.
+// lost says why a connection has ended, or was not made. Where it had answered, another one comes
+// at once, so that there is nothing to show.
 func (p *publication) lost(why string) error {
 	if len(p.heard) > 0 {
 		return nil
@@ -99,8 +103,8 @@ func (p *publication) lost(why string) error {
 	return p.tell()
 }
 
-// sync shows what is wrong, and says that the first list is in once it is, or is not waited for; waited: as long as it
-// may take.
+// sync shows what is wrong, and says that the first list is in once it is, or is not waited for;
+// waited: as long as it may take.
 func (p *publication) sync(waited bool) error {
 	if err := p.tell(); err != nil || p.synced {
 		return err

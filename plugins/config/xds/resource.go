@@ -25,7 +25,8 @@ type said struct {
 	resource *mcp.Resource
 }
 
-// open reads the envelope of a resource. The error says why it has no name that it could be known by.
+// open reads the envelope of a resource. The error says why it has no name that it could be known
+// by.
 func open(a *anypb.Any) (said, error) {
 	m := &mcp.Resource{}
 	if err := a.UnmarshalTo(m); err != nil {
@@ -62,8 +63,8 @@ func place(server, table, name string) string {
 	return "xds://" + server + "/" + strings.TrimSuffix(table+"/"+name, "/")
 }
 
-// row makes the row of a resource; nil where faults have errors. It is read as an object of a file is, so that the same
-// is wrong with it, whoever says it.
+// row makes the row of a resource; nil where faults have errors. It is read as an object of a file
+// is, so that the same is wrong with it, whoever says it.
 func (r *reader) row(s said) (*sdk.Row, []kinds.Fault) {
 	namespace, name := kinds.SplitKey(s.name)
 	wrong := func(severity finding.Severity, field, code, format string, args ...any) kinds.Fault {
@@ -102,8 +103,8 @@ func (r *reader) row(s said) (*sdk.Row, []kinds.Fault) {
 	return d.Row, d.Faults
 }
 
-// spec reads a body, which may be of any version of the kind: they have the same fields. newer: it had fields that aren't
-// known.
+// spec reads a body, which may be of any version of the kind: they have the same fields. newer: it
+// had fields that aren't known.
 func (r *reader) spec(body *anypb.Any) (spec proto.Message, newer bool, err error) {
 	spec = r.kind.New()
 	switch {
@@ -119,8 +120,8 @@ func (r *reader) spec(body *anypb.Any) (spec proto.Message, newer bool, err erro
 	return spec, proto.Unmarshal(body.Value, whole) == nil && proto.Size(whole) != proto.Size(spec), nil
 }
 
-// unversioned is a message's name without the version of its package: istio.networking.v1alpha3.Gateway is
-// istio.networking.Gateway.
+// unversioned is a message's name without the version of its package:
+// istio.networking.v1alpha3.Gateway is istio.networking.Gateway.
 func unversioned(name string) string {
 	parts := strings.Split(name, ".")
 	if n := len(parts); n == 4 && strings.HasPrefix(parts[2], "v") {

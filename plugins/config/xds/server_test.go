@@ -27,7 +27,8 @@ type server struct {
 	// requests are all that came, of all streams; headers those of the last stream.
 	requests []*discovery.DiscoveryRequest
 	headers  metadata.MD
-	// says are answers that wait to be said; streams is how many there were, and live ends the present one.
+	// says are answers that wait to be said; streams is how many there were, and live ends the
+	// present one.
 	says    chan *discovery.DiscoveryResponse
 	streams int
 	live    context.CancelCauseFunc

@@ -18,8 +18,8 @@ import (
 // source is a server's Istio resources.
 type source struct{ config Config }
 
-// Run asks the server for all types and follows them until ctx ends. A connection that ends changes nothing; another one
-// is made.
+// Run asks the server for all types and follows them until ctx ends. A connection that ends changes
+// nothing; another one is made.
 func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 	conn, err := s.config.dial()
 	if err != nil {
@@ -49,7 +49,8 @@ func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 // firstRetry is the first pause between two tries.
 const firstRetry = 100 * time.Millisecond
 
-// delay is twice as long each time, to a limit, less up to a half by chance: clients don't come back all at once.
+// delay is twice as long each time, to a limit, less up to a half by chance: clients don't come
+// back all at once.
 func delay(tries int, first, most time.Duration) time.Duration {
 	d := most
 	if tries < 20 {

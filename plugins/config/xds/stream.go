@@ -54,7 +54,8 @@ func newStream(c *client, token string) *stream {
 	}
 }
 
-// follow asks for all types and takes what comes until the stream ends (err), or the publisher's session (failed).
+// follow asks for all types and takes what comes until the stream ends (err), or the publisher's
+// session (failed).
 func (s *stream) follow(ctx context.Context) (failed, err error) {
 	defer s.due.Stop()
 	if s.publication.connecting() {
@@ -111,7 +112,8 @@ func (s *stream) listen(ctx context.Context) {
 	}
 }
 
-// ask subscribes to all types, each as if for the first time: a server that was restarted may count versions anew.
+// ask subscribes to all types, each as if for the first time: a server that was restarted may count
+// versions anew.
 func (s *stream) ask() error {
 	var node *corev3.Node
 	for i, a := range s.config.asked {

@@ -62,8 +62,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// A conversation as the protocol has it: who asks is said once, each type is asked for, answers are acknowledged, and
-// what is wrong is refused with the version that is kept.
+// A conversation as the protocol has it: who asks is said once, each type is asked for, answers are
+// acknowledged, and what is wrong is refused with the version that is kept.
 func TestConversation(t *testing.T) {
 	s := newServer(t)
 	s.on = empty
@@ -105,7 +105,8 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// A server that says what was refused again, whenever it is refused, is refused ever more seldom; others' answers aren't kept waiting.
+// A server that says what was refused again, whenever it is refused, is refused ever more seldom;
+// others' answers aren't kept waiting.
 func TestRefusedAgainAndAgain(t *testing.T) {
 	s := newServer(t)
 	s.on = func(r *discovery.DiscoveryRequest) *discovery.DiscoveryResponse {
@@ -240,7 +241,8 @@ func TestAway(t *testing.T) {
 	})
 }
 
-// An answer larger than may be ends the connection, which is shown, and nothing is lost; it is not asked for without end.
+// An answer larger than may be ends the connection, which is shown, and nothing is lost; it is not
+// asked for without end.
 func TestTooLarge(t *testing.T) {
 	s := newServer(t)
 	s.on = func(r *discovery.DiscoveryRequest) *discovery.DiscoveryResponse {
@@ -258,7 +260,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// The token is sent, read anew each time, and is in no text that anybody sees, whatever the server says.
+// The token is sent, read anew each time, and is in no text that anybody sees, whatever the server
+// says.
 func TestToken(t *testing.T) {
 	s := newServer(t)
 	file := filepath.Join(t.TempDir(), "token")

@@ -95,7 +95,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestFull: each address of a range but its first is given once, whatever the order; then there are none.
+// TestFull: each address of a range but its first is given once, whatever the order; then there are
+// none.
 func TestFull(t *testing.T) {
 	c := made(t, `{"ipv4": "10.9.9.4/30", "ipv6": ""}`)
 	entries := []*entry{of("a", 1, "a"), of("b", 2, "b"), of("c", 3, "c"), of("d", 4, "d")}
@@ -149,7 +150,8 @@ func (s *store) answer(m *pb.Store) *pb.Stored {
 	return &pb.Stored{Object: m.Object}
 }
 
-// TestController: a conflict is tried again, the rest of the object stays as it is, and what is written is not written again, be it read back late.
+// TestController: a conflict is tried again, the rest of the object stays as it is, and what is
+// written is not written again, be it read back late.
 func TestController(t *testing.T) {
 	h := plugintest.Start(t, Plugin(), []byte(`{"alone": true}`))
 	s := &store{object: map[string]any{"metadata": map[string]any{"finalizers": []string{"x"}}, "status": map[string]any{"conditions": []string{"c"}}}, refuse: 1, written: make(chan string, 10)}

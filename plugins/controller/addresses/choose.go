@@ -26,8 +26,9 @@ type entry struct {
 	has []kinds.Address
 }
 
-// hosts are those that are to have an address: none of an entry that has addresses of its own, goes wherever the client went, or says that it wants none; wildcards only where
-// the name that the client asked for is looked up.
+// hosts are those that are to have an address: none of an entry that has addresses of its own, goes
+// wherever the client went, or says that it wants none; wildcards only where the name that the
+// client asked for is looked up.
 func (e *entry) hosts() (out []string) {
 	if len(e.spec.Addresses) > 0 || e.spec.Resolution == networking.ServiceEntry_NONE || strings.EqualFold(e.labels[optOut], "false") {
 		return nil
@@ -41,8 +42,10 @@ func (e *entry) hosts() (out []string) {
 	return out
 }
 
-// choose returns the addresses that each entry is to have, by its key. Addresses that an entry has stay, unless somebody declares them or an older entry has them; what
-// is missing begins at a place that follows from the entry's key and the host, so that replicas that choose at once choose the same, and a host that comes again has its address again.
+// choose returns the addresses that each entry is to have, by its key. Addresses that an entry has
+// stay, unless somebody declares them or an older entry has them; what is missing begins at a place
+// that follows from the entry's key and the host, so that replicas that choose at once choose the
+// same, and a host that comes again has its address again.
 func (c *Config) choose(entries []*entry) map[string][]kinds.Address {
 	slices.SortFunc(entries, func(a, b *entry) int { return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.key, b.key)) })
 	taken, declared := map[netip.Addr]bool{}, c.declared(entries)
@@ -97,7 +100,8 @@ func (c *Config) declared(entries []*entry) (out []netip.Prefix) {
 	return out
 }
 
-// find returns a free address of a range, the first from the place that a name leads to; ok: there is one. The range's first address is none.
+// find returns a free address of a range, the first from the place that a name leads to; ok: there
+// is one. The range's first address is none.
 func find(p netip.Prefix, name string, free func(netip.Addr) bool) (a netip.Addr, ok bool) {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name)) // it never fails

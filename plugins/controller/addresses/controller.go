@@ -39,8 +39,9 @@ func (c *Config) run(ctx context.Context, out sdk.Publisher) error {
 	return lead.Election{Objects: sdk.ObjectsOf(out), Log: out.Log, Namespace: c.Namespace, Name: leaseName, Duration: c.Lease}.Run(ctx, give)
 }
 
-// follow writes what is missing in the status of ServiceEntries, until ctx ends. Where another replica does the same at once, a status that has changed meanwhile is not
-// overwritten, and both choose alike.
+// follow writes what is missing in the status of ServiceEntries, until ctx ends. Where another
+// replica does the same at once, a status that has changed meanwhile is not overwritten, and both
+// choose alike.
 func (c *Config) follow(ctx context.Context, out sdk.Publisher) error {
 	objects, fresh, pause := sdk.ObjectsOf(out), map[string]written{}, shortest
 	for {
@@ -91,7 +92,8 @@ func read(s *state.State, fresh map[string]written) (out []*entry) {
 	return out
 }
 
-// write writes what entries are to have and have not. It returns how many failed, and one of the errors.
+// write writes what entries are to have and have not. It returns how many failed, and one of the
+// errors.
 func (c *Config) write(ctx context.Context, objects sdk.Objects, entries []*entry, fresh map[string]written) (failed int, last error) {
 	chosen := c.choose(entries)
 	for _, e := range entries {

@@ -1,6 +1,8 @@
-// Package addresses is the built-in plugin controller/addresses: it gives addresses to hosts of ServiceEntries that have none, and writes them into their status.
+// Package addresses is the built-in plugin controller/addresses: it gives addresses to hosts of
+// ServiceEntries that have none, and writes them into their status.
 //
-// choose.go says which host has which address, as a pure function; controller.go writes what differs.
+// choose.go says which host has which address, as a pure function; controller.go writes what
+// differs.
 package addresses
 
 import (
@@ -18,7 +20,8 @@ type Config struct {
 	// IPv4 and IPv6 are the ranges that addresses are chosen from; empty: none of that family.
 	IPv4 string `json:"ipv4" doc:"Range of IPv4 addresses; empty: none are given."`
 	IPv6 string `json:"ipv6" doc:"Range of IPv6 addresses; empty: none are given."`
-	// Namespace is that of the Lease by which replicas agree on who gives addresses, Lease how long it lasts.
+	// Namespace is that of the Lease by which replicas agree on who gives addresses, Lease how long
+	// it lasts.
 	Namespace string        `json:"namespace" min:"1" doc:"The namespace of the Lease by which replicas agree on who gives addresses."`
 	Lease     time.Duration `json:"lease" min:"1s" max:"1h" doc:"How long that Lease lasts: a replica that leads and can't renew it stops after half of it."`
 	// Alone: there is no other replica, and no Lease.

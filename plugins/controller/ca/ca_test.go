@@ -124,7 +124,8 @@ func roots(t *testing.T, h *plugintest.Harness) *x509.CertPool {
 	return pool
 }
 
-// TestOwn: the CA of a file is the same after a start, and the core's names count for the core alone.
+// TestOwn: the CA of a file is the same after a start, and the core's names count for the core
+// alone.
 func TestOwn(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const config = `{"keep": "file", "file": "state/ca.pem"}`
@@ -167,7 +168,8 @@ func TestNextRoot(t *testing.T) {
 	}
 }
 
-// TestGone: a file that is deleted while the CA runs comes back as it was, and one that is broken changes nothing.
+// TestGone: a file that is deleted while the CA runs comes back as it was, and one that is broken
+// changes nothing.
 func TestGone(t *testing.T) {
 	t.Chdir(t.TempDir())
 	h := started(t, `{"keep": "file", "file": "ca.pem", "root": {"check": "1s"}}`)
@@ -245,7 +247,8 @@ func below(t *testing.T, root *authority.Authority) *authority.Authority {
 	return &authority.Authority{Certificate: c, Key: key, Chain: []*x509.Certificate{c}, Roots: root.Roots}
 }
 
-// TestPlugged: a CA that is plugged in signs, another one takes its place while it runs, and one that is broken changes nothing.
+// TestPlugged: a CA that is plugged in signs, another one takes its place while it runs, and one
+// that is broken changes nothing.
 func TestPlugged(t *testing.T) {
 	t.Chdir(t.TempDir())
 	root, err := authority.Root("acme", nil, 2048, time.Hour, time.Now())
@@ -398,7 +401,8 @@ func TestUnready(t *testing.T) {
 	}
 }
 
-// TestAgentsOfNodes: an agent gets certificates for what runs on the node of its pod, and nobody else does.
+// TestAgentsOfNodes: an agent gets certificates for what runs on the node of its pod, and nobody
+// else does.
 func TestAgentsOfNodes(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const agent, cart = "spiffe://cluster.local/ns/istio-system/sa/ztunnel", "spiffe://cluster.local/ns/shop/sa/cart"

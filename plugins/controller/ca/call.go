@@ -97,8 +97,8 @@ func (s *signer) ask(call sdk.Call, m *security.IstioCertificateRequest) (*ask, 
 	return a, nil
 }
 
-// inTheNameOf returns the identities that a certificate is asked for: the caller's, or the one that a
-// registration authority or an agent of a node names.
+// inTheNameOf returns the identities that a certificate is asked for: the caller's, or the one that
+// a registration authority or an agent of a node names.
 func (c *Controller) inTheNameOf(call sdk.Call, m *security.IstioCertificateRequest, domains []string) ([]string, error) {
 	name := m.Metadata.GetFields()[impersonated].GetStringValue()
 	if name == "" {

@@ -23,8 +23,8 @@ type ask struct {
 
 // certifier makes certificates. It is immutable.
 type certifier interface {
-	// certify returns a certificate and what it leads by, a certificate in PEM each, and the roots that
-	// it leads to. The error is a *sdk.CallError.
+	// certify returns a certificate and what it leads by, a certificate in PEM each, and the roots
+	// that it leads to. The error is a *sdk.CallError.
 	certify(ctx context.Context, a ask) (chain, roots []string, err error)
 	// bundle returns the roots of all that it makes, a certificate in PEM each.
 	bundle() []string

@@ -26,8 +26,8 @@ var errTaken = errors.New("another replica was faster")
 type keeper interface {
 	// load returns what is kept; nil where nothing is.
 	load(ctx context.Context) (*authority.Files, error)
-	// save keeps a CA in place of what load returned. The error wraps errTaken where that isn't what
-	// is kept any more.
+	// save keeps a CA in place of what load returned. The error wraps errTaken where that isn't
+	// what is kept any more.
 	save(ctx context.Context, f authority.Files) error
 	// String is where, for people.
 	String() string

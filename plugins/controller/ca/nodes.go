@@ -12,8 +12,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// nodes knows which accounts run on which nodes, for agents of nodes that ask for certificates in the
-// place of the pods there.
+// nodes knows which accounts run on which nodes, for agents of nodes that ask for certificates in
+// the place of the pods there.
 type nodes struct {
 	// trusted are the agents' accounts, NAMESPACE/NAME.
 	trusted []string
@@ -61,7 +61,8 @@ func (n *nodes) look() (pods map[podName]placed, accounts map[placed]bool) {
 	return n.pods, n.accounts
 }
 
-// agent returns the account of a caller that is an agent of a node, NAMESPACE/NAME; empty: it is none.
+// agent returns the account of a caller that is an agent of a node, NAMESPACE/NAME; empty: it is
+// none.
 func (n *nodes) agent(call sdk.Call, domains []string) string {
 	for _, text := range call.Identities {
 		i, ok := istio.ParseIdentity(text)
@@ -72,9 +73,8 @@ func (n *nodes) agent(call sdk.Call, domains []string) string {
 	return ""
 }
 
-// stands says why an agent may not have the certificate of an account, NAMESPACE/NAME, if so: it has
-// no pod on the node of the agent's own pod.
-// Source: Istio, CA_TRUSTED_NODE_ACCOUNTS.
+// stands says why an agent may not have the certificate of an account, NAMESPACE/NAME, if so: it
+// has no pod on the node of the agent's own pod. Source: Istio, CA_TRUSTED_NODE_ACCOUNTS.
 func (n *nodes) stands(call sdk.Call, agent, account string) error {
 	pod := podName{call.Facts[trust.Cluster], call.Facts[trust.Pod]}
 	if pod.name == "" {

@@ -2,9 +2,9 @@
 // of workloads, as istiod's does.
 //
 // The package authority makes certificates; keeper.go keeps a root that signs itself; plugged.go
-// reads one that is plugged in; external.go has others sign, by requests of a cluster (requests.go) or by another
-// server (server.go); call.go answers who wants a certificate; roots.go hands the root out
-// to namespaces, trustbundle.go to the cluster.
+// reads one that is plugged in; external.go has others sign, by requests of a cluster (requests.go)
+// or by another server (server.go); call.go answers who wants a certificate; roots.go hands the
+// root out to namespaces, trustbundle.go to the cluster.
 package ca
 
 import (
@@ -37,7 +37,8 @@ type Config struct {
 	External External `json:"external" doc:"Others who sign in this CA's place: it is a registration authority then, which checks who asks and for what; and others for whom it signs in the place of workloads."`
 	// RootsFile is where the roots are written to, for whoever is to believe them.
 	RootsFile string `json:"rootsFile" doc:"A file that the roots are written to, for proxies to believe the control plane by; without it they are in the table alone."`
-	// TTL is how long certificates count that ask for nothing else, MaxTTL the most they may ask for.
+	// TTL is how long certificates count that ask for nothing else, MaxTTL the most they may ask
+	// for.
 	TTL    time.Duration `json:"ttl" above:"0s" doc:"How long a certificate counts that asks for nothing else."`
 	MaxTTL time.Duration `json:"maxTTL" above:"0s" doc:"The most that a certificate may ask for."`
 	// Root is about roots that sign themselves.

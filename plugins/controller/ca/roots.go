@@ -18,7 +18,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/lead"
 )
 
-// The ConfigMaps that have the root and the revocation lists, and the Lease of who hands them out, as istiod has them.
+// The ConfigMaps that have the root and the revocation lists, and the Lease of who hands them out,
+// as istiod has them.
 const (
 	rootMap, rootMapKey = "istio-ca-root-cert", "root-cert.pem"
 	listMap, listMapKey = "istio-ca-crl", "ca-crl.pem"
@@ -29,8 +30,8 @@ const (
 // spared are namespaces that get none.
 var spared = []string{"kube-public", "kube-node-lease", "local-path-storage"}
 
-// distribute hands the root out to each namespace, or to the cluster, while this replica leads, until
-// ctx ends.
+// distribute hands the root out to each namespace, or to the cluster, while this replica leads,
+// until ctx ends.
 func (c *Controller) distribute(ctx context.Context, out sdk.Publisher) {
 	e := lead.Election{Objects: sdk.ObjectsOf(out), Log: out.Log, Namespace: c.config.Namespace, Name: rootLease}
 	if err := e.Run(ctx, func(ctx context.Context) error {

@@ -42,8 +42,8 @@ type announcing struct {
 	informer *kube.Informer
 }
 
-// announce writes the roots into a ClusterTrustBundle, and again when it is changed or deleted, until ctx
-// ends.
+// announce writes the roots into a ClusterTrustBundle, and again when it is changed or deleted,
+// until ctx ends.
 func (c *Controller) announce(ctx context.Context, out sdk.Publisher) error {
 	a := &announcing{Controller: c, out: out}
 	for pause := retryFirst; a.objects == nil; pause = min(2*pause, retryMost) {

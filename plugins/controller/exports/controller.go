@@ -83,7 +83,8 @@ type work struct {
 	out      sdk.Publisher
 	said     *kube.LogLimiter
 	services cache.SharedIndexInformer
-	// arrived are services that are new, waiting those of them that have no export yet: as they are local, or it could not be made.
+	// arrived are services that are new, waiting those of them that have no export yet: as they are
+	// local, or it could not be made.
 	arrived *kube.Changes[string]
 	waiting map[string]bool
 	local   []clusterlocal.Host

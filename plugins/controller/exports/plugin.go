@@ -1,4 +1,5 @@
-// Package exports is the built-in plugin controller/exports: a ServiceExport for each service of a Kubernetes cluster.
+// Package exports is the built-in plugin controller/exports: a ServiceExport for each service of a
+// Kubernetes cluster.
 package exports
 
 import (
@@ -11,7 +12,8 @@ import (
 // Config is the entry's `config` in plugins.yaml.
 type Config struct {
 	kube.Access
-	// Place has the kubeconfig of the cluster, if it isn't the one that Access reaches. Hash is what may differ in the configs of two instances whose kubeconfigs do.
+	// Place has the kubeconfig of the cluster, if it isn't the one that Access reaches. Hash is
+	// what may differ in the configs of two instances whose kubeconfigs do.
 	kube.Place
 	Hash string `json:"hash" doc:"Anything; where it changes, as that of another kubeconfig does, a new instance takes the place of the old one."`
 	// Domain is the cluster's DNS domain.

@@ -1,5 +1,5 @@
-// Package casetest reads parity cases for tests: folders with a configuration, the proxies that connect, and the answers that
-// istiod gave.
+// Package casetest reads parity cases for tests: folders with a configuration, the proxies that
+// connect, and the answers that istiod gave.
 package casetest
 
 import (
@@ -29,7 +29,8 @@ type Case struct {
 	Proxies []Proxy
 }
 
-// Proxy is a proxy of a case, with what it is expected to get: type (cds, eds, lds, rds) -> name -> resource.
+// Proxy is a proxy of a case, with what it is expected to get: type (cds, eds, lds, rds) -> name ->
+// resource.
 type Proxy struct {
 	Name     string
 	Node     *core.Node

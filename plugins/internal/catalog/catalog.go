@@ -1,5 +1,6 @@
-// Package catalog is what files of Istio's resources hold, for config sources that read files, wherever these are: of each object the last good version of the
-// first file that has it, what has changed, and what is wrong. It does no I/O.
+// Package catalog is what files of Istio's resources hold, for config sources that read files,
+// wherever these are: of each object the last good version of the first file that has it, what has
+// changed, and what is wrong. It does no I/O.
 package catalog
 
 import (
@@ -14,8 +15,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// Catalog knows the shelves of all files and what is served of them: of an object that several files have, the version of
-// the first file in sorted order. It does no I/O.
+// Catalog knows the shelves of all files and what is served of them: of an object that several
+// files have, the version of the first file in sorted order. It does no I/O.
 type Catalog struct {
 	shelves map[string]*shelf
 	// claims are the files that have an object, sorted.
@@ -40,8 +41,9 @@ func New() *Catalog {
 	}
 }
 
-// Offer says what a file holds now. What is faulty keeps the version that it had in that file before. place is how people call the file in sources and
-// faults; mostly its name. It returns how many objects that are.
+// Offer says what a file holds now. What is faulty keeps the version that it had in that file
+// before. place is how people call the file in sources and faults; mostly its name. It returns how
+// many objects that are.
 func (c *Catalog) Offer(file, place string, docs []kinds.Document) int {
 	s := arrange(place, docs, c.shelves[file])
 	c.put(file, s)
@@ -142,8 +144,8 @@ func (c *Catalog) resolve(name state.Name, ch *Changes) {
 	}
 }
 
-// choose returns the row of the first file that has a good one. Where files have the object, but none has a good version of
-// it (it moved and was broken on the way), what is served stays.
+// choose returns the row of the first file that has a good one. Where files have the object, but
+// none has a good version of it (it moved and was broken on the way), what is served stays.
 func (c *Catalog) choose(name state.Name) *sdk.Row {
 	delete(c.rivals, name)
 	var winner *item

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Ignored reports whether a name is hidden, or an editor's: .a.yaml.swp, .#a.yaml, #a.yaml#, a.yaml~, and Kubernetes' ..data.
+// Ignored reports whether a name is hidden, or an editor's: .a.yaml.swp, .#a.yaml, #a.yaml#,
+// a.yaml~, and Kubernetes' ..data.
 func Ignored(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") || strings.HasSuffix(name, "~")
 }

@@ -10,21 +10,25 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
 )
 
-// maxDocuments bounds what a file costs to read: a document takes 3 KB if there is much to say about it.
+// maxDocuments bounds what a file costs to read: a document takes 3 KB if there is much to say
+// about it.
 const maxDocuments = 100_000
 
-// Parsed is a file's content, document by document, so that those that an edit left alone are not parsed again.
+// Parsed is a file's content, document by document, so that those that an edit left alone are not
+// parsed again.
 type Parsed struct {
 	sum    [sha256.Size]byte
 	chunks map[[sha256.Size]byte]chunk
 	docs   []kinds.Document
-	// size and chunks in order say, with whether it ends with a line, whether the file is cut later.
+	// size and chunks in order say, with whether it ends with a line, whether the file is cut
+	// later.
 	size  int
 	order [][sha256.Size]byte
 	lines bool
 }
 
-// Cut reports whether that is what is left of an earlier content whose end is missing: its last document has changed or gone, and ends amid a line.
+// Cut reports whether that is what is left of an earlier content whose end is missing: its last
+// document has changed or gone, and ends amid a line.
 func (p *Parsed) Cut(before *Parsed) bool {
 	if before == nil || p.lines || !before.lines || p.size >= before.size || len(p.order) == 0 || len(p.order) > len(before.order) {
 		return false
@@ -39,8 +43,9 @@ type chunk struct {
 	docs   []kinds.Document
 }
 
-// Parse reads a file's content. It takes from before, its last parse (or nil), what has not changed, and returns before
-// itself if nothing has. fresh is called for each document that was parsed. A file of too many documents is an error.
+// Parse reads a file's content. It takes from before, its last parse (or nil), what has not
+// changed, and returns before itself if nothing has. fresh is called for each document that was
+// parsed. A file of too many documents is an error.
 func Parse(reader kinds.Reader, path string, content []byte, before *Parsed, fresh func(kinds.Document)) (*Parsed, error) {
 	sum := sha256.Sum256(content)
 	if before != nil && before.sum == sum {

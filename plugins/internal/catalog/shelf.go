@@ -33,14 +33,15 @@ func (it *item) fault(code, format string, args ...any) kinds.Fault {
 	}
 }
 
-// shelf is what one file offers: its objects, each at its last good version, and what is wrong with it.
+// shelf is what one file offers: its objects, each at its last good version, and what is wrong with
+// it.
 type shelf struct {
 	items  map[state.Name]*item
 	faults []kinds.Fault
 }
 
-// arrange makes a file's shelf of its documents. What is faulty keeps the version that it had on the shelf before, which may
-// be nil.
+// arrange makes a file's shelf of its documents. What is faulty keeps the version that it had on
+// the shelf before, which may be nil.
 func arrange(file string, docs []kinds.Document, before *shelf) *shelf {
 	s := &shelf{items: make(map[state.Name]*item, len(docs))}
 	var unnamed []int
@@ -74,7 +75,8 @@ func (s *shelf) place(d kinds.Document, now int) int {
 	return now
 }
 
-// keepBehind keeps what stood behind the last document, which is faulty: the file may have been cut.
+// keepBehind keeps what stood behind the last document, which is faulty: the file may have been
+// cut.
 func (s *shelf) keepBehind(vanished []*item, last int) {
 	for _, it := range vanished {
 		if it.index >= last {
@@ -110,8 +112,8 @@ func (s *shelf) missingIn(other *shelf) []*item {
 	return missing
 }
 
-// keep keeps what stood where documents now cannot even be named: all that has vanished if there is such a document for
-// each, otherwise what had the same place among the documents.
+// keep keeps what stood where documents now cannot even be named: all that has vanished if there is
+// such a document for each, otherwise what had the same place among the documents.
 func (s *shelf) keep(vanished []*item, unnamed []int) {
 	all := len(vanished) <= len(unnamed)
 	for _, it := range vanished {

@@ -18,7 +18,8 @@ type Host struct {
 	Local bool
 }
 
-// Hosts are what the mesh's settings say of hosts, and Kubernetes' own, which are local unless they say otherwise. domain is the clusters' DNS domain.
+// Hosts are what the mesh's settings say of hosts, and Kubernetes' own, which are local unless they
+// say otherwise. domain is the clusters' DNS domain.
 func Hosts(m *api.MeshConfig, domain string) []Host {
 	local := map[string]bool{}
 	defaults := []string{"*.kube-system.svc." + domain, "kubernetes.default.svc." + domain, controlPlane(m, domain)}
@@ -55,7 +56,8 @@ func controlPlane(m *api.MeshConfig, domain string) string {
 	return host
 }
 
-// Has reports whether a host is local. What is said of the host itself counts, otherwise the longest wildcard.
+// Has reports whether a host is local. What is said of the host itself counts, otherwise the
+// longest wildcard.
 func Has(hosts []Host, host string) bool {
 	var best Host
 	for _, h := range hosts {

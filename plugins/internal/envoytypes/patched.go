@@ -11,7 +11,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// Patched returns an empty message of what an EnvoyFilter's patch is applied to; nil where it is none of Envoy's.
+// Patched returns an empty message of what an EnvoyFilter's patch is applied to; nil where it is
+// none of Envoy's.
 func Patched(to networking.EnvoyFilter_ApplyTo) proto.Message {
 	switch to {
 	case networking.EnvoyFilter_LISTENER:

@@ -55,8 +55,8 @@ func (a Access) Check() error {
 	return a.TLS.Check("tls")
 }
 
-// dial connects. With a user's name it asks for a token at once, so a server that is away, and wrong credentials, are
-// errors.
+// dial connects. With a user's name it asks for a token at once, so a server that is away, and
+// wrong credentials, are errors.
 func (a Access) dial(ctx context.Context) (*clientv3.Client, error) {
 	secure, err := a.secure()
 	if err != nil {

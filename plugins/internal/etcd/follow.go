@@ -37,8 +37,8 @@ type Batch struct {
 type Followed struct {
 	Session *Session
 	Prefix  string
-	// Most is how many keys there may be: of more, those that come first in order count. Left is told how many are left
-	// out, whenever that changes.
+	// Most is how many keys there may be: of more, those that come first in order count. Left is
+	// told how many are left out, whenever that changes.
 	Most int
 	Left func(keys int)
 	Log  Log
@@ -53,9 +53,10 @@ type Followed struct {
 // page is how many keys are asked for at once.
 const page = 500
 
-// Run tells to of all pairs, and then of each change, in order, until ctx ends or to returns an error, which it
-// returns. Whatever is in the way is said once a minute, and to the core (sdk.Lost, sdk.Found), and tried again: nothing
-// is told of meanwhile. After a compaction, and where an etcd was restored or exchanged, all is read anew.
+// Run tells to of all pairs, and then of each change, in order, until ctx ends or to returns an
+// error, which it returns. Whatever is in the way is said once a minute, and to the core (sdk.Lost,
+// sdk.Found), and tried again: nothing is told of meanwhile. After a compaction, and where an etcd
+// was restored or exchanged, all is read anew.
 func (f *Followed) Run(ctx context.Context, to func(Batch) error) error {
 	whole := true
 	for {
@@ -86,7 +87,8 @@ func (f *Followed) Run(ctx context.Context, to func(Batch) error) error {
 	}
 }
 
-// follow reads all where that is wanted, and then what changes, until that ends. whole: all has to be read anew.
+// follow reads all where that is wanted, and then what changes, until that ends. whole: all has to
+// be read anew.
 func (f *Followed) follow(ctx context.Context, c *clientv3.Client, whole bool, to func(Batch) error) (again bool, err error) {
 	if whole {
 		pairs, err := f.list(ctx, c)
@@ -152,11 +154,12 @@ func (f *Followed) follow(ctx context.Context, c *clientv3.Client, whole bool, t
 	}
 }
 
-// checking is how often it is asked whether this is still the same etcd; settling how long after it was lost and is there
-// again, so that what was missed has come by then.
+// checking is how often it is asked whether this is still the same etcd; settling how long after it
+// was lost and is there again, so that what was missed has come by then.
 const checking, settling = 5 * time.Second, 300 * time.Millisecond
 
-// exchanged reports whether the etcd that answers has another identity, or an earlier revision than was seen.
+// exchanged reports whether the etcd that answers has another identity, or an earlier revision than
+// was seen.
 func (f *Followed) exchanged(ctx context.Context, c *clientv3.Client) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

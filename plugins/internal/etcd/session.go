@@ -39,8 +39,9 @@ func NewSession(a Access) *Session {
 // retry is the pause between two tries.
 const retry = time.Second
 
-// Run connects, says what is in the way, once a minute and to the core (sdk.Lost), and holds the connection until ctx ends. That etcd is there again
-// is for those to say (sdk.Found) who know what has changed meanwhile.
+// Run connects, says what is in the way, once a minute and to the core (sdk.Lost), and holds the
+// connection until ctx ends. That etcd is there again is for those to say (sdk.Found) who know what
+// has changed meanwhile.
 func (s *Session) Run(ctx context.Context, log Log) {
 	said := complaints{}
 	for {

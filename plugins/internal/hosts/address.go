@@ -20,7 +20,8 @@ func Path(address string) (path string, ok bool) {
 	return strings.TrimPrefix(path, "//"), ok
 }
 
-// VirtualAddress returns a service's address in its shortest form: an IP, or a CIDR of more than one IP.
+// VirtualAddress returns a service's address in its shortest form: an IP, or a CIDR of more than
+// one IP.
 func VirtualAddress(s string) (address string, ok bool) {
 	if IsIP(s) {
 		return s, true

@@ -28,7 +28,8 @@ const (
 	TLSModeDisabled = "disabled"
 )
 
-// TLSMode says whether an endpoint speaks mutual TLS: as its label says, and otherwise if it has a service account.
+// TLSMode says whether an endpoint speaks mutual TLS: as its label says, and otherwise if it has a
+// service account.
 func TLSMode(labels map[string]string, serviceAccount string) string {
 	if mode, ok := labels[TLSModeLabel]; ok {
 		return mode
@@ -39,7 +40,8 @@ func TLSMode(labels map[string]string, serviceAccount string) string {
 	return TLSModeDisabled
 }
 
-// Locality returns region/zone/subzone as declared, or as a label says it. In the label's value dots may stand for slashes.
+// Locality returns region/zone/subzone as declared, or as a label says it. In the label's value
+// dots may stand for slashes.
 func Locality(declared string, labels map[string]string) string {
 	if declared != "" {
 		return declared
@@ -62,13 +64,15 @@ func Network(declared string, labels map[string]string) string {
 	return labels[NetworkLabel]
 }
 
-// AllLabels returns an endpoint's labels together with those that its locality, cluster, network and node imply: what subsets,
-// selectors and failover priorities select by. Rows hold only labels that were declared.
+// AllLabels returns an endpoint's labels together with those that its locality, cluster, network
+// and node imply: what subsets, selectors and failover priorities select by. Rows hold only labels
+// that were declared.
 func AllLabels(e *pb.Endpoint) map[string]string {
 	return Augmented(e.Labels, e.Locality, e.Cluster, e.Network, e.Node)
 }
 
-// Augmented adds to labels those that a locality, cluster, network and node imply; a label that says a network already stays. It returns a new map.
+// Augmented adds to labels those that a locality, cluster, network and node imply; a label that
+// says a network already stays. It returns a new map.
 func Augmented(labels map[string]string, locality, cluster, network, node string) map[string]string {
 	out := make(map[string]string, len(labels)+6)
 	maps.Copy(out, labels)
@@ -89,8 +93,9 @@ func Augmented(labels map[string]string, locality, cluster, network, node string
 	return out
 }
 
-// Canonical returns the canonical service and revision of a workload for telemetry: what its labels say in Istio's order of
-// preference. The service's last resort is the workload's name; the revision may be empty.
+// Canonical returns the canonical service and revision of a workload for telemetry: what its labels
+// say in Istio's order of preference. The service's last resort is the workload's name; the
+// revision may be empty.
 func Canonical(labels map[string]string, workload string) (service, revision string) {
 	service = first(labels, "service.istio.io/canonical-name", "app.kubernetes.io/name", "app")
 	if service == "" {

@@ -17,7 +17,8 @@ func Tables() []string { return []string{state.Services, state.Endpoints, Faults
 
 // Naming says how services are called in the mesh.
 type Naming struct {
-	// Source begins keys in the table of faults; empty: nothing is shown there, nor logged (Lost says what is lost).
+	// Source begins keys in the table of faults; empty: nothing is shown there, nor logged (Lost
+	// says what is lost).
 	Source string
 	// Registry is the name of the registry that services are said to be of.
 	Registry  string
@@ -30,9 +31,9 @@ type Naming struct {
 	Reasons map[Reason]Meaning
 }
 
-// Book has what there is of each service, and the rows that were published of it. A change costs what changed: an
-// instance that is set anew has its own rows made, and the service's; all of the service's only where its ports or its
-// resolution become others by that.
+// Book has what there is of each service, and the rows that were published of it. A change costs
+// what changed: an instance that is set anew has its own rows made, and the service's; all of the
+// service's only where its ports or its resolution become others by that.
 type Book struct {
 	naming   Naming
 	services map[string]*page
@@ -51,7 +52,8 @@ func New(n Naming) *Book {
 	return &Book{naming: n, services: map[string]*page{}, touched: map[string]bool{}, lost: map[string]Tally{}, shown: shown{}}
 }
 
-// Set makes members, and what was lost, all that there is of an instance in a service; neither: it is not in it. It keeps both.
+// Set makes members, and what was lost, all that there is of an instance in a service; neither: it
+// is not in it. It keeps both.
 func (b *Book) Set(service, instance string, members []Member, lost Tally) {
 	key := strings.ToLower(service)
 	p := b.services[key]
@@ -88,8 +90,8 @@ func (b *Book) Services() int { return len(b.services) }
 // Pending reports whether there may be something to publish.
 func (b *Book) Pending() bool { return len(b.touched) > 0 }
 
-// Lost is what is lost of each service of which something is, as it was when changes were asked for last. It is not to
-// be changed.
+// Lost is what is lost of each service of which something is, as it was when changes were asked for
+// last. It is not to be changed.
 func (b *Book) Lost() map[string]Tally { return b.lost }
 
 // Changes are rows to publish, by table.
@@ -100,7 +102,8 @@ type Changes struct {
 	Lost bool
 }
 
-// Publish publishes what changed since it did so last, and logs how much is lost where that changed. It reports whether anything was published.
+// Publish publishes what changed since it did so last, and logs how much is lost where that
+// changed. It reports whether anything was published.
 func (b *Book) Publish(out sdk.Publisher) (any bool, err error) {
 	changes := b.Changes()
 	if any, err = changes.Publish(out); err != nil || !changes.Lost || b.naming.Source == "" {

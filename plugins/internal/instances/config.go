@@ -16,7 +16,8 @@ type Names struct {
 	Exclude []string `json:"exclude" doc:"Names or globs that don't."`
 }
 
-// Check returns what is wrong with the globs, as a *sdk.FieldError below a field; example is one that is right.
+// Check returns what is wrong with the globs, as a *sdk.FieldError below a field; example is one
+// that is right.
 func (n *Names) Check(field, example string) error {
 	if err := CheckGlobs(field+".include", n.Include, example); err != nil {
 		return err
@@ -29,7 +30,8 @@ func (n *Names) Select(name string) bool {
 	return (len(n.Include) == 0 || Match(n.Include, name)) && !Match(n.Exclude, name)
 }
 
-// CheckGlobs returns what is wrong with a field's globs, as a *sdk.FieldError; example is one that is right.
+// CheckGlobs returns what is wrong with a field's globs, as a *sdk.FieldError; example is one that
+// is right.
 func CheckGlobs(field string, globs []string, example string) error {
 	for i, g := range globs {
 		if _, err := path.Match(g, ""); err != nil || g == "" {
@@ -44,7 +46,8 @@ func Match(globs []string, name string) bool {
 	return slices.ContainsFunc(globs, func(glob string) bool { ok, _ := path.Match(glob, name); return ok })
 }
 
-// CheckProtocol brings a field's protocol into the form of rows (hosts.Protocol). Empty is fine: each proxy finds out.
+// CheckProtocol brings a field's protocol into the form of rows (hosts.Protocol). Empty is fine:
+// each proxy finds out.
 func CheckProtocol(field string, p *string) error {
 	if *p != "" && hosts.Protocol(*p) == "" {
 		return strict.Errorf(field, "%q is none of HTTP, HTTP2, HTTPS, GRPC, GRPC-WEB, TCP, TLS, MONGO, REDIS, MYSQL, UDP; empty: it is found out by each proxy", *p)

@@ -1,5 +1,6 @@
-// Package instances is what plugins of registries share that list instances: members of services become rows of services and endpoints, what
-// can't be mapped is counted with a reason, and only what differs is published.
+// Package instances is what plugins of registries share that list instances: members of services
+// become rows of services and endpoints, what can't be mapped is counted with a reason, and only
+// what differs is published.
 //
 //	book := instances.New(instances.Naming{Source: "eureka", Registry: "Eureka", Namespace: "default", Host: host, Reasons: reasons})
 //	book.Set("web", "web/10.0.0.1", members, lost) // all that this instance is in the service web
@@ -17,13 +18,14 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
-// Member is an instance at one of its ports: all but what depends on other instances of its service.
+// Member is an instance at one of its ports: all but what depends on other instances of its
+// service.
 type Member struct {
 	// Of names the instance, for people.
 	Of   string
 	Port Port
-	// Endpoint's Host, Namespace, PortName and ServicePort are filled in. One of weight 0 is sent nothing, unless that
-	// would be true of all at its port that could be.
+	// Endpoint's Host, Namespace, PortName and ServicePort are filled in. One of weight 0 is sent
+	// nothing, unless that would be true of all at its port that could be.
 	Endpoint sdk.Endpoint
 	External bool
 	// Sort and Stamp say which of several at one place is served: that of the lowest sort, then the
@@ -35,7 +37,8 @@ type Member struct {
 	Lost Tally
 }
 
-// Port is one of a service: its number, the name that the registry has for it (or none), and what is spoken there; empty: each proxy finds out.
+// Port is one of a service: its number, the name that the registry has for it (or none), and what
+// is spoken there; empty: each proxy finds out.
 type Port struct {
 	Number   uint32
 	Name     string

@@ -14,8 +14,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// page is a service: its instances, where their members are, and what follows of all that are served. What follows is
-// kept up with each change of a place. Most services are small: maps that few of them need are made when they do.
+// page is a service: its instances, where their members are, and what follows of all that are
+// served. What follows is kept up with each change of a place. Most services are small: maps that
+// few of them need are made when they do.
 type page struct {
 	parts  map[string]part // by instance
 	places map[place]*spot
@@ -28,12 +29,14 @@ type page struct {
 	served, external, idle int
 	votes                  map[Port]votes
 	named, crowded         map[place]bool
-	// row is the service's; stood are the standing ports that what is published of endpoints was made for.
+	// row is the service's; stood are the standing ports that what is published of endpoints was
+	// made for.
 	row   []byte
 	stood map[uint32]bool
 }
 
-// votes are how many members speak something at a port, and how many of them are healthy and have a weight.
+// votes are how many members speak something at a port, and how many of them are healthy and have a
+// weight.
 type votes struct{ all, ready int }
 
 // part is what there is of an instance.
@@ -54,7 +57,8 @@ func (a place) compare(b place) int {
 	return cmp.Or(strings.Compare(a.address, b.address), cmp.Compare(a.number, b.number), cmp.Compare(a.port, b.port))
 }
 
-// spot is what is at a place: members, the first of which is served, and the row that was published.
+// spot is what is at a place: members, the first of which is served, and the row that was
+// published.
 type spot struct {
 	members []*Member
 	served  *Member
@@ -217,7 +221,8 @@ func (p *page) count(m *Member, by int) {
 	}
 }
 
-// standing are ports at which members without a weight are sent nothing, if there are any such members.
+// standing are ports at which members without a weight are sent nothing, if there are any such
+// members.
 func (p *page) standing() map[uint32]bool {
 	if p.idle == 0 {
 		return nil
@@ -258,8 +263,8 @@ func (p *page) service(n *Naming, key, host string, lost Tally) *sdk.Service {
 	return s
 }
 
-// publish publishes the service's row, if it is another one. It reports whether that was so: then endpoints may be
-// others, too.
+// publish publishes the service's row, if it is another one. It reports whether that was so: then
+// endpoints may be others, too.
 func (p *page) publish(n *Naming, host string, service *sdk.Service, out *Changes) bool {
 	if service == nil {
 		was := p.row

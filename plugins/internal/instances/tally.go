@@ -11,7 +11,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
-// Reason says in a word why something of a registry's is not in the mesh, or not as the registry has it.
+// Reason says in a word why something of a registry's is not in the mesh, or not as the registry
+// has it.
 type Reason string
 
 // Reasons that this package finds.
@@ -73,8 +74,8 @@ func (t Tally) add(r Reason, more Example) {
 	t[r] = e
 }
 
-// losses are what is lost of a service by instances, and by members that are served: for each reason by where it was
-// found, of which the first is the example.
+// losses are what is lost of a service by instances, and by members that are served: for each
+// reason by where it was found, of which the first is the example.
 type losses map[Reason]*loss
 
 type loss struct {

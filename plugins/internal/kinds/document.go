@@ -11,7 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Document is one object of a file. It has a row, or faults that are errors, or belongs to another API.
+// Document is one object of a file. It has a row, or faults that are errors, or belongs to another
+// API.
 type Document struct {
 	// Line and Column are where the object begins.
 	Line, Column int
@@ -35,14 +36,17 @@ func (d *Document) Key() string {
 // DefaultNamespace is the namespace of objects that name none.
 const DefaultNamespace = "default"
 
-// Read returns the objects of a file's content, in order. The file's name is shown in sources and faults.
+// Read returns the objects of a file's content, in order. The file's name is shown in sources and
+// faults.
 func Read(file string, content []byte) []Document { return Reader{}.Read(file, content) }
 
 // Reader reads files.
 type Reader struct {
-	// Check is asked about each resource that was read without mistakes; nil: nothing more is checked.
+	// Check is asked about each resource that was read without mistakes; nil: nothing more is
+	// checked.
 	Check func(finding.Resource) []finding.Finding
-	// Secrets: Kubernetes' Secrets and ConfigMaps are read, too, for the certificates and keys in them.
+	// Secrets: Kubernetes' Secrets and ConfigMaps are read, too, for the certificates and keys in
+	// them.
 	Secrets bool
 	// Grants: the Gateway API's ReferenceGrants are read, too.
 	Grants bool
@@ -174,7 +178,8 @@ func (o *object) nameFaults() {
 	}
 }
 
-// readKind finds the object's kind; there is none where it belongs to another API or where something is wrong.
+// readKind finds the object's kind; there is none where it belongs to another API or where
+// something is wrong.
 func (o *object) readKind() (Kind, bool) {
 	switch {
 	case o.root.Kind != yaml.MappingNode:
@@ -193,8 +198,9 @@ func (o *object) readKind() (Kind, bool) {
 	return Kind{}, false
 }
 
-// isStranger reports whether the object is none of Kubernetes' nor was meant to be, such as a chart's values: it has keys of its own, and none that an
-// object has. What is left of a Kubernetes object that was cut is no stranger, so that its last good version stays.
+// isStranger reports whether the object is none of Kubernetes' nor was meant to be, such as a
+// chart's values: it has keys of its own, and none that an object has. What is left of a Kubernetes
+// object that was cut is no stranger, so that its last good version stays.
 func (o *object) isStranger() bool {
 	own := false
 	for _, p := range o.pairs {

@@ -11,8 +11,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// FaultTable is the table in which config sources say what is wrong with what they read: keys are FILE:LINE:COLUMN (with
-// `#` and a number where there are several), payloads are Faults as JSON.
+// FaultTable is the table in which config sources say what is wrong with what they read: keys are
+// FILE:LINE:COLUMN (with `#` and a number where there are several), payloads are Faults as JSON.
 const FaultTable = state.Faults
 
 // Fault is one mistake in a file. An empty Kind means that the document's kind could not be read.
@@ -31,8 +31,9 @@ type Fault struct {
 	Message string `json:"message"`
 	// Hint says what to do, where the message doesn't.
 	Hint string `json:"hint,omitempty"`
-	// Reason is a word that faults of one sort share; empty: the code. Left is how many records there are no rows of because
-	// of it, Kept how many keep those that they had; both 0: one, as the severity says.
+	// Reason is a word that faults of one sort share; empty: the code. Left is how many records
+	// there are no rows of because of it, Kept how many keep those that they had; both 0: one, as
+	// the severity says.
 	Reason string `json:"reason,omitempty"`
 	Left   int    `json:"left,omitempty"`
 	Kept   int    `json:"kept,omitempty"`
@@ -90,8 +91,9 @@ func (f Fault) resource() string {
 	return f.Kind + " " + f.Namespace + "/" + f.Name
 }
 
-// NewFault says which file a mistake is in. A field whose name is like none that is known is a warning: it may be of another
-// version of Istio's API, and is left out, as istiod and a Kubernetes API server do.
+// NewFault says which file a mistake is in. A field whose name is like none that is known is a
+// warning: it may be of another version of Istio's API, and is left out, as istiod and a Kubernetes
+// API server do.
 func NewFault(file string, f protoyaml.Fault) Fault {
 	fault := Fault{File: file, Line: f.Line, Column: f.Column, Code: cmp.Or(f.Code, protoyaml.CodeValue), Field: f.Field, Message: f.Reason}
 	if f.Foreign {

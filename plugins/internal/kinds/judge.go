@@ -24,7 +24,8 @@ func (o *object) judge(spec proto.Message) {
 	}
 }
 
-// found notes a finding. Where something was wrong in reading the same place already, the finding explains it.
+// found notes a finding. Where something was wrong in reading the same place already, the finding
+// explains it.
 func (o *object) found(f finding.Finding) {
 	at := protoyaml.Locate(o.root, f.Field)
 	for i, known := range o.doc.Faults {

@@ -55,7 +55,8 @@ func Lookup(table string) (Kind, bool) {
 	return Kind{}, false
 }
 
-// all is never changed. Versions are those of istio.io/api's custom resource definitions, and of what istiod also reads.
+// all is never changed. Versions are those of istio.io/api's custom resource definitions, and of
+// what istiod also reads.
 var all = [...]Kind{
 	{TrafficExtension, []string{"v1alpha1"}, (*extensions.TrafficExtension)(nil)},
 	{WasmPlugin, []string{"v1alpha1"}, (*extensions.WasmPlugin)(nil)},

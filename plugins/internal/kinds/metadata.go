@@ -150,8 +150,9 @@ func (o *object) time(field string, n *yaml.Node) int64 {
 	return t.UnixNano()
 }
 
-// readStatus keeps what counts of an object's status: the addresses that a controller gave to a ServiceEntry, and the condition of a
-// WorkloadEntry's health. Nothing in a status makes an object faulty.
+// readStatus keeps what counts of an object's status: the addresses that a controller gave to a
+// ServiceEntry, and the condition of a WorkloadEntry's health. Nothing in a status makes an object
+// faulty.
 func (o *object) readStatus(table string, row *pb.Row) {
 	n := o.value("status")
 	switch {

@@ -27,7 +27,8 @@ func (d Document) Moved(file string, lines int) Document {
 	return d
 }
 
-// Source returns what a row says of where it came from, FILE:LINE:COLUMN; FILE alone where there are no lines, as in an API server.
+// Source returns what a row says of where it came from, FILE:LINE:COLUMN; FILE alone where there
+// are no lines, as in an API server.
 func Source(file string, line, column int) string {
 	if line == 0 {
 		return file

@@ -12,12 +12,13 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// AutoAddresses is an annotation that rows of ServiceEntries have whose object came with status.addresses: addresses that
-// were given to hosts without any. Its value is a JSON list of Address.
+// AutoAddresses is an annotation that rows of ServiceEntries have whose object came with
+// status.addresses: addresses that were given to hosts without any. Its value is a JSON list of
+// Address.
 const AutoAddresses = "coxswain.io/auto-addresses"
 
-// HealthCondition is an annotation that rows of WorkloadEntries have whose object came with a condition of its health: the condition's
-// status.
+// HealthCondition is an annotation that rows of WorkloadEntries have whose object came with a
+// condition of its health: the condition's status.
 const HealthCondition = "coxswain.io/healthy"
 
 // MaxRow is how large a row may be, in bytes: it must fit into a message of 1 MiB.
@@ -40,8 +41,8 @@ type Address struct {
 	Value string `json:"value"`
 }
 
-// Decode returns the spec that a row carries, as in Decode[*networking.VirtualService](row). It fails where the payload is
-// no such message.
+// Decode returns the spec that a row carries, as in Decode[*networking.VirtualService](row). It
+// fails where the payload is no such message.
 func Decode[M proto.Message](row *pb.Row) (M, error) {
 	var kind M
 	spec := kind.ProtoReflect().New().Interface().(M)
@@ -51,9 +52,9 @@ func Decode[M proto.Message](row *pb.Row) (M, error) {
 	return spec, nil
 }
 
-// Mesh returns the mesh's settings in a state; where there are none, or they can't be read, empty ones. The error says
-// why they can't be: no config source publishes such a row.
-// Source: Istio, MeshConfig.
+// Mesh returns the mesh's settings in a state; where there are none, or they can't be read, empty
+// ones. The error says why they can't be: no config source publishes such a row. Source: Istio,
+// MeshConfig.
 func Mesh(s *state.State) (*mesh.MeshConfig, error) {
 	row := s.Row(state.Mesh, state.Mesh)
 	if row == nil {

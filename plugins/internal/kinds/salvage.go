@@ -21,8 +21,9 @@ var (
 	namespaceLine   = regexp.MustCompile(`(?m)^ {1,4}namespace:[ \t]*["']?([a-z0-9-]+)["']?[ \t]*(?:#.*)?\r?$`)
 )
 
-// unparsed is the document of a text that is no YAML. Its name is read off the lines that usually hold it, so that the
-// right object's last good version is kept and people are told which one it is.
+// unparsed is the document of a text that is no YAML. Its name is read off the lines that usually
+// hold it, so that the right object's last good version is kept and people are told which one it
+// is.
 func (r Reader) unparsed(file string, chunk protoyaml.Chunk, fault protoyaml.Fault) Document {
 	d := Document{Line: chunk.Before + 1, Column: 1}
 	f := NewFault(file, fault)

@@ -14,8 +14,8 @@ import (
 // isSecret reports whether objects of a kind of Kubernetes' are read for certificates and keys.
 func isSecret(kind string) bool { return kind == secrets.Secret || kind == secrets.ConfigMap }
 
-// readSecret reads a Secret or a ConfigMap. One that has nothing to read is of another API. No fault
-// has anything of a value in it.
+// readSecret reads a Secret or a ConfigMap. One that has nothing to read is of another API. No
+// fault has anything of a value in it.
 func (o *object) readSecret() {
 	o.doc.Table = secrets.Object{Kind: o.kind}.Table()
 	o.readMetadata()
@@ -41,8 +41,9 @@ func (o *object) readSecret() {
 	}
 }
 
-// Values returns the values of a Secret or a ConfigMap that certificates and keys are in, by their names, and reports whether
-// it has any values. The error is about those that can't be read, and has nothing of them.
+// Values returns the values of a Secret or a ConfigMap that certificates and keys are in, by their
+// names, and reports whether it has any values. The error is about those that can't be read, and
+// has nothing of them.
 func Values(root *yaml.Node) (data map[string][]byte, has bool, err error) {
 	o := Reader{}.object("", root)
 	data, has = o.values()

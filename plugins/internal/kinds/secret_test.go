@@ -35,7 +35,8 @@ func TestSecrets(t *testing.T) {
 			t.Errorf("%s: %s", c.name, said)
 		}
 	}
-	// Those without certificates are nobody's concern, and who doesn't ask for Secrets is given none.
+	// Those without certificates are nobody's concern, and who doesn't ask for Secrets is given
+	// none.
 	for _, text := range []string{head + "data: {password: " + marked + "}\n", strings.Replace(head, "Secret", "ConfigMap", 1) + "data: {tls.key: x}\n"} {
 		if docs := (Reader{Secrets: true}).Read("a.yaml", []byte(text)); len(docs) != 1 || docs[0].Foreign == "" || len(docs[0].Faults) > 0 {
 			t.Errorf("%s: %+v", text, docs)

@@ -42,7 +42,8 @@ func (c *Changes[K]) Take() map[K]bool {
 // Some receives once there may be something to take.
 func (c *Changes[K]) Some() <-chan struct{} { return c.wake }
 
-// LogLimiter says how often an error is logged that comes again and again. The zero value is ready for use.
+// LogLimiter says how often an error is logged that comes again and again. The zero value is ready
+// for use.
 type LogLimiter struct {
 	mu   sync.Mutex
 	last map[string]string

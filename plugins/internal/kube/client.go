@@ -15,8 +15,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 )
 
-// Client asks the API server about the two groups that are read, and about objects of any kind as they come. Clients of all groups, and the types of them,
-// would cost each process of the program some megabytes.
+// Client asks the API server about the two groups that are read, and about objects of any kind as
+// they come. Clients of all groups, and the types of them, would cost each process of the program
+// some megabytes.
 type Client struct {
 	Core, Discovery rest.Interface
 	// About is asked what the API server has, as Resources does.
@@ -24,7 +25,8 @@ type Client struct {
 	Objects dynamic.Interface
 }
 
-// NewClient makes the client of some settings, which it changes. It asks nothing of the API server; an error is of the field kubeconfig.
+// NewClient makes the client of some settings, which it changes. It asks nothing of the API server;
+// an error is of the field kubeconfig.
 func NewClient(config *rest.Config) (*Client, error) {
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	scheme := runtime.NewScheme()

@@ -10,7 +10,8 @@ import (
 
 // Access is how a plugin reaches an API server; these keys stand in its config.
 type Access struct {
-	// Kubeconfig is a file; empty: KUBECONFIG's or ~/.kube/config, and the service account in a pod. Context is one of its contexts.
+	// Kubeconfig is a file; empty: KUBECONFIG's or ~/.kube/config, and the service account in a
+	// pod. Context is one of its contexts.
 	Kubeconfig string `json:"kubeconfig" doc:"File with the API server's address and credentials; without it KUBECONFIG, ~/.kube/config, or the pod's service account."`
 	Context    string `json:"context" doc:"Which of its contexts; its current one if absent."`
 	// QPS and Burst limit requests to the API server.
@@ -34,7 +35,8 @@ func (a *Access) Check() error {
 	return nil
 }
 
-// Connect returns the settings of a client that says it is agent. It asks nothing of the API server; an error is of the field kubeconfig.
+// Connect returns the settings of a client that says it is agent. It asks nothing of the API
+// server; an error is of the field kubeconfig.
 func (a *Access) Connect(agent string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = a.Kubeconfig

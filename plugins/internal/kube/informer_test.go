@@ -13,7 +13,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// TestInformerHasSynced: objects that are kept, and that the handler wasn't told of yet, aren't synced.
+// TestInformerHasSynced: objects that are kept, and that the handler wasn't told of yet, aren't
+// synced.
 func TestInformerHasSynced(t *testing.T) {
 	list := &cache.ListWatch{
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {

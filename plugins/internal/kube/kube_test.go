@@ -67,7 +67,8 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestSelection: labels match one of the selectors, all of a selector's words; without selectors all do.
+// TestSelection: labels match one of the selectors, all of a selector's words; without selectors
+// all do.
 func TestSelection(t *testing.T) {
 	of := func(selectors ...*api.LabelSelector) (Selection, error) {
 		payload, err := kinds.Encode(&api.MeshConfig{DiscoverySelectors: selectors})

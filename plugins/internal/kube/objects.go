@@ -19,8 +19,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 )
 
-// Objects returns clients that say they are agent: one for questions about the API server, and one that reads objects of any kind. They
-// ask nothing yet; an error is of the field kubeconfig.
+// Objects returns clients that say they are agent: one for questions about the API server, and one
+// that reads objects of any kind. They ask nothing yet; an error is of the field kubeconfig.
 func (a *Access) Objects(agent string) (about rest.Interface, objects dynamic.Interface, err error) {
 	config, err := a.Connect(agent)
 	if err != nil {
@@ -33,8 +33,8 @@ func (a *Access) Objects(agent string) (about rest.Interface, objects dynamic.In
 	return client, dynamic.New(client), nil
 }
 
-// Resources asks what an API server has of a version of a group; none, if it hasn't got that version.
-// Source: Kubernetes, API discovery, APIResourceList.
+// Resources asks what an API server has of a version of a group; none, if it hasn't got that
+// version. Source: Kubernetes, API discovery, APIResourceList.
 func Resources(ctx context.Context, about rest.Interface, of schema.GroupVersion) ([]metav1.APIResource, error) {
 	text, err := about.Get().AbsPath("/apis", of.Group, of.Version).SetHeader("Accept", runtime.ContentTypeJSON).DoRaw(ctx)
 	if apierrors.IsNotFound(err) {
@@ -50,11 +50,12 @@ func Resources(ctx context.Context, about rest.Interface, of schema.GroupVersion
 	return list.APIResources, nil
 }
 
-// Answers are what an API server said that it has, by group and version; nil for a version that it hasn't got.
+// Answers are what an API server said that it has, by group and version; nil for a version that it
+// hasn't got.
 type Answers map[schema.GroupVersion][]metav1.APIResource
 
-// Find returns where the first resource is that match accepts, in the first of versions that has one; ok reports
-// whether any has. Versions that were asked for before are not asked for again.
+// Find returns where the first resource is that match accepts, in the first of versions that has
+// one; ok reports whether any has. Versions that were asked for before are not asked for again.
 func (a Answers) Find(
 	ctx context.Context, about rest.Interface, versions []schema.GroupVersion, match func(metav1.APIResource) bool,
 ) (at schema.GroupVersionResource, ok bool, err error) {

@@ -16,18 +16,21 @@ import (
 
 // Place is where the kubeconfig of another cluster stands; these keys stand in a plugin's config.
 type Place struct {
-	// Remote is NAMESPACE/SECRET/KEY, or file:NAME of a file in Directory; empty: there is no other cluster.
+	// Remote is NAMESPACE/SECRET/KEY, or file:NAME of a file in Directory; empty: there is no other
+	// cluster.
 	Remote    string `json:"remote" doc:"NAMESPACE/SECRET/KEY: where the kubeconfig of the cluster stands, if it is another one than that of kubeconfig and context, which has the Secret; or file:NAME of a file in directory."`
 	Directory string `json:"directory" doc:"Where kubeconfigs are that remote names as files."`
 }
 
-// FileMark begins the name of a file that has a cluster's kubeconfig, where NAMESPACE/NAME/KEY of a Secret could stand.
+// FileMark begins the name of a file that has a cluster's kubeconfig, where NAMESPACE/NAME/KEY of a
+// Secret could stand.
 const FileMark = "file:"
 
 // asking is how long reading a Secret may take.
 const asking = 10 * time.Second
 
-// Check returns what is wrong with the keys, an error with its field, or nil: whoever says where the kubeconfig is is not to choose files from elsewhere.
+// Check returns what is wrong with the keys, an error with its field, or nil: whoever says where
+// the kubeconfig is is not to choose files from elsewhere.
 func (p Place) Check() error {
 	name, file := strings.CutPrefix(p.Remote, FileMark)
 	switch {
@@ -68,8 +71,8 @@ func (p Place) Read(ctx context.Context, core rest.Interface) ([]byte, error) {
 	return kubeconfig, nil
 }
 
-// Reach returns the client of the place's cluster, and without a place that of here, which has the Secret; nil: ctx ended. A kubeconfig that can't be had is waited for, and
-// failed is told why.
+// Reach returns the client of the place's cluster, and without a place that of here, which has the
+// Secret; nil: ctx ended. A kubeconfig that can't be had is waited for, and failed is told why.
 func (p Place) Reach(ctx context.Context, a *Access, here *Client, agent string, failed func(error)) *Client {
 	if p.Remote == "" {
 		return here

@@ -10,7 +10,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
-// reach notes that an API server can't be reached: informers that have lists streamed to them try again without a word.
+// reach notes that an API server can't be reached: informers that have lists streamed to them try
+// again without a word.
 type reach struct {
 	said LogLimiter
 
@@ -21,8 +22,8 @@ type reach struct {
 	failures int
 }
 
-// Report has it logged to out, once a minute, when an API server of this access does not answer at all, and the core told (sdk.Lost, sdk.Found); ctx is
-// the one that the plugin runs with.
+// Report has it logged to out, once a minute, when an API server of this access does not answer at
+// all, and the core told (sdk.Lost, sdk.Found); ctx is the one that the plugin runs with.
 func (a *Access) Report(ctx context.Context, out sdk.Publisher) {
 	r := a.line()
 	r.mu.Lock()
@@ -65,7 +66,8 @@ func (r *reach) answered() {
 	}
 }
 
-// lostAfter is how many requests in a row get no answer where an API server is away: connections break by themselves, too.
+// lostAfter is how many requests in a row get no answer where an API server is away: connections
+// break by themselves, too.
 const lostAfter = 2
 
 func (r *reach) failed(server string, err error) {

@@ -24,7 +24,8 @@ func ParseSecretKey(text string) (SecretKey, error) {
 
 func (k SecretKey) String() string { return k.Namespace + "/" + k.Name + "/" + k.Key }
 
-// ClusterOf returns the name that a kubeconfig's current context has for its cluster. An error never has what is secret in it.
+// ClusterOf returns the name that a kubeconfig's current context has for its cluster. An error
+// never has what is secret in it.
 func ClusterOf(kubeconfig []byte) (string, error) {
 	loaded, err := clientcmd.Load(kubeconfig)
 	if err != nil {
@@ -37,9 +38,10 @@ func ClusterOf(kubeconfig []byte) (string, error) {
 	return context.Cluster, nil
 }
 
-// Other returns the settings of a client of another cluster, from a kubeconfig that came over the network. It asks nothing of the API server. What would
-// run a program, read a file or trust anybody is an error, which never has what is secret in it: whoever may write the kubeconfig is not to have the
-// rights of this process.
+// Other returns the settings of a client of another cluster, from a kubeconfig that came over the
+// network. It asks nothing of the API server. What would run a program, read a file or trust
+// anybody is an error, which never has what is secret in it: whoever may write the kubeconfig is
+// not to have the rights of this process.
 func (a *Access) Other(kubeconfig []byte, agent string) (*rest.Config, error) {
 	loaded, err := clientcmd.Load(kubeconfig)
 	if err != nil {

@@ -16,7 +16,8 @@ func TestSecretKey(t *testing.T) {
 	}
 }
 
-// TestRemote: tokens and inline certificates are taken, for servers that show one; all else is refused, and no reason has what is secret.
+// TestRemote: tokens and inline certificates are taken, for servers that show one; all else is
+// refused, and no reason has what is secret.
 func TestRemote(t *testing.T) {
 	text := func(cluster, user string) string {
 		return "{current-context: a, clusters: [{name: c, cluster: {" + cluster + "}}, {name: other, cluster: {server: 'http://x'}}], users: [{name: u, user: {" + user +

@@ -14,15 +14,17 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// Selection says which namespaces count: all those with labels that one of the mesh's discovery selectors matches. Of the zero value, without selectors, all do.
-// No namespace counts by itself, as with istiod: neither the root namespace nor that of the control plane.
-// Source: Istio, MeshConfig.discoverySelectors.
+// Selection says which namespaces count: all those with labels that one of the mesh's discovery
+// selectors matches. Of the zero value, without selectors, all do. No namespace counts by itself,
+// as with istiod: neither the root namespace nor that of the control plane. Source: Istio,
+// MeshConfig.discoverySelectors.
 type Selection struct {
 	selectors []labels.Selector
 	text      string
 }
 
-// SelectionOf returns the selection of the mesh's settings in a state; an error names what is no selector.
+// SelectionOf returns the selection of the mesh's settings in a state; an error names what is no
+// selector.
 func SelectionOf(s *state.State) (Selection, error) {
 	mesh, err := kinds.Mesh(s)
 	if err != nil || len(mesh.DiscoverySelectors) == 0 {
@@ -59,7 +61,8 @@ func (s Selection) Has(of map[string]string) bool {
 // Same reports whether two selections select by the same words.
 func (s Selection) Same(other Selection) bool { return s.text == other.text }
 
-// FirstState waits until the core has told what the plugin reads, and returns it with a channel that is closed when there is a newer one. An error is that of ctx.
+// FirstState waits until the core has told what the plugin reads, and returns it with a channel
+// that is closed when there is a newer one. An error is that of ctx.
 func FirstState(ctx context.Context, out sdk.Publisher) (*state.State, <-chan struct{}, error) {
 	for {
 		s, newer := out.State()

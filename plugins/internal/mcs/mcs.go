@@ -1,4 +1,5 @@
-// Package mcs is what plugins say to each other of Kubernetes' Multi-Cluster Services: which services are exported and imported, by cluster.
+// Package mcs is what plugins say to each other of Kubernetes' Multi-Cluster Services: which
+// services are exported and imported, by cluster.
 //
 // Source: KEP-1645, Multi-Cluster Services API.
 package mcs

@@ -8,9 +8,10 @@ import (
 	"fmt"
 )
 
-// Parse returns the first private key of a text: of PKCS #1 (RFC 8017), of SEC 1 (RFC 5915) or of PKCS #8 (RFC 5958), as
-// openssl, cert-manager and istiod write them. Other blocks, such as the parameters of a curve, may come before. Errors
-// begin with what, the name of the text for people, and have nothing of the key.
+// Parse returns the first private key of a text: of PKCS #1 (RFC 8017), of SEC 1 (RFC 5915) or of
+// PKCS #8 (RFC 5958), as openssl, cert-manager and istiod write them. Other blocks, such as the
+// parameters of a curve, may come before. Errors begin with what, the name of the text for people,
+// and have nothing of the key.
 func Parse(what string, text []byte) (crypto.Signer, error) {
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		var key any

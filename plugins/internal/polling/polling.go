@@ -1,5 +1,5 @@
-// Package polling is how config sources keep fresh what they fetch from elsewhere: schedule.go decides
-// what is due, this file runs it.
+// Package polling is how config sources keep fresh what they fetch from elsewhere: schedule.go
+// decides what is due, this file runs it.
 package polling
 
 import (
@@ -24,8 +24,8 @@ type Source[W comparable] struct {
 	Name, Failed, Fetched string
 	// Wants returns what is to be fetched, by the key of its row.
 	Wants func(s *state.State) map[string]W
-	// Given returns rows that need no fetching; optional. Their keys are others than those of Wants.
-	// The error says what else there would be; it is logged once.
+	// Given returns rows that need no fetching; optional. Their keys are others than those of
+	// Wants. The error says what else there would be; it is logged once.
 	Given func(s *state.State) ([]*sdk.Row, error)
 	// Fetch gets one; the error says why it can't be had.
 	Fetch func(ctx context.Context, w W) (string, error)
@@ -41,8 +41,8 @@ type result[W comparable] struct {
 	err   error
 }
 
-// Run fetches what rows ask for and keeps it fresh, until ctx ends. Nobody waits for what is fetched
-// first. What can't be fetched stays what it was, and is tried again.
+// Run fetches what rows ask for and keeps it fresh, until ctx ends. Nobody waits for what is
+// fetched first. What can't be fetched stays what it was, and is tried again.
 func (s *Source[W]) Run(ctx context.Context, out sdk.Publisher) error {
 	var fetches sync.WaitGroup
 	defer fetches.Wait()
@@ -112,8 +112,8 @@ func (g *given) complain(err error, out sdk.Publisher) {
 	g.said = text
 }
 
-// differ takes the rows that there are now, and returns those that are new or other, and the keys of
-// those that are gone.
+// differ takes the rows that there are now, and returns those that are new or other, and the keys
+// of those that are gone.
 func (g *given) differ(now []*sdk.Row) (news []*sdk.Row, gone []string) {
 	keys := map[string]bool{}
 	for _, r := range now {

@@ -38,8 +38,9 @@ func NewSchedule[W comparable](p Pace) *Schedule[W] {
 	return &Schedule[W]{pace: p, all: map[string]*item[W]{}}
 }
 
-// Adopt takes what is wanted now, and returns the keys of those that aren't any more and had been fetched. What is got otherwise than
-// before is due at once; it stays what it was until it is there.
+// Adopt takes what is wanted now, and returns the keys of those that aren't any more and had been
+// fetched. What is got otherwise than before is due at once; it stays what it was until it is
+// there.
 func (s *Schedule[W]) Adopt(wanted map[string]W, now time.Time) (gone []string) {
 	for _, key := range slices.Sorted(maps.Keys(s.all)) {
 		if _, ok := wanted[key]; !ok {
@@ -61,7 +62,8 @@ func (s *Schedule[W]) Adopt(wanted map[string]W, now time.Time) (gone []string) 
 	return gone
 }
 
-// Take returns those that are due, the longest waiting first, as far as fetches are free; they are busy then.
+// Take returns those that are due, the longest waiting first, as far as fetches are free; they are
+// busy then.
 func (s *Schedule[W]) Take(now time.Time) map[string]W {
 	var due []string
 	free := s.pace.Concurrent
@@ -96,7 +98,8 @@ func (s *Schedule[W]) Next() (at time.Time, ok bool) {
 	return at, ok && free > 0
 }
 
-// Fetched notes what a fetch brought, and reports whether that is new. What nobody wants any more, or wants otherwise, is nothing.
+// Fetched notes what a fetch brought, and reports whether that is new. What nobody wants any more,
+// or wants otherwise, is nothing.
 func (s *Schedule[W]) Fetched(key string, w W, found string, now time.Time) bool {
 	x := s.all[key]
 	if x == nil {

@@ -8,7 +8,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// Whole numbers are taken as far as their field holds them, and refused beyond: never cut to what fits.
+// Whole numbers are taken as far as their field holds them, and refused beyond: never cut to what
+// fits.
 func TestBoundsOfNumbers(t *testing.T) {
 	for _, c := range []struct {
 		yaml string

@@ -20,9 +20,10 @@ const (
 	maxFaults  = 50
 )
 
-// Decode sets the fields that a document names in a message, and returns what is wrong, in the order of the text. Fields that
-// the document doesn't name keep their values; those it names are replaced, not merged. root is the path of the
-// message within the document. A message with faults holds what could be read.
+// Decode sets the fields that a document names in a message, and returns what is wrong, in the
+// order of the text. Fields that the document doesn't name keep their values; those it names are
+// replaced, not merged. root is the path of the message within the document. A message with faults
+// holds what could be read.
 func Decode(node *yaml.Node, root string, into proto.Message) []Fault {
 	d := decoder{path: path{root: root}}
 	d.message(node, into.ProtoReflect())
@@ -49,8 +50,8 @@ func (d *decoder) fault(at *yaml.Node, code, format string, args ...any) {
 	}
 }
 
-// enter resolves a node, and reports whether it may be read: neither too deep nor multiplied by aliases. Each enter that
-// succeeds needs its leave.
+// enter resolves a node, and reports whether it may be read: neither too deep nor multiplied by
+// aliases. Each enter that succeeds needs its leave.
 func (d *decoder) enter(n *yaml.Node) (*yaml.Node, bool) {
 	if len(d.path.steps) > maxDepth {
 		d.fault(n, CodeTooLarge, "nested deeper than %d levels", maxDepth)
@@ -115,7 +116,8 @@ func (d *decoder) fields(n *yaml.Node, m protoreflect.Message, skip string) {
 	}
 }
 
-// free reports whether a field may be set: neither it, in its other spelling, nor another of its oneof was given.
+// free reports whether a field may be set: neither it, in its other spelling, nor another of its
+// oneof was given.
 func (d *decoder) free(key *yaml.Node, fd protoreflect.FieldDescriptor, m protoreflect.Message, given map[protoreflect.FieldNumber]bool) bool {
 	if given[fd.Number()] {
 		d.fault(key, CodeTwice, "given twice, as %s and as %s", fd.JSONName(), fd.Name())
@@ -135,7 +137,8 @@ func (d *decoder) free(key *yaml.Node, fd protoreflect.FieldDescriptor, m protor
 	return true
 }
 
-// pairs yields a mapping's entries, after it noted what is wrong with its keys. What merge keys brought counts as aliased.
+// pairs yields a mapping's entries, after it noted what is wrong with its keys. What merge keys
+// brought counts as aliased.
 func (d *decoder) pairs(n *yaml.Node) iter.Seq[Pair] {
 	return func(yield func(Pair) bool) {
 		if n.Kind != yaml.MappingNode {

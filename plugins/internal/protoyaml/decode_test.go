@@ -138,7 +138,8 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// A document of more entries than can be read in bounded memory is not read; the fault names the line where it grows too large.
+// A document of more entries than can be read in bounded memory is not read; the fault names the
+// line where it grows too large.
 func TestTooManyEntries(t *testing.T) {
 	for name, text := range map[string]string{
 		"flow": "a: 1\nb: [" + strings.Repeat("x,", maxMarks) + "x]", "block": "a: 1\nb:" + strings.Repeat("\n- x", maxMarks/2), "keys": strings.Repeat("? ", maxMarks+1),
@@ -213,7 +214,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// A key that stands twice is found among few and among many, and the first one counts; what a merge key brings takes nobody's place.
+// A key that stands twice is found among few and among many, and the first one counts; what a merge
+// key brings takes nobody's place.
 func TestKeysTwice(t *testing.T) {
 	for _, keys := range []int{1, few, few + 1, 3 * few} {
 		for _, twice := range []int{0, keys - 1} {

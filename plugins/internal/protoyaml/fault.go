@@ -8,9 +8,11 @@ type Fault struct {
 	Line, Column int
 	// Code is one of this package, or empty.
 	Code string
-	// Field is the path of the field, such as spec.http[0].route; empty where the mistake is not in one.
+	// Field is the path of the field, such as spec.http[0].route; empty where the mistake is not in
+	// one.
 	Field string
-	// Foreign is of an unknown field whose name is like none that is known: rather a field of another version than a typing error.
+	// Foreign is of an unknown field whose name is like none that is known: rather a field of
+	// another version than a typing error.
 	Foreign bool
 	// Reason says what is wrong and, where that is known, what would be right.
 	Reason string

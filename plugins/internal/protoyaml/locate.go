@@ -8,9 +8,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Locate returns where a field's path, such as spec.http[0].headers["x"], leads within a document: the value, or, where the text has
-// no such field, the nearest above it that it has. Fields may be written by their JSON or their proto names. A map's key may
-// stand in brackets with quotes, without them or, where it has neither dots nor brackets, as a field does.
+// Locate returns where a field's path, such as spec.http[0].headers["x"], leads within a document:
+// the value, or, where the text has no such field, the nearest above it that it has. Fields may be
+// written by their JSON or their proto names. A map's key may stand in brackets with quotes,
+// without them or, where it has neither dots nor brackets, as a field does.
 func Locate(root *yaml.Node, path string) *yaml.Node {
 	at := Resolve(root)
 	for path != "" {
@@ -44,7 +45,8 @@ func cutStep(path string) (name, rest string) {
 	return name, rest
 }
 
-// Child returns what stands under a key of a mapping, or at an index of a list, with aliases resolved; nil for nothing.
+// Child returns what stands under a key of a mapping, or at an index of a list, with aliases
+// resolved; nil for nothing.
 func Child(of *yaml.Node, name string) *yaml.Node {
 	n := child(Resolve(of), name)
 	if n == nil {

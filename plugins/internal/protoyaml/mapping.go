@@ -13,8 +13,9 @@ type Pair struct {
 	merged bool
 }
 
-// Pairs returns the entries of a mapping in order, with what merge keys (`<<`) bring and the mapping hasn't got itself, and
-// faults: keys that are no scalars or stand twice. The node must be a mapping.
+// Pairs returns the entries of a mapping in order, with what merge keys (`<<`) bring and the
+// mapping hasn't got itself, and faults: keys that are no scalars or stand twice. The node must be
+// a mapping.
 func Pairs(mapping *yaml.Node) ([]Pair, []Fault) {
 	m := merge(mapping)
 	return m.pairs, m.faults
@@ -35,7 +36,8 @@ type merger struct {
 	merged int
 }
 
-// maxMerged bounds the entries that are merged into one mapping; mappings may name themselves, and each other many times.
+// maxMerged bounds the entries that are merged into one mapping; mappings may name themselves, and
+// each other many times.
 const maxMerged = 10_000
 
 func (m *merger) add(mapping *yaml.Node, depth int) {

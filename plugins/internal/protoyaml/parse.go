@@ -13,7 +13,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Parse returns the root of a chunk's document, with the lines of the whole stream; nil where there is none.
+// Parse returns the root of a chunk's document, with the lines of the whole stream; nil where there
+// is none.
 func (c Chunk) Parse() (root *yaml.Node, fault *Fault) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -43,7 +44,8 @@ func (c Chunk) Parse() (root *yaml.Node, fault *Fault) {
 	return root, nil
 }
 
-// invalid returns the first line that is no UTF-8; 0: there is none. A parser that took it would make other names of what is there.
+// invalid returns the first line that is no UTF-8; 0: there is none. A parser that took it would
+// make other names of what is there.
 func (c Chunk) invalid() int {
 	if utf8.Valid(c.Text) {
 		return 0
@@ -57,11 +59,12 @@ func (c Chunk) invalid() int {
 	return line
 }
 
-// maxMarks is how many characters a document may have that can begin an entry: each entry takes some 500 bytes to read, whatever it says. What
-// a row may hold has fewer.
+// maxMarks is how many characters a document may have that can begin an entry: each entry takes
+// some 500 bytes to read, whatever it says. What a row may hold has fewer.
 const maxMarks = 1 << 19
 
-// beyond returns the line in which a document has more than so many characters that can begin an entry; 0: it has not.
+// beyond returns the line in which a document has more than so many characters that can begin an
+// entry; 0: it has not.
 func (c Chunk) beyond(most int) int {
 	line := c.Before + 1
 	for _, b := range c.Text {
@@ -79,7 +82,8 @@ func (c Chunk) beyond(most int) int {
 	return 0
 }
 
-// shift moves a tree down by some lines. Aliases are left alone: what they name stands in the tree itself.
+// shift moves a tree down by some lines. Aliases are left alone: what they name stands in the tree
+// itself.
 func shift(n *yaml.Node, lines int) {
 	if lines == 0 {
 		return
@@ -109,12 +113,14 @@ func (c Chunk) syntax(err error) *Fault {
 	return &Fault{Line: c.Before + line, Column: 1, Code: CodeSyntax, Reason: "not YAML: " + reason + hint(reason)}
 }
 
-// inBlock reports whether an error is one for which the parser names the block's first line, not the faulty one.
+// inBlock reports whether an error is one for which the parser names the block's first line, not
+// the faulty one.
 func inBlock(reason string) bool {
 	return reason == "did not find expected key" || reason == "did not find expected '-' indicator"
 }
 
-// inFlow reports whether an error is one for which the parser names the line of the bracket that is open.
+// inFlow reports whether an error is one for which the parser names the line of the bracket that is
+// open.
 func inFlow(reason string) bool { return strings.HasPrefix(reason, "did not find expected ','") }
 
 // firstLineWith returns the line without which the text has not got this error.

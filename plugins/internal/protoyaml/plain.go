@@ -6,9 +6,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// plainly parses what most files are: block mappings and sequences of scalars that stand in one line, in ASCII, with comments in lines of their own. It returns
-// nil where there is anything else, or where it is not sure; that is the library's, as are all faults. What it returns is what the library would, without
-// comments, at a tenth of the cost.
+// plainly parses what most files are: block mappings and sequences of scalars that stand in one
+// line, in ASCII, with comments in lines of their own. It returns nil where there is anything else,
+// or where it is not sure; that is the library's, as are all faults. What it returns is what the
+// library would, without comments, at a tenth of the cost.
 func plainly(text []byte) *yaml.Node {
 	p := plain{}
 	if !p.split(text) || len(p.lines) == 0 || p.lines[0].indent != 0 {
@@ -72,7 +73,8 @@ func (p *plain) next() plainLine {
 	return p.lines[p.at]
 }
 
-// block parses the mapping or sequence that begins in the next line. It ends at a line that is none of its own; where that is nobody's, the text is not plain.
+// block parses the mapping or sequence that begins in the next line. It ends at a line that is none
+// of its own; where that is nobody's, the text is not plain.
 func (p *plain) block(indent, depth int) *yaml.Node {
 	switch {
 	case depth > deepest:

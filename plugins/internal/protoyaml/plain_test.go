@@ -31,7 +31,8 @@ func same(quick, full *yaml.Node) string {
 	return ""
 }
 
-// agree parses a text in both ways, and reports whether it was parsed plainly. What is wrong to the library is never plain.
+// agree parses a text in both ways, and reports whether it was parsed plainly. What is wrong to the
+// library is never plain.
 func agree(t *testing.T, text []byte) bool {
 	t.Helper()
 	quick := plainly(text)
@@ -81,7 +82,8 @@ spec:
       timeout: 5s
 `
 
-// What is parsed plainly is what the library makes of it: what was recorded, what is written here, and what random edits make of both.
+// What is parsed plainly is what the library makes of it: what was recorded, what is written here,
+// and what random edits make of both.
 func TestPlainIsSure(t *testing.T) {
 	texts := [][]byte{[]byte(plainText)}
 	if !agree(t, texts[0]) {
@@ -133,7 +135,8 @@ var pieces = []string{
 	"~", "null", "true", "y", "<<", "<<: ", "---", "...", "--- a", "é", "\x00", "\ufeff", "0", "1e3", ".5", "a", "a: b", "a:b", "a:\n", "- a: b\n", "  a: b\n", "# c\n", " \n", "=", ".inf", "_", "/",
 }
 
-// spoil edits a text somewhere: a piece put in or left out, a line taken away, doubled, moved, or indented otherwise.
+// spoil edits a text somewhere: a piece put in or left out, a line taken away, doubled, moved, or
+// indented otherwise.
 func spoil(random *rand.Rand, text []byte) []byte {
 	lines := strings.SplitAfter(string(text), "\n")
 	i := random.IntN(len(lines))

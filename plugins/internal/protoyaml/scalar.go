@@ -52,7 +52,8 @@ func wanted(fd protoreflect.FieldDescriptor) string {
 	return "a whole number"
 }
 
-// isText reports whether a scalar is a string to YAML; dates are, because no field takes them otherwise.
+// isText reports whether a scalar is a string to YAML; dates are, because no field takes them
+// otherwise.
 func isText(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && (n.Tag == "!!str" || n.Tag == "!!timestamp" || n.Tag == "!!merge")
 }

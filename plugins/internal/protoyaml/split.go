@@ -9,8 +9,8 @@ type Chunk struct {
 	Text   []byte
 }
 
-// Split cuts a stream at its document markers, so that a document that cannot be parsed spoils no other. YAML forbids
-// such lines inside of scalars, so that cutting needs no parser.
+// Split cuts a stream at its document markers, so that a document that cannot be parsed spoils no
+// other. YAML forbids such lines inside of scalars, so that cutting needs no parser.
 func Split(stream []byte) []Chunk {
 	var chunks []Chunk
 	start, startLine, blank, directive := 0, 0, true, false

@@ -39,7 +39,8 @@ func wellKnown(name protoreflect.FullName) func(*decoder, *yaml.Node, protorefle
 	return nil
 }
 
-// duration reads seconds as the JSON mapping writes them (`1.5s`), or what time.ParseDuration takes.
+// duration reads seconds as the JSON mapping writes them (`1.5s`), or what time.ParseDuration
+// takes.
 func (d *decoder) duration(n *yaml.Node, m protoreflect.Message) {
 	value, err := time.ParseDuration(n.Value)
 	if isText(n) && err == nil {

@@ -11,8 +11,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Example returns the blocks under `## Examples` of README.md in the working directory, and the config of
-// the first, as Config does. The test fails where there is another number of blocks than want.
+// Example returns the blocks under `## Examples` of README.md in the working directory, and the
+// config of the first, as Config does. The test fails where there is another number of blocks than
+// want.
 func Example(t testing.TB, want int) (blocks []Block, config []byte) {
 	t.Helper()
 	blocks, err := read("README.md")
@@ -56,7 +57,8 @@ func read(path string) ([]Block, error) {
 	return blocks, nil
 }
 
-// Config returns the `config` of the first entry in a block of plugins.yaml, as the JSON that a plugin gets.
+// Config returns the `config` of the first entry in a block of plugins.yaml, as the JSON that a
+// plugin gets.
 func (b Block) Config() ([]byte, error) {
 	var set struct {
 		Plugins []struct{ Config any }

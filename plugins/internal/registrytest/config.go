@@ -18,7 +18,8 @@ import (
 // plugins.yaml, something that the registry's server has, and what becomes of that.
 type Readme struct {
 	Schema string
-	// Parse reads a config. Secret is a field of it that an example takes from elsewhere, which the core reads before.
+	// Parse reads a config. Secret is a field of it that an example takes from elsewhere, which the
+	// core reads before.
 	Parse  func(config []byte) error
 	Secret string
 	// Describe says what becomes of what the server has.
@@ -105,7 +106,8 @@ func CheckSchema(t *testing.T, schema string, config []byte) {
 	}
 }
 
-// CheckDefaults checks that a schema has the fields of a config, the struct that JSON is read into, and its defaults.
+// CheckDefaults checks that a schema has the fields of a config, the struct that JSON is read into,
+// and its defaults.
 func CheckDefaults(t *testing.T, schema string, defaults any) {
 	t.Helper()
 	usual, err := json.Marshal(defaults)

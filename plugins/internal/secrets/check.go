@@ -18,17 +18,17 @@ import (
 // Source: Envoy, extensions.transport_sockets.tls.v3.TlsCertificate.
 const minRSA = 2048
 
-// Pair are the values of an object that are a certificate with its key, and what goes with them; nil
-// where there is none.
+// Pair are the values of an object that are a certificate with its key, and what goes with them;
+// nil where there is none.
 type Pair struct{ Chain, Key, Staple []byte }
 
 // Trust are the values of an object that say what to trust. Revoked are lists of revoked
 // certificates; nil where there is none.
 type Trust struct{ Roots, Revoked []byte }
 
-// Certificate returns an object's certificate and key, once they are such as Envoy takes: those of a
-// generic Secret before those of one of type kubernetes.io/tls. Errors, as all of this package, name
-// values and have nothing of them.
+// Certificate returns an object's certificate and key, once they are such as Envoy takes: those of
+// a generic Secret before those of one of type kubernetes.io/tls. Errors, as all of this package,
+// name values and have nothing of them.
 func Certificate(data map[string][]byte) (Pair, error) {
 	chain, key, revoked := GenericCertificate, GenericKey, GenericRevoked
 	if len(data[chain]) == 0 || len(data[key]) == 0 {
@@ -119,7 +119,8 @@ func certificates(value string, text []byte) ([]*x509.Certificate, error) {
 	return all, nil
 }
 
-// match checks that a key is the one that a chain's first certificate is for, and that Envoy takes both.
+// match checks that a key is the one that a chain's first certificate is for, and that Envoy takes
+// both.
 func match(chain string, certs []byte, key string, private []byte) error {
 	all, err := certificates(chain, certs)
 	if err != nil {

@@ -15,7 +15,8 @@ const (
 	invalidScheme   = "invalid://"
 )
 
-// ExternalScheme begins credentials that others serve where somebody does, and that are Secrets otherwise.
+// ExternalScheme begins credentials that others serve where somebody does, and that are Secrets
+// otherwise.
 const ExternalScheme = "sds://"
 
 // RootsSuffix makes a credential's name that of the roots which go with it.

@@ -7,8 +7,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Requests has what generator/sds wants to know, for sources that read what is asked for alone, a row
-// for each account that asks: NAMESPACE/ACCOUNT@CLUSTER, with a Request as JSON.
+// Requests has what generator/sds wants to know, for sources that read what is asked for alone, a
+// row for each account that asks: NAMESPACE/ACCOUNT@CLUSTER, with a Request as JSON.
 const Requests = "secretrequests"
 
 // Rights has what accounts may do, in answer to requests: NAMESPACE/ACCOUNT, in other clusters than

@@ -1,5 +1,5 @@
-// Package secrets is what sources of certificates and keys publish, and generator/sds reads: rows of
-// Secrets and ConfigMaps.
+// Package secrets is what sources of certificates and keys publish, and generator/sds reads: rows
+// of Secrets and ConfigMaps.
 package secrets
 
 import (
@@ -46,7 +46,8 @@ func names(kind string) []string {
 // Wanted reports whether objects of a kind are read for the value of this name.
 func Wanted(kind, name string) bool { return slices.Contains(names(kind), name) }
 
-// Object names a Secret or a ConfigMap. Cluster is empty for those of the first cluster, and of files.
+// Object names a Secret or a ConfigMap. Cluster is empty for those of the first cluster, and of
+// files.
 type Object struct {
 	Cluster   string `json:"cluster,omitempty"`
 	Kind      string `json:"kind"`
@@ -57,8 +58,8 @@ type Object struct {
 // Table returns the table that the object's row is in.
 func (o Object) Table() string { return "v1/" + o.Kind }
 
-// Key returns the key of the object's row: NAMESPACE/NAME, in other clusters than the first followed
-// by @ and the cluster.
+// Key returns the key of the object's row: NAMESPACE/NAME, in other clusters than the first
+// followed by @ and the cluster.
 func (o Object) Key() string {
 	key := o.Namespace + "/" + o.Name
 	if o.Cluster != "" {

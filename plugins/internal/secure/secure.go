@@ -1,4 +1,5 @@
-// Package secure is how plugins secure their connections: certificates and keys in files (PEM) that their configs name.
+// Package secure is how plugins secure their connections: certificates and keys in files (PEM) that
+// their configs name.
 package secure
 
 import (
@@ -11,7 +12,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 )
 
-// TLS are the files of a client. The client's certificate is read at each connection, so that it may be renewed.
+// TLS are the files of a client. The client's certificate is read at each connection, so that it
+// may be renewed.
 type TLS struct {
 	// CA are the certificates that the server's is signed by; empty: the system's.
 	CA string `json:"ca" doc:"File of the certificates that the server's is signed by; the system's if absent."`

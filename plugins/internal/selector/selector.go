@@ -8,7 +8,8 @@ import (
 	meshv1 "istio.io/api/mesh/v1alpha1"
 )
 
-// Of returns what a selector takes, as Kubernetes has it: an empty one everything, nil nothing. It fails for operators and values that Kubernetes refuses.
+// Of returns what a selector takes, as Kubernetes has it: an empty one everything, nil nothing. It
+// fails for operators and values that Kubernetes refuses.
 func Of(s *meshv1.LabelSelector) (labels.Selector, error) {
 	if s == nil {
 		return labels.Nothing(), nil

@@ -1,4 +1,5 @@
-// Package shared finds, for tests, what is recorded outside of the tree: configurations with istiod's answers and Istio's fixtures.
+// Package shared finds, for tests, what is recorded outside of the tree: configurations with
+// istiod's answers and Istio's fixtures.
 package shared
 
 import (
@@ -9,8 +10,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
-// Dir returns a folder below COXSWAIN_SHARED, which is absolute or relative to the module's root, by default ../shared. The test is
-// skipped where the folder is absent.
+// Dir returns a folder below COXSWAIN_SHARED, which is absolute or relative to the module's root,
+// by default ../shared. The test is skipped where the folder is absent.
 func Dir(t testing.TB, path string) string {
 	t.Helper()
 	base := os.Getenv("COXSWAIN_SHARED")

@@ -10,8 +10,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
-// Decode reads JSON into the struct that into points to, as the SDK reads configs: see sdk.WithConfig.
-// Fields that the text doesn't name keep their values; so does everything where it is empty or null.
+// Decode reads JSON into the struct that into points to, as the SDK reads configs: see
+// sdk.WithConfig. Fields that the text doesn't name keep their values; so does everything where it
+// is empty or null.
 func Decode(text []byte, into any) error {
 	err := strict.Decode(text, into)
 	var wrong *strict.Error

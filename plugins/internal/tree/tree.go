@@ -1,5 +1,6 @@
-// Package tree finds files below a directory, for plugins that read them: it follows links as far as they lead to something of bounded size, and
-// tells what is gone from what only could not be looked at.
+// Package tree finds files below a directory, for plugins that read them: it follows links as far
+// as they lead to something of bounded size, and tells what is gone from what only could not be
+// looked at.
 package tree
 
 import (
@@ -12,12 +13,14 @@ import (
 	"strings"
 )
 
-// maxLinked is how many directories links may lead to, all together: one to / or /proc leads to more than anybody means to read.
+// maxLinked is how many directories links may lead to, all together: one to / or /proc leads to
+// more than anybody means to read.
 const maxLinked = 1000
 
 // Walk says what to look for.
 type Walk struct {
-	// Visit is called for each directory before it is read, so that a watch set there misses nothing.
+	// Visit is called for each directory before it is read, so that a watch set there misses
+	// nothing.
 	Visit func(dir string)
 	// Ignored says which names are nobody's, and Wanted which files are to be read.
 	Ignored, Wanted func(name string) bool
@@ -27,14 +30,17 @@ type Walk struct {
 type Found struct {
 	// Files are those to read, by path, with what their targets' stat says.
 	Files map[string]fs.FileInfo
-	// Unread are files and directories that are there and could not be looked at, and why: nobody knows what they hold.
+	// Unread are files and directories that are there and could not be looked at, and why: nobody
+	// knows what they hold.
 	Unread map[string]error
 }
 
-// errFar is why a link is not followed, and nothing behind it is read: which part of it came first would be chance.
+// errFar is why a link is not followed, and nothing behind it is read: which part of it came first
+// would be chance.
 var errFar = errors.New("links lead to more than 1000 directories from here; this one is not followed")
 
-// Dir walks a directory. Entries that vanish meanwhile are left out; an error means that the directory itself cannot be read.
+// Dir walks a directory. Entries that vanish meanwhile are left out; an error means that the
+// directory itself cannot be read.
 func (w Walk) Dir(dir string) (*Found, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {

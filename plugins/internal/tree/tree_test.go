@@ -20,7 +20,8 @@ func place(t *testing.T, path string) {
 	}
 }
 
-// TestLinksThatLeadTooFar: behind a link to more directories than anybody means to read nothing is read, and other links count.
+// TestLinksThatLeadTooFar: behind a link to more directories than anybody means to read nothing is
+// read, and other links count.
 func TestLinksThatLeadTooFar(t *testing.T) {
 	root := t.TempDir()
 	dir, far, near := filepath.Join(root, "dir"), filepath.Join(root, "far"), filepath.Join(root, "near")

@@ -13,7 +13,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// TestDomain: the mesh's domain is waited for, followed, and cluster.local where the settings name none.
+// TestDomain: the mesh's domain is waited for, followed, and cluster.local where the settings name
+// none.
 func TestDomain(t *testing.T) {
 	d := NewDomain("")
 	ended, end := context.WithCancel(t.Context())

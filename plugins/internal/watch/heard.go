@@ -10,9 +10,9 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// heard is what fsnotify has said and nobody has taken yet. fsnotify waits, with its lock held, until
-// what it says is heard; whoever adds a watch meanwhile waits for that lock. So somebody else listens all
-// the time.
+// heard is what fsnotify has said and nobody has taken yet. fsnotify waits, with its lock held,
+// until what it says is heard; whoever adds a watch meanwhile waits for that lock. So somebody else
+// listens all the time.
 type heard struct {
 	// some has something when there is something to take; ended is closed when fsnotify has ended.
 	some, ended chan struct{}

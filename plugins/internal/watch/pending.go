@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// patience is how many settle times a batch waits for the last of its paths; what is quiet by then goes ahead.
+// patience is how many settle times a batch waits for the last of its paths; what is quiet by then
+// goes ahead.
 const patience = 25
 
 // pending gathers changed paths until they are quiet. It has no clock of its own.
@@ -36,8 +37,8 @@ func (p *pending) due() (time.Time, bool) {
 	return quiet, true
 }
 
-// take returns the paths that are ready, sorted: all once there was no event for the settle time; after the patience those
-// that have been quiet themselves.
+// take returns the paths that are ready, sorted: all once there was no event for the settle time;
+// after the patience those that have been quiet themselves.
 func (p *pending) take(now time.Time) []string {
 	var ready []string
 	quiet := now.Sub(p.latest) >= p.settle

@@ -1,5 +1,6 @@
-// Package watch tells which paths changed, once they are quiet: it watches directories with fsnotify and gathers what
-// happens in them, so that a file that is still being written, or a thousand files that change at once, are one change.
+// Package watch tells which paths changed, once they are quiet: it watches directories with
+// fsnotify and gathers what happens in them, so that a file that is still being written, or a
+// thousand files that change at once, are one change.
 package watch
 
 import (
@@ -44,8 +45,8 @@ func New(settle time.Duration, keep func(path string) bool) (*Watcher, error) {
 	return w, nil
 }
 
-// Add watches a directory, not what is below it. Adding it again renews a watch that ended with the directory that had its
-// name before.
+// Add watches a directory, not what is below it. Adding it again renews a watch that ended with the
+// directory that had its name before.
 func (w *Watcher) Add(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -55,8 +56,9 @@ func (w *Watcher) Add(dir string) error {
 	return w.events.Add(dir)
 }
 
-// Sweep ends the watches of paths that mean no directory, or another one, now. It comes before Add where directories may have
-// been renamed: a watch belongs to the directory and goes on under the old name otherwise.
+// Sweep ends the watches of paths that mean no directory, or another one, now. It comes before Add
+// where directories may have been renamed: a watch belongs to the directory and goes on under the
+// old name otherwise.
 func (w *Watcher) Sweep() {
 	for path, was := range w.dirs {
 		if now, err := os.Stat(path); err != nil || !os.SameFile(was, now) {
@@ -67,7 +69,8 @@ func (w *Watcher) Sweep() {
 	}
 }
 
-// Watches reports whether a path is, or was when it was last looked at, a directory that is watched.
+// Watches reports whether a path is, or was when it was last looked at, a directory that is
+// watched.
 func (w *Watcher) Watches(path string) bool { return w.dirs[path] != nil }
 
 // Close ends watching.
@@ -80,7 +83,8 @@ func (w *Watcher) Close() error {
 // Wake has Next return, with no changes, for each value that a channel gives, too.
 func (w *Watcher) Wake(by <-chan struct{}) { w.wake = by }
 
-// Next waits for changes. It returns none at the deadline (zero: there is none), and ctx's error when ctx ends.
+// Next waits for changes. It returns none at the deadline (zero: there is none), and ctx's error
+// when ctx ends.
 func (w *Watcher) Next(ctx context.Context, deadline time.Time) (Changes, error) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()

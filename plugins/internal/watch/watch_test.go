@@ -115,7 +115,8 @@ func TestNextEnds(t *testing.T) {
 	}
 }
 
-// TestDirectoriesThatGo: whoever adds and ends watches while their directories go is never kept waiting.
+// TestDirectoriesThatGo: whoever adds and ends watches while their directories go is never kept
+// waiting.
 func TestDirectoriesThatGo(t *testing.T) {
 	root := t.TempDir()
 	w, err := New(time.Microsecond, func(string) bool { return true })

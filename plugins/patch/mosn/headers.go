@@ -10,8 +10,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// headers writes the header matches of routes in the fields that MOSN reads, exact_match and safe_regex_match, which Envoy has deprecated for
-// string_match. MOSN passes what it can't read by, so that the route would match any request.
+// headers writes the header matches of routes in the fields that MOSN reads, exact_match and
+// safe_regex_match, which Envoy has deprecated for string_match. MOSN passes what it can't read by,
+// so that the route would match any request.
 func headers(c *routev3.RouteConfiguration) {
 	for _, h := range c.GetVirtualHosts() {
 		for _, r := range h.Routes {
@@ -42,7 +43,8 @@ func matches(expression string) *routev3.HeaderMatcher_SafeRegexMatch {
 	return &routev3.HeaderMatcher_SafeRegexMatch{SafeRegexMatch: &matcherv3.RegexMatcher{Regex: expression}}
 }
 
-// expressionOf returns a regular expression (RE2) for the whole of what a matcher takes; empty: there is none.
+// expressionOf returns a regular expression (RE2) for the whole of what a matcher takes; empty:
+// there is none.
 func expressionOf(m *matcherv3.StringMatcher) string {
 	expression := ""
 	switch is := m.MatchPattern.(type) {

@@ -1,8 +1,9 @@
-// Package mosn is the built-in plugin patch/mosn: it gives MOSN listeners that it can use, where what Envoy gets makes it exit or refuse them. The
-// entry's `select` says which nodes are MOSN.
+// Package mosn is the built-in plugin patch/mosn: it gives MOSN listeners that it can use, where
+// what Envoy gets makes it exit or refuse them. The entry's `select` says which nodes are MOSN.
 //
-// MOSN 1.6 reads `deprecated_v1.bind_to_port` alone, so that it would bind the addresses of services; and it takes listeners without an original
-// destination only with exactly one filter chain. Of header matches it reads the deprecated fields alone.
+// MOSN 1.6 reads `deprecated_v1.bind_to_port` alone, so that it would bind the addresses of
+// services; and it takes listeners without an original destination only with exactly one filter
+// chain. Of header matches it reads the deprecated fields alone.
 package mosn
 
 import (
@@ -82,8 +83,9 @@ func bind(l *listenerv3.Listener) {
 
 const originalDestination = "envoy.filters.listener.original_dst"
 
-// single leaves one chain in a listener that doesn't look where connections wanted to go: the one for all that no other takes, else the first that
-// asks for nothing, else the first. MOSN doesn't look into connections (http_inspector), so that the others would have no use.
+// single leaves one chain in a listener that doesn't look where connections wanted to go: the one
+// for all that no other takes, else the first that asks for nothing, else the first. MOSN doesn't
+// look into connections (http_inspector), so that the others would have no use.
 func single(l *listenerv3.Listener) {
 	if looks(l) {
 		return

@@ -10,16 +10,16 @@ import (
 	"fmt"
 )
 
-// Table has rows for trust domains, several for one if it has authorities of several sources: a Bundle as
-// JSON.
+// Table has rows for trust domains, several for one if it has authorities of several sources: a
+// Bundle as JSON.
 const Table = "trustbundles"
 
 // Bundle is the payload of a row. It has nothing secret.
 type Bundle struct {
 	// TrustDomain is the one whose workloads the authorities sign for.
 	TrustDomain string `json:"trustDomain"`
-	// Local: they sign in this mesh, and are believed for trust domains without a bundle, too, such as
-	// those of other meshes that have the same root.
+	// Local: they sign in this mesh, and are believed for trust domains without a bundle, too, such
+	// as those of other meshes that have the same root.
 	Local bool `json:"local,omitempty"`
 	// Certificates are the authorities, a certificate in PEM each, the newest first.
 	Certificates []string `json:"certificates"`

@@ -5,8 +5,8 @@ import "slices"
 // Reach says for whom a resource is, as a namespace sees it.
 type Reach int
 
-// Reaches, in the order in which resources count that compete: what a namespace has for itself comes before what was given to it by name,
-// and that before what is everybody's.
+// Reaches, in the order in which resources count that compete: what a namespace has for itself
+// comes before what was given to it by name, and that before what is everybody's.
 const (
 	Nobody Reach = iota
 	Own
@@ -22,8 +22,9 @@ const (
 	toNobody = "~"
 )
 
-// Export is what exportTo means for a resource of the namespace own: names of namespaces, `*` alone, or nothing. Where it says nothing the
-// mesh's defaults count; of those only everybody, or else the own namespace.
+// Export is what exportTo means for a resource of the namespace own: names of namespaces, `*`
+// alone, or nothing. Where it says nothing the mesh's defaults count; of those only everybody, or
+// else the own namespace.
 func Export(exportTo, defaults []string, own string) []string {
 	if len(exportTo) == 0 {
 		exportTo = defaultExport(defaults)

@@ -2,8 +2,8 @@ package istio
 
 import "strings"
 
-// Resolve returns the full name that a host in a resource of a namespace means: a name without dots is a service of that
-// namespace.
+// Resolve returns the full name that a host in a resource of a namespace means: a name without dots
+// is a service of that namespace.
 func Resolve(host, namespace, domain string) string {
 	if host == "" || strings.Contains(host, ".") || strings.HasPrefix(host, "*") {
 		return host
@@ -25,7 +25,8 @@ func Covers(a, b string) bool {
 // Overlaps reports whether some name is meant by both.
 func Overlaps(a, b string) bool { return Covers(a, b) || Covers(b, a) }
 
-// OverlapsFold is Overlaps without regard to case, as names are compared that are not lower case yet.
+// OverlapsFold is Overlaps without regard to case, as names are compared that are not lower case
+// yet.
 func OverlapsFold(a, b string) bool { return Overlaps(strings.ToLower(a), strings.ToLower(b)) }
 
 // Narrower returns the host that says more, of two that overlap.

@@ -34,7 +34,8 @@ func AccountIdentity(account, namespace, trustDomain string) string {
 	return Identity{trustDomain, namespace, account}.String()
 }
 
-// Aliases adds to names of workloads those that they may have in other trust domains. The result is sorted.
+// Aliases adds to names of workloads those that they may have in other trust domains. The result is
+// sorted.
 func Aliases(names, domains []string) []string {
 	out := slices.Clone(names)
 	for _, n := range names {

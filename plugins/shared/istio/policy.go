@@ -9,7 +9,8 @@ import (
 // GatewayName is the label of workloads that run a Gateway of the Gateway API.
 const GatewayName = "gateway.networking.k8s.io/gateway-name"
 
-// Targets is what policies have that choose workloads by labels, or by a reference to the Gateway that they run.
+// Targets is what policies have that choose workloads by labels, or by a reference to the Gateway
+// that they run.
 type Targets interface {
 	GetSelector() *typev1.WorkloadSelector
 	GetTargetRef() *typev1.PolicyTargetReference

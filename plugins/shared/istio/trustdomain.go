@@ -45,8 +45,8 @@ func SameTrustDomains(values, domains []string) []string {
 	return unique(out)
 }
 
-// inDomains are the names of one workload in each trust domain. A name whose domain starts with a star stays as it is where
-// that covers the domain.
+// inDomains are the names of one workload in each trust domain. A name whose domain starts with a
+// star stays as it is where that covers the domain.
 func inDomains(value string, domains []string) []string {
 	own, rest, _ := strings.Cut(value, "/")
 	var out []string

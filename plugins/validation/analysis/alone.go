@@ -10,8 +10,8 @@ import (
 // caution is Istio's code for what its own check of a single resource warns of.
 const caution = "IST0133"
 
-// Alone returns what there is to say of a resource whatever others there are, beside what its fields mean: rules of it that are never used, and that it
-// is of a kind to be careful with.
+// Alone returns what there is to say of a resource whatever others there are, beside what its
+// fields mean: rules of it that are never used, and that it is of a kind to be careful with.
 func Alone(r finding.Resource) []finding.Finding {
 	return slices.DeleteFunc(saidOf(r), func(f finding.Finding) bool { return suppressed(Result{&Resource{Resource: r}, f}) })
 }

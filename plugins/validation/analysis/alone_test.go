@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestAlone: which rules of a VirtualService nothing is left for, by what their matches say; and that an EnvoyFilter is warned of unless its annotation
-// says that its author knows.
+// TestAlone: which rules of a VirtualService nothing is left for, by what their matches say; and
+// that an EnvoyFilter is warned of unless its annotation says that its author knows.
 func TestAlone(t *testing.T) {
 	for spec, want := range map[string]string{
 		"http: [{}, {match: [{uri: {prefix: /api}}]}]":                                  "spec.http[1]",

@@ -1,8 +1,9 @@
-// Package analysis checks what resources mean to each other: references to what is not there, routes that are never taken,
-// policies that contradict. Where Istio has a message for the same thing, its code is used, so that people find the help
-// they know.
+// Package analysis checks what resources mean to each other: references to what is not there,
+// routes that are never taken, policies that contradict. Where Istio has a message for the same
+// thing, its code is used, so that people find the help they know.
 //
-// Nothing found here keeps a resource from being served: what is missing may come later, from another source.
+// Nothing found here keeps a resource from being served: what is missing may come later, from
+// another source.
 package analysis
 
 import (
@@ -22,10 +23,11 @@ type Input struct {
 	Mesh *mesh.MeshConfig
 	// Services that exist besides those of ServiceEntries.
 	Services []Service
-	// Workloads that are known, besides those of WorkloadEntries, WorkloadGroups and endpoints. Where none is known in a namespace,
-	// nothing is said of selectors that match none there.
+	// Workloads that are known, besides those of WorkloadEntries, WorkloadGroups and endpoints.
+	// Where none is known in a namespace, nothing is said of selectors that match none there.
 	Workloads []Workload
-	// Secrets and ConfigMaps are what TLS settings may name; nil: they are not known, and nothing is said of those that are missing.
+	// Secrets and ConfigMaps are what TLS settings may name; nil: they are not known, and nothing
+	// is said of those that are missing.
 	Secrets, ConfigMaps Credentials
 }
 
@@ -68,7 +70,8 @@ var analyzers = [...]func(*world){
 	annotations, relativePatches, protocols,
 }
 
-// Analyze returns what there is to say, in order of files and lines. Findings that the resource's own annotation suppresses are left out.
+// Analyze returns what there is to say, in order of files and lines. Findings that the resource's
+// own annotation suppresses are left out.
 func Analyze(in Input) []Result {
 	w := newWorld(in)
 	for _, analyze := range analyzers {
@@ -84,7 +87,8 @@ func Analyze(in Input) []Result {
 	return found
 }
 
-// suppression is the annotation that lists codes not to be told of a resource, parted by commas; * for all.
+// suppression is the annotation that lists codes not to be told of a resource, parted by commas; *
+// for all.
 const suppression = "galley.istio.io/analyze-suppress"
 
 func suppressed(r Result) bool {

@@ -258,8 +258,8 @@ spec: {hosts: [api.example.com], exportTo: [` + exportTo + `], resolution: DNS, 
 	}
 }
 
-// TestHostsForSidecars: what VirtualServices say of one host is a clash where some namespace sees both; istioctl, beside a real
-// one, says the same of each of these.
+// TestHostsForSidecars: what VirtualServices say of one host is a clash where some namespace sees
+// both; istioctl, beside a real one, says the same of each of these.
 func TestHostsForSidecars(t *testing.T) {
 	route := func(namespace, host, exportTo string) string {
 		return `---

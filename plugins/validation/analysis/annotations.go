@@ -14,7 +14,8 @@ const (
 	deprecatedAnnotation = "IST0135"
 )
 
-// annotations finds annotations of Istio's that it doesn't know, or not any more. Source: istio.io/api/annotation.
+// annotations finds annotations of Istio's that it doesn't know, or not any more. Source:
+// istio.io/api/annotation.
 func annotations(w *world) {
 	known := map[string]*annotation.Instance{}
 	for _, a := range annotation.AllResourceAnnotations() {

@@ -18,10 +18,11 @@ const unusable = "COX3009"
 // Credentials are Secrets, or ConfigMaps, by NAMESPACE/NAME.
 type Credentials map[string]Credential
 
-// Credential is what is known of an object that TLS settings may name. Nothing of its values is kept.
+// Credential is what is known of an object that TLS settings may name. Nothing of its values is
+// kept.
 type Credential struct {
-	// Certificate and Trust are why it is no certificate with its key, and nothing to trust; nil: it is, or its values
-	// are not known.
+	// Certificate and Trust are why it is no certificate with its key, and nothing to trust; nil:
+	// it is, or its values are not known.
 	Certificate, Trust error
 }
 
@@ -34,7 +35,8 @@ func (c Credentials) with(key string, one Credential) Credentials {
 	return c
 }
 
-// credentialOf returns what the values of a Secret or a ConfigMap are good for. One without any may get them from somebody else.
+// credentialOf returns what the values of a Secret or a ConfigMap are good for. One without any may
+// get them from somebody else.
 func credentialOf(object *yaml.Node) (c Credential) {
 	data, has, err := kinds.Values(object)
 	switch {
@@ -48,7 +50,8 @@ func credentialOf(object *yaml.Node) (c Credential) {
 	return c
 }
 
-// credentials finds what Gateways and DestinationRules name that is not there, or lacks something, where such objects are known.
+// credentials finds what Gateways and DestinationRules name that is not there, or lacks something,
+// where such objects are known.
 func credentials(w *world) {
 	for _, g := range of[*networking.Gateway](w) {
 		namespaces := w.gatewayNamespaces(g)
@@ -69,7 +72,8 @@ func credentials(w *world) {
 	}
 }
 
-// Credentials returns, as warnings, what Gateways and DestinationRules name that is not there or lacks something, where such objects were read.
+// Credentials returns, as warnings, what Gateways and DestinationRules name that is not there or
+// lacks something, where such objects were read.
 func (r *Reader) Credentials() []kinds.Fault {
 	w := newWorld(r.Input)
 	credentials(w)
@@ -80,8 +84,8 @@ func (r *Reader) Credentials() []kinds.Fault {
 	return places(found)
 }
 
-// AddUnusable adds that something that a Gateway or a DestinationRule names is not served to proxies that ask for it, in a plugin's words. Other kinds
-// name nothing.
+// AddUnusable adds that something that a Gateway or a DestinationRule names is not served to
+// proxies that ask for it, in a plugin's words. Other kinds name nothing.
 func (r *Reader) AddUnusable(kind, key, source, words string) {
 	if kind != "Gateway" && kind != "DestinationRule" {
 		return
@@ -94,7 +98,8 @@ func (r *Reader) AddUnusable(kind, key, source, words string) {
 	})
 }
 
-// gatewayNamespaces are those in which a Gateway's workloads may be, which have its secrets: its own and those of workloads that are known.
+// gatewayNamespaces are those in which a Gateway's workloads may be, which have its secrets: its
+// own and those of workloads that are known.
 func (w *world) gatewayNamespaces(g item[*networking.Gateway]) []string {
 	namespaces := []string{g.Namespace}
 	for _, each := range w.matching("", g.spec.Selector) {
@@ -103,7 +108,8 @@ func (w *world) gatewayNamespaces(g item[*networking.Gateway]) []string {
 	return namespaces
 }
 
-// serverCredentials checks those of a server. Its clients' roots are of the first, unless it names them.
+// serverCredentials checks those of a server. Its clients' roots are of the first, unless it names
+// them.
 func (w *world) serverCredentials(r *Resource, at string, t *networking.ServerTLSSettings, namespaces []string) {
 	names := t.GetCredentialNames()
 	for i, name := range names {
@@ -145,7 +151,8 @@ func (w *world) clientCredential(r *Resource, at string, t *networking.ClientTLS
 	}
 }
 
-// credential checks one, in the namespaces in which it may be, or in all if there are none. Names of others than Kubernetes' objects are not known here.
+// credential checks one, in the namespaces in which it may be, or in all if there are none. Names
+// of others than Kubernetes' objects are not known here.
 func (w *world) credential(r *Resource, field, what, name string, namespaces []string) {
 	if name == "" || strings.HasPrefix(name, secrets.ExternalScheme) {
 		return
@@ -187,7 +194,8 @@ func (w *world) credentialsOf(kind string) Credentials {
 	return w.secrets
 }
 
-// find looks for an object in namespaces, or in all if there are none, and returns what is wrong with the one that is best.
+// find looks for an object in namespaces, or in all if there are none, and returns what is wrong
+// with the one that is best.
 func (c Credentials) find(name string, namespaces []string, roots bool) (problem error, found bool) {
 	for key, each := range c {
 		namespace, of, _ := strings.Cut(key, "/")

@@ -63,7 +63,8 @@ func clientTLS(more, tls string) string {
 		"  trafficPolicy: {tls: " + tls + "}\n"
 }
 
-// TestCredentials: what is named and isn't there, or lacks something, is told where it is named, and nothing of any value is.
+// TestCredentials: what is named and isn't there, or lacks something, is told where it is named,
+// and nothing of any value is.
 func TestCredentials(t *testing.T) {
 	chain, key := pair(t)
 	_, strange := pair(t)

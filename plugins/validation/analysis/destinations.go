@@ -141,7 +141,8 @@ func hasSubset(known map[string]map[string]bool, host, subset string) bool {
 	return false
 }
 
-// destinationPorts finds destinations without a port where the service has several, and with one that the service has not.
+// destinationPorts finds destinations without a port where the service has several, and with one
+// that the service has not.
 func destinationPorts(w *world) {
 	for _, v := range of[*networking.VirtualService](w) {
 		for at, d := range destinations(v.spec) {

@@ -10,8 +10,8 @@ import (
 
 const relativePatch = "IST0151"
 
-// relativePatches finds patches whose effect depends on what others have done before them, of filters without a
-// priority.
+// relativePatches finds patches whose effect depends on what others have done before them, of
+// filters without a priority.
 func relativePatches(w *world) {
 	for _, f := range of[*networking.EnvoyFilter](w) {
 		if f.spec.Priority != 0 {
@@ -29,8 +29,8 @@ func relativePatches(w *world) {
 	}
 }
 
-// isRelative reports whether a patch needs something to be there, and takes effect at all. One for some versions of
-// proxies alone has a warning of its own.
+// isRelative reports whether a patch needs something to be there, and takes effect at all. One for
+// some versions of proxies alone has a warning of its own.
 func isRelative(p *networking.EnvoyFilter_EnvoyConfigObjectPatch) bool {
 	filters := []networking.EnvoyFilter_ApplyTo{
 		networking.EnvoyFilter_HTTP_FILTER, networking.EnvoyFilter_NETWORK_FILTER, networking.EnvoyFilter_LISTENER_FILTER,

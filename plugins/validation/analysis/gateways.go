@@ -24,8 +24,9 @@ const (
 // hostIn is a host, by its whole name, in a namespace; * for all.
 type hostIn struct{ scope, host string }
 
-// meshHosts finds VirtualServices that say something of the same host for sidecars of the same namespaces. What is for one namespace
-// meets what is for all of them where the hosts overlap, as `istioctl analyze` has it.
+// meshHosts finds VirtualServices that say something of the same host for sidecars of the same
+// namespaces. What is for one namespace meets what is for all of them where the hosts overlap, as
+// `istioctl analyze` has it.
 func meshHosts(w *world) {
 	by := map[hostIn][]*Resource{}
 	for _, v := range of[*networking.VirtualService](w) {
@@ -81,7 +82,8 @@ func clash(w *world, list []*Resource, code string, make func(names string) find
 	}
 }
 
-// gatewayHosts finds hosts for which several VirtualServices are bound to one gateway: their routes are merged, in order of age.
+// gatewayHosts finds hosts for which several VirtualServices are bound to one gateway: their routes
+// are merged, in order of age.
 func gatewayHosts(w *world) {
 	by := map[string][]*Resource{}
 	for _, v := range of[*networking.VirtualService](w) {
@@ -129,7 +131,8 @@ func gatewayServers(w *world) {
 	}
 }
 
-// serves says whether a gateway has a server for some name that a host stands for, open to a namespace.
+// serves says whether a gateway has a server for some name that a host stands for, open to a
+// namespace.
 func serves(g *item[*networking.Gateway], host, namespace string) bool {
 	for _, s := range g.spec.Servers {
 		for _, each := range s.GetHosts() {
@@ -197,8 +200,8 @@ func passesThrough(s *networking.Server) bool {
 	return s.GetTls().GetHttpsRedirect() || s.GetTls().GetMode() == networking.ServerTLSSettings_AUTO_PASSTHROUGH && s.Tls != nil
 }
 
-// duplicateCertificates finds gateways of the same workloads that share a certificate: a client that reuses an HTTP/2 connection for
-// a host of another one gets 404.
+// duplicateCertificates finds gateways of the same workloads that share a certificate: a client
+// that reuses an HTTP/2 connection for a host of another one gets 404.
 func duplicateCertificates(w *world) {
 	by := map[string][]*Resource{}
 	for _, g := range of[*networking.Gateway](w) {

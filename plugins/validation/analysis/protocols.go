@@ -19,7 +19,8 @@ type spoken struct {
 	port uint32
 }
 
-// protocols finds ServiceEntries that say different protocols of the same port of a host to clients that see both.
+// protocols finds ServiceEntries that say different protocols of the same port of a host to clients
+// that see both.
 func protocols(w *world) {
 	type entry struct {
 		of       *Resource

@@ -19,7 +19,8 @@ func (w *world) hasProvider(name string) bool {
 		slices.ContainsFunc(w.mesh.GetExtensionProviders(), func(p *mesh.MeshConfig_ExtensionProvider) bool { return p.GetName() == name })
 }
 
-// providers finds names of extension providers that the mesh's settings don't have. Without settings nothing is known.
+// providers finds names of extension providers that the mesh's settings don't have. Without
+// settings nothing is known.
 func providers(w *world) {
 	if w.mesh == nil {
 		return

@@ -26,7 +26,8 @@ type Reader struct {
 	Faults []kinds.Fault
 }
 
-// Add reads a file: Istio's resources, and what Kubernetes' objects say of services, workloads and secrets.
+// Add reads a file: Istio's resources, and what Kubernetes' objects say of services, workloads and
+// secrets.
 func (r *Reader) Add(file string, content []byte) {
 	reader := kinds.Reader{Check: func(found finding.Resource) []finding.Finding { return r.add(file, found) }}
 	for _, chunk := range protoyaml.Split(content) {
@@ -42,7 +43,8 @@ func (r *Reader) Add(file string, content []byte) {
 	}
 }
 
-// add takes a resource, and checks it. One that is refused is analysed all the same: others refer to it.
+// add takes a resource, and checks it. One that is refused is analysed all the same: others refer
+// to it.
 func (r *Reader) add(file string, found finding.Resource) []finding.Finding {
 	at := Resource{Resource: found, File: file}
 	if found.Node != nil {

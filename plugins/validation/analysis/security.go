@@ -17,7 +17,8 @@ const (
 	tokenUnchecked = "COX3008"
 )
 
-// mtlsConflicts finds rules that turn TLS off, or make it a server's own, towards services whose workloads want mutual TLS.
+// mtlsConflicts finds rules that turn TLS off, or make it a server's own, towards services whose
+// workloads want mutual TLS.
 func mtlsConflicts(w *world) {
 	for _, d := range of[*networking.DestinationRule](w) {
 		t := d.spec.GetTrafficPolicy().GetTls()
@@ -35,8 +36,8 @@ func mtlsConflicts(w *world) {
 	}
 }
 
-// peerPolicy returns the policy that decides for the workloads of a service, and whether they want mutual TLS. Services outside of the
-// mesh have no workloads, and no selector.
+// peerPolicy returns the policy that decides for the workloads of a service, and whether they want
+// mutual TLS. Services outside of the mesh have no workloads, and no selector.
 func (w *world) peerPolicy(namespace string, selector map[string]string) (name string, strict bool) {
 	if len(selector) == 0 {
 		return "", false
@@ -60,7 +61,8 @@ func (w *world) peerPolicy(namespace string, selector map[string]string) (name s
 	return name, strict
 }
 
-// tokens finds authorization by tokens that no RequestAuthentication verifies: requests never have a principal.
+// tokens finds authorization by tokens that no RequestAuthentication verifies: requests never have
+// a principal.
 func tokens(w *world) {
 	for _, p := range of[*security.AuthorizationPolicy](w) {
 		at, needs := tokenField(p.spec)
@@ -110,7 +112,8 @@ func compatible(a, b map[string]string) bool {
 
 const claimPrefix = "@request.auth.claims"
 
-// claimRoutes finds routing by claims at gateways for whose workloads no RequestAuthentication verifies tokens.
+// claimRoutes finds routing by claims at gateways for whose workloads no RequestAuthentication
+// verifies tokens.
 func claimRoutes(w *world) {
 	for _, v := range of[*networking.VirtualService](w) {
 		key, at := claimOf(v.spec)

@@ -78,7 +78,8 @@ func unmatchedSelectors(w *world) {
 	}
 }
 
-// labelled says whether some workload has the keys of a selector: then those that it is for are probably known.
+// labelled says whether some workload has the keys of a selector: then those that it is for are
+// probably known.
 func (w *world) labelled(selector map[string]string) bool {
 	return slices.ContainsFunc(w.workloads, func(each Workload) bool {
 		for key := range selector {
@@ -96,7 +97,8 @@ type scoped struct {
 	labels map[string]string
 }
 
-// rivals reports resources of a namespace of which there may be one without a selector, and one for each workload.
+// rivals reports resources of a namespace of which there may be one without a selector, and one for
+// each workload.
 func rivals(w *world, list []scoped, plural, many, both, at string) {
 	by := map[string][]scoped{}
 	for _, s := range list {
@@ -148,7 +150,8 @@ func telemetries(w *world) {
 	rivals(w, list, "Telemetries", manyTelemetries, telemetryClash, "spec.selector")
 }
 
-// peerPolicies finds PeerAuthentications of a namespace, or of the mesh, of which only the oldest counts.
+// peerPolicies finds PeerAuthentications of a namespace, or of the mesh, of which only the oldest
+// counts.
 func peerPolicies(w *world) {
 	by := map[string][]*Resource{}
 	for _, p := range of[*security.PeerAuthentication](w) {

@@ -9,8 +9,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 )
 
-// Suppression leaves out a code for some resources, as istioctl's flag does: CODE=KIND NAME.NAMESPACE, where each * stands for
-// anything.
+// Suppression leaves out a code for some resources, as istioctl's flag does: CODE=KIND
+// NAME.NAMESPACE, where each * stands for anything.
 type Suppression struct{ code, kind, name string }
 
 // ParseSuppression reads such a text.

@@ -19,8 +19,8 @@ const (
 	lostDelegate     = "COX3005"
 )
 
-// unreachableRoutes finds routes, and matches of them, that an earlier route takes everything from: one without a match, with the same match, or with a
-// wider one, such as a shorter prefix.
+// unreachableRoutes finds routes, and matches of them, that an earlier route takes everything from:
+// one without a match, with the same match, or with a wider one, such as a shorter prefix.
 func unreachableRoutes(s *networking.VirtualService) (found []finding.Finding) {
 	http, tls, tcp := &ordered[*networking.HTTPMatchRequest]{list: "http", takes: takes}, &ordered[*networking.TLSMatchAttributes]{list: "tls", takes: takesTLS},
 		&ordered[*networking.L4MatchAttributes]{list: "tcp", takes: takesTCP}
@@ -110,7 +110,8 @@ func takesConnections(a, b connections) bool {
 		istio.Selects(a.GetSourceLabels(), b.GetSourceLabels()) && (len(a.GetGateways()) == 0 || containsAll(a.GetGateways(), b.GetGateways()))
 }
 
-// takesNames reports whether each narrower name is one of the wider, or below one of their wildcards.
+// takesNames reports whether each narrower name is one of the wider, or below one of their
+// wildcards.
 func takesNames(wider, narrower []string) bool {
 	return len(wider) == 0 || len(narrower) > 0 && !slices.ContainsFunc(narrower, func(n string) bool {
 		return !slices.ContainsFunc(wider, func(w string) bool {

@@ -11,8 +11,8 @@ import (
 
 const hiddenHost = "COX3007"
 
-// hiddenHosts finds Sidecars without a selector that import a VirtualService's host but not where its routes lead: requests have no
-// cluster then.
+// hiddenHosts finds Sidecars without a selector that import a VirtualService's host but not where
+// its routes lead: requests have no cluster then.
 func hiddenHosts(w *world) {
 	for _, s := range of[*networking.Sidecar](w) {
 		if len(s.spec.Egress) == 0 {
@@ -34,7 +34,8 @@ func (w *world) seenIn(v item[*networking.VirtualService]) []string {
 	return istio.Export(v.spec.ExportTo, w.mesh.GetDefaultVirtualServiceExportTo(), v.Namespace)
 }
 
-// imported says whether a Sidecar's clients get a VirtualService of their own namespace, for a host that they import.
+// imported says whether a Sidecar's clients get a VirtualService of their own namespace, for a host
+// that they import.
 func (w *world) imported(s item[*networking.Sidecar], v item[*networking.VirtualService]) bool {
 	if len(v.spec.Gateways) > 0 && !slices.Contains(v.spec.Gateways, meshGateway) {
 		return false

@@ -124,7 +124,8 @@ func fullName(host, namespace string) string {
 	return istio.Resolve(strings.ToLower(strings.TrimSuffix(host, ".")), namespace, domain)
 }
 
-// lookup returns the services that a destination's host means: itself, its whole name, or a wildcard that covers it.
+// lookup returns the services that a destination's host means: itself, its whole name, or a
+// wildcard that covers it.
 func (w *world) lookup(host, namespace string) []Service {
 	full := fullName(host, namespace)
 	for _, name := range []string{full, strings.ToLower(host), full + ".svc." + domain, full + "." + domain} {
@@ -140,7 +141,8 @@ func (w *world) lookup(host, namespace string) []Service {
 	return nil
 }
 
-// matching returns the workloads that a selector selects in a namespace; in all of them where the namespace is empty.
+// matching returns the workloads that a selector selects in a namespace; in all of them where the
+// namespace is empty.
 func (w *world) matching(namespace string, selector map[string]string) (list []Workload) {
 	for _, each := range w.workloads {
 		if (namespace == "" || each.Namespace == namespace) && istio.Selects(selector, each.Labels) {

@@ -13,7 +13,8 @@ import (
 // maxFile is the size in bytes beyond which a file is refused, as config/file does.
 const maxFile = 32 << 20
 
-// Find returns the files that paths mean, in order: a file itself, and of a directory all .yaml, .yml and .json files below it, but hidden ones.
+// Find returns the files that paths mean, in order: a file itself, and of a directory all .yaml,
+// .yml and .json files below it, but hidden ones.
 func Find(paths []string) ([]string, error) {
 	var found []string
 	for _, path := range paths {

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// ReadCodes reads a folder with a file for each code, ID.txtar: the title in the first line, the explanation below, and the examples as
-// files of the archive: wrong.yaml and right.yaml or, for the mesh's settings, wrong-mesh.yaml, right-mesh.yaml, wrong-networks.yaml and
+// ReadCodes reads a folder with a file for each code, ID.txtar: the title in the first line, the
+// explanation below, and the examples as files of the archive: wrong.yaml and right.yaml or, for
+// the mesh's settings, wrong-mesh.yaml, right-mesh.yaml, wrong-networks.yaml and
 // right-networks.yaml. It returns them sorted by id.
 func ReadCodes(files fs.FS, folder string) []Code {
 	names, err := fs.Glob(files, path.Join(folder, "*.txtar"))

@@ -1,6 +1,7 @@
 package finding
 
-// Code is what there is to know about a code. Each package that finds something has a table of its codes.
+// Code is what there is to know about a code. Each package that finds something has a table of its
+// codes.
 type Code struct {
 	// ID is such as COX1101.
 	ID string
@@ -8,7 +9,8 @@ type Code struct {
 	Title string
 	// Explanation says in plain sentences what the finding means, why it matters and what to do.
 	Explanation string
-	// Wrong is a text for which the code is found, and Right the same repaired, for which nothing is found.
+	// Wrong is a text for which the code is found, and Right the same repaired, for which nothing
+	// is found.
 	Wrong, Right Example
 }
 

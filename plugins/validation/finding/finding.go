@@ -1,7 +1,9 @@
-// Package finding is what checks of configuration are given and what they say: resources, findings, and codes with their
-// explanations. It has no opinion and imports no check, so that all can import it.
+// Package finding is what checks of configuration are given and what they say: resources, findings,
+// and codes with their explanations. It has no opinion and imports no check, so that all can import
+// it.
 //
-// Codes are COX and four digits, or Istio's own (IST0101) where it has a message for the same thing:
+// Codes are COX and four digits, or Istio's own (IST0101) where it has a message for the same
+// thing:
 //
 //	COX10xx  the text: YAML, fields, types
 //	COX11xx  the schemas and CEL rules of the custom resource definitions
@@ -17,8 +19,9 @@ type Finding struct {
 	// Code is such as COX1101 or IST0101.
 	Code     string
 	Severity Severity
-	// Field is a path from the resource's root, such as spec.http[0].route[1].weight or metadata.name; a map's key stands as
-	// spec.selector.matchLabels["app"]. It is empty where the finding is about the whole.
+	// Field is a path from the resource's root, such as spec.http[0].route[1].weight or
+	// metadata.name; a map's key stands as spec.selector.matchLabels["app"]. It is empty where the
+	// finding is about the whole.
 	Field string
 	// Message says what is wrong.
 	Message string
@@ -26,7 +29,8 @@ type Finding struct {
 	Hint string
 }
 
-// Severity says what follows of a finding. The zero value is an error, so that none is taken lightly by accident.
+// Severity says what follows of a finding. The zero value is an error, so that none is taken
+// lightly by accident.
 type Severity uint8
 
 const (

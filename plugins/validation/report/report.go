@@ -1,4 +1,5 @@
-// Package report prints what checks found in files: as lines that people and editors read, as JSON, or as SARIF for code hosts.
+// Package report prints what checks found in files: as lines that people and editors read, as JSON,
+// or as SARIF for code hosts.
 package report
 
 import (
@@ -13,7 +14,8 @@ import (
 // Fault is one thing that is wrong, at its place.
 type Fault = kinds.Fault
 
-// At returns a fault of a file that is no resource, such as plugins.yaml; line and column count from 1.
+// At returns a fault of a file that is no resource, such as plugins.yaml; line and column count
+// from 1.
 func At(file string, line, column int, message string) Fault {
 	return Fault{File: file, Line: line, Column: column, Message: message}
 }

@@ -184,7 +184,8 @@ func (c *checker) portText(at path, text string) {
 	}
 }
 
-// pathTemplate checks a path with {*} (one segment) or {**} (the rest). Source: Istio API, Operation.paths.
+// pathTemplate checks a path with {*} (one segment) or {**} (the rest). Source: Istio API,
+// Operation.paths.
 func (c *checker) pathTemplate(at path, text string) {
 	if !strings.ContainsAny(text, "{}") {
 		return

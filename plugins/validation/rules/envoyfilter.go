@@ -65,7 +65,8 @@ func inList(to networking.EnvoyFilter_ApplyTo) bool {
 	}, to)
 }
 
-// operationFits warns of operations that do nothing where they are applied. Source: Istio API, EnvoyFilter.Patch.Operation.
+// operationFits warns of operations that do nothing where they are applied. Source: Istio API,
+// EnvoyFilter.Patch.Operation.
 func (c *checker) operationFits(at path, p *networking.EnvoyFilter_EnvoyConfigObjectPatch) {
 	to, operation := p.ApplyTo, p.Patch.Operation
 	here := at.field("operation")

@@ -7,8 +7,8 @@ import (
 	"github.com/google/cel-go/parser"
 )
 
-// expression checks that a text is a CEL expression. What it says of requests is the proxy's to judge. The parser bounds depth and
-// size.
+// expression checks that a text is a CEL expression. What it says of requests is the proxy's to
+// judge. The parser bounds depth and size.
 func (c *checker) expression(at path, text string) {
 	p, err := parser.NewParser(parser.Macros(parser.AllMacros...))
 	if err != nil {

@@ -25,8 +25,8 @@ func (c *checker) headerName(at path, name string) {
 	}
 }
 
-// headerValue checks the format of a value, in which %…% are variables and %% is a percent sign. Source: Envoy, HTTP connection
-// manager, custom request/response headers.
+// headerValue checks the format of a value, in which %…% are variables and %% is a percent sign.
+// Source: Envoy, HTTP connection manager, custom request/response headers.
 func (c *checker) headerValue(at path, value string) {
 	for rest := value; rest != ""; {
 		before, after, found := strings.Cut(rest, "%")

@@ -25,7 +25,8 @@ const (
 // isLabel reports whether a text is one label of a DNS name.
 func isLabel(s string) bool { return len(s) <= maxLabel && isWord(s, "-", true) }
 
-// isWord reports whether a text begins and ends with a letter or digit and has nothing else but those and what inner has; capitals may be letters or not.
+// isWord reports whether a text begins and ends with a letter or digit and has nothing else but
+// those and what inner has; capitals may be letters or not.
 func isWord(s, inner string, capitals bool) bool {
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -42,7 +43,8 @@ func isIP(s string) bool {
 	return err == nil
 }
 
-// hostFault says why a text is no DNS name; empty: it is one. With wildcard, its first label may begin with `*`.
+// hostFault says why a text is no DNS name; empty: it is one. With wildcard, its first label may
+// begin with `*`.
 func hostFault(host string, wildcard bool) string {
 	switch {
 	case host == "":

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestIsWord: the forms of labels are those of the regular expressions by which Kubernetes and DNS define them.
+// TestIsWord: the forms of labels are those of the regular expressions by which Kubernetes and DNS
+// define them.
 func TestIsWord(t *testing.T) {
 	const some = "azAZ09-_./ \n*é\xff"
 	random := rand.New(rand.NewPCG(1, 2))

@@ -44,7 +44,8 @@ func (c *checker) matchedHeaders(at path, of map[string]*networking.StringMatch,
 	}
 }
 
-// claim checks the rest of a claim's name, .NAME or [NAME], and that a gateway is there to verify tokens.
+// claim checks the rest of a claim's name, .NAME or [NAME], and that a gateway is there to verify
+// tokens.
 func (c *checker) claim(at path, rest string, b binding) {
 	if !strings.HasPrefix(rest, ".") && !strings.HasPrefix(rest, "[") || len(rest) < 2 {
 		c.fail(badClaimRule, at, "%s names no claim", quote(claimPrefix+rest)).hint("write @request.auth.claims.sub or @request.auth.claims[sub]")

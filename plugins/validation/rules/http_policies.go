@@ -17,7 +17,8 @@ const (
 	badCORS  = "COX2113"
 )
 
-// retryConditions that proxies know. Source: Envoy, router filter, x-envoy-retry-on and x-envoy-retry-grpc-on.
+// retryConditions that proxies know. Source: Envoy, router filter, x-envoy-retry-on and
+// x-envoy-retry-grpc-on.
 var retryConditions = []string{
 	"5xx", "cancelled", "connect-failure", "deadline-exceeded", "envoy-ratelimited", "gateway-error", "http3-post-connect-failure", "internal",
 	"refused-stream", "reset", "reset-before-request", "resource-exhausted", "retriable-4xx", "retriable-headers", "retriable-status-codes",

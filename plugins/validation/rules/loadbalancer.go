@@ -9,7 +9,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// Bounds of proxies. Source: Envoy, RingHashLbConfig.minimum_ring_size and MaglevLbConfig.table_size.
+// Bounds of proxies. Source: Envoy, RingHashLbConfig.minimum_ring_size and
+// MaglevLbConfig.table_size.
 const (
 	maxRing   = 8 << 20
 	maxMaglev = 5000011
@@ -64,7 +65,8 @@ func isPrime(n uint64) bool {
 // regionLabel is the label by which failover between regions already goes.
 const regionLabel = "topology.kubernetes.io/region"
 
-// localities checks a locality load balancer. Without outlier detection nothing is ever found to have failed.
+// localities checks a locality load balancer. Without outlier detection nothing is ever found to
+// have failed.
 func (c *checker) localities(at path, l *networking.LocalityLoadBalancerSetting, undetected bool) {
 	if l == nil {
 		return
@@ -105,8 +107,8 @@ func (c *checker) distribute(at path, list []*networking.LocalityLoadBalancerSet
 	c.distinct(at, from, true)
 }
 
-// distinct checks localities: their form, and that none covers another. Where their order counts, a wildcard may stand behind what it covers: it is for
-// the rest.
+// distinct checks localities: their form, and that none covers another. Where their order counts, a
+// wildcard may stand behind what it covers: it is for the rest.
 func (c *checker) distinct(at path, list []string, ordered bool) {
 	for i, each := range list {
 		if star := strings.Index(each, "*"); star >= 0 && star != len(each)-1 || each == "" {

@@ -58,7 +58,8 @@ func (c *checker) meshConfig(m *mesh.MeshConfig) {
 	}
 }
 
-// configSources says of each source that an istiod would read what reads it here. That of the cluster's own resources (k8s://) takes nothing.
+// configSources says of each source that an istiod would read what reads it here. That of the
+// cluster's own resources (k8s://) takes nothing.
 func (c *checker) configSources(m *mesh.MeshConfig) {
 	for i, s := range m.ConfigSources {
 		instead := ""
@@ -91,7 +92,8 @@ func (c *checker) meshPort(at path, number int32) {
 	}
 }
 
-// trustDomains checks names that become parts of SPIFFE IDs. Source: SPIFFE-ID 2.1, and istiod's stricter rule, DNS names.
+// trustDomains checks names that become parts of SPIFFE IDs. Source: SPIFFE-ID 2.1, and istiod's
+// stricter rule, DNS names.
 func (c *checker) trustDomains(m *mesh.MeshConfig) {
 	c.trustDomain("trustDomain", m.TrustDomain)
 	for i, alias := range m.TrustDomainAliases {
@@ -149,7 +151,8 @@ func (c *checker) meshVisibility(m *mesh.MeshConfig) {
 	}
 }
 
-// defaultExportTo warns of what a resource would be refused for: as istiod takes it from the mesh's settings, so must who takes istiod's place.
+// defaultExportTo warns of what a resource would be refused for: as istiod takes it from the mesh's
+// settings, so must who takes istiod's place.
 func (c *checker) defaultExportTo(at path, list []string, none bool) {
 	from := len(c.found)
 	c.exportTo(at, list, none)

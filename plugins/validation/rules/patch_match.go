@@ -6,8 +6,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// oldNames are names of filters that proxies don't have any more, with what they are called now. Source: Envoy, version history, 1.14 to
-// 1.22.
+// oldNames are names of filters that proxies don't have any more, with what they are called now.
+// Source: Envoy, version history, 1.14 to 1.22.
 var oldNames = map[string]string{
 	"envoy.buffer":                  "envoy.filters.http.buffer",
 	"envoy.cors":                    "envoy.filters.http.cors",

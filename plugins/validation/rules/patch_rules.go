@@ -16,8 +16,9 @@ type fieldError interface {
 	Cause() error
 }
 
-// fieldRules checks what a patch's value says by the rules of Envoy's fields, wrapped messages too. Only what is there counts: a value that is
-// merged need not be whole. So lists may be too short, and required fields away.
+// fieldRules checks what a patch's value says by the rules of Envoy's fields, wrapped messages too.
+// Only what is there counts: a value that is merged need not be whole. So lists may be too short,
+// and required fields away.
 func (c *checker) fieldRules(at path, value *structpb.Value, m protoreflect.Message) {
 	if a, ok := m.Interface().(*anypb.Any); ok {
 		if wrapped, err := a.UnmarshalNew(); err == nil {

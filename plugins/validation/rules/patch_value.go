@@ -12,8 +12,8 @@ import (
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 )
 
-// patchValue checks that a value is of the type that it is merged into or added as. Fields that this version of Envoy's types
-// has not are warnings: another version may have them.
+// patchValue checks that a value is of the type that it is merged into or added as. Fields that
+// this version of Envoy's types has not are warnings: another version may have them.
 func (c *checker) patchValue(at path, p *networking.EnvoyFilter_EnvoyConfigObjectPatch) {
 	object := envoytypes.Patched(p.ApplyTo)
 	if object == nil {

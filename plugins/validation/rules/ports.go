@@ -15,7 +15,8 @@ const (
 
 const maxPort = 65535
 
-// protocols that a port can have, in capitals. Source: Istio API, Port.protocol and ServicePort.protocol.
+// protocols that a port can have, in capitals. Source: Istio API, Port.protocol and
+// ServicePort.protocol.
 var protocols = []string{
 	"DOUBLE-HBONE", "GRPC", "GRPC-WEB", "HBONE", "HTTP", "HTTP2", "HTTPS", "HTTP_PROXY", "MONGO", "MYSQL", "REDIS", "TCP", "TLS", "UDP",
 }

@@ -45,7 +45,8 @@ func (c *checker) proxyConfig(at path, p *mesh.ProxyConfig) {
 	}
 }
 
-// connectionSettings checks limits of connections. Source: Istio API, ProxyConfig.ConnectionSettings.
+// connectionSettings checks limits of connections. Source: Istio API,
+// ProxyConfig.ConnectionSettings.
 func (c *checker) connectionSettings(at path, s *mesh.ProxyConfig_ConnectionSettings) {
 	for _, f := range []struct {
 		field string

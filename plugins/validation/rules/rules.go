@@ -1,8 +1,9 @@
-// Package rules checks what the fields of one resource mean, beyond what schemas can say: what istiod's webhook refuses or warns
-// of, and what no proxy could be configured with.
+// Package rules checks what the fields of one resource mean, beyond what schemas can say: what
+// istiod's webhook refuses or warns of, and what no proxy could be configured with.
 //
-// A kind's rules are functions of its message and nothing else, in a file named after the kind; what kinds share is in files
-// named after the thing (hosts, ports, durations, …). The codes are in codes/, one file each.
+// A kind's rules are functions of its message and nothing else, in a file named after the kind;
+// what kinds share is in files named after the thing (hosts, ports, durations, …). The codes are in
+// codes/, one file each.
 package rules
 
 import (

@@ -15,7 +15,8 @@ const (
 	badTarget     = "COX2008"
 )
 
-// isLabelName reports whether a text may be a label's name, or its value. Source: Kubernetes, labels and selectors.
+// isLabelName reports whether a text may be a label's name, or its value. Source: Kubernetes,
+// labels and selectors.
 func isLabelName(s string) bool { return len(s) <= maxLabel && isWord(s, "-_.", true) }
 
 // labels checks keys and values of labels.

@@ -104,7 +104,8 @@ func (c *checker) certificatePair(at path, mode networking.ServerTLSSettings_TLS
 	}
 }
 
-// cipherSuites that proxies know. Source: Envoy, TlsParameters.cipher_suites, with BoringSSL's other names.
+// cipherSuites that proxies know. Source: Envoy, TlsParameters.cipher_suites, with BoringSSL's
+// other names.
 var cipherSuites = []string{
 	"AES128-GCM-SHA256", "AES128-SHA", "AES256-GCM-SHA384", "AES256-SHA", "DES-CBC3-SHA",
 	"ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES128-SHA", "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-ECDSA-AES256-SHA",

@@ -81,7 +81,8 @@ func (c *checker) ingressListener(at path, l *networking.IstioIngressListener) {
 	}
 }
 
-// sidecarPort checks a port's protocol, and returns it in capitals. An empty one is found out by looking at the traffic.
+// sidecarPort checks a port's protocol, and returns it in capitals. An empty one is found out by
+// looking at the traffic.
 func (c *checker) sidecarPort(at path, p *networking.SidecarPort) string {
 	if p.Protocol == "" {
 		return ""
@@ -89,7 +90,8 @@ func (c *checker) sidecarPort(at path, p *networking.SidecarPort) string {
 	return c.protocol(at.field("protocol"), p.Protocol)
 }
 
-// localhosts are the addresses that requests can be handed to: the workload, or all of its addresses.
+// localhosts are the addresses that requests can be handed to: the workload, or all of its
+// addresses.
 var localhosts = map[string]bool{"127.0.0.1": true, "::1": true, "0.0.0.0": true, "::": true}
 
 func (c *checker) defaultEndpoint(at path, text string) {

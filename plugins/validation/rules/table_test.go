@@ -17,8 +17,9 @@ import (
 	mesh "istio.io/api/mesh/v1alpha1"
 )
 
-// Each document of testdata/KIND.yaml is a spec, in namespace default. The comments above it say what is found, as `error CODE FIELD` or
-// `warning CODE FIELD`; without such a line nothing is. `annotation KEY=VALUE` gives the resource an annotation. The first line is a title.
+// Each document of testdata/KIND.yaml is a spec, in namespace default. The comments above it say
+// what is found, as `error CODE FIELD` or `warning CODE FIELD`; without such a line nothing is.
+// `annotation KEY=VALUE` gives the resource an annotation. The first line is a title.
 func TestTables(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(files) < 12 {

@@ -15,8 +15,8 @@ const (
 	deprecated  = "IST0002"
 )
 
-// duration checks a duration, if it is given: at least a millisecond, and a multiple of one. With zero, 0 is allowed: it turns
-// something off.
+// duration checks a duration, if it is given: at least a millisecond, and a multiple of one. With
+// zero, 0 is allowed: it turns something off.
 func (c *checker) duration(at path, d *durationpb.Duration, zero bool) {
 	if d == nil || zero && d.AsDuration() == 0 {
 		return
@@ -51,14 +51,15 @@ func (c *checker) natural(at path, value int32) {
 	}
 }
 
-// Bounds of regular expressions: the size of the program that RE2 makes of one, which proxies bound too, and of the text.
+// Bounds of regular expressions: the size of the program that RE2 makes of one, which proxies bound
+// too, and of the text.
 const (
 	maxProgram = 32768
 	maxPattern = 16 << 10
 )
 
-// regex checks an expression in RE2's syntax, which is Go's. It is parsed and its size is reckoned; nothing is compiled, so that
-// the cost is that of the text.
+// regex checks an expression in RE2's syntax, which is Go's. It is parsed and its size is reckoned;
+// nothing is compiled, so that the cost is that of the text.
 func (c *checker) regex(at path, pattern string) {
 	if why := regexFault(pattern); why != "" {
 		c.fail(badRegex, at, "invalid regex %s: %s", quote(pattern), why).hint("proxies read RE2: no look-around, no back references")
@@ -79,7 +80,8 @@ func regexFault(pattern string) string {
 	return ""
 }
 
-// programSize is about the number of instructions that an expression is compiled into; repetitions multiply.
+// programSize is about the number of instructions that an expression is compiled into; repetitions
+// multiply.
 func programSize(re *syntax.Regexp) int {
 	size := 1
 	for _, sub := range re.Sub {

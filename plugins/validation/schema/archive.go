@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// crds holds an entry GROUP/KIND/VERSION[,VERSION…].json for each schema; its comment says where they come from.
+// crds holds an entry GROUP/KIND/VERSION[,VERSION…].json for each schema; its comment says where
+// they come from.
 //
 //go:embed crds.zip
 var crds []byte

@@ -6,14 +6,16 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
-// claim is a condition on which fields an object has: so many of its parts must hold, and the fields that it names be there.
+// claim is a condition on which fields an object has: so many of its parts must hold, and the
+// fields that it names be there.
 type claim struct {
 	fields      []string
 	least, most int
 	parts       []claim
 }
 
-// claim adds what a schema says of the fields of objects by allOf, anyOf, oneOf and not. It is exact, as what is denied must be.
+// claim adds what a schema says of the fields of objects by allOf, anyOf, oneOf and not. It is
+// exact, as what is denied must be.
 func (q *quick) claim(v *schema.ValueValidation) (err error) {
 	q.claims, err = claims(v)
 	if len(q.claims) > 0 && q.kind != "object" {

@@ -16,7 +16,8 @@ import (
 // compiled is a schema that is ready to be used, by several goroutines.
 type compiled struct {
 	structural *schema.Structural
-	// defaults and lists are what of it leads to default values, and to lists that are sets or maps.
+	// defaults and lists are what of it leads to default values, and to lists that are sets or
+	// maps.
 	defaults, lists *schema.Structural
 	// quick is nil where the schema has what it can't check.
 	quick *quick
@@ -57,7 +58,8 @@ func compile(text []byte) (*compiled, error) {
 	return c, nil
 }
 
-// newWhole takes up to 40 ms and 4 MB: types and programs are made for each place at which a CEL rule stands.
+// newWhole takes up to 40 ms and 4 MB: types and programs are made for each place at which a CEL
+// rule stands.
 func newWhole(internal *apiextensions.JSONSchemaProps, structural *schema.Structural) (*whole, error) {
 	openAPI, _, err := validation.NewSchemaValidator(internal)
 	if err != nil {

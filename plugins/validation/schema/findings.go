@@ -5,7 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// findings words the errors of the API server. otherwise is the code of those that are no case of their own.
+// findings words the errors of the API server. otherwise is the code of those that are no case of
+// their own.
 func findings(list field.ErrorList, otherwise string) []finding.Finding {
 	var found []finding.Finding
 	for _, err := range list {

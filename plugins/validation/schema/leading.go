@@ -2,8 +2,9 @@ package schema
 
 import "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
-// leading returns what of a schema leads to places of a kind, which are there with all that is below them; nil where there are none. Code that goes through an
-// object by it looks at those places alone.
+// leading returns what of a schema leads to places of a kind, which are there with all that is
+// below them; nil where there are none. Code that goes through an object by it looks at those
+// places alone.
 func leading(s *schema.Structural, is func(*schema.Structural) bool) *schema.Structural {
 	if s == nil || is(s) {
 		return s

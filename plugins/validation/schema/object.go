@@ -11,9 +11,10 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// object returns a resource as the API server has it after it read its JSON: maps, lists, strings, booleans, int64, float64 and nil.
-// Which fields there are is what the text says, nulls included; values are those that the message has, so that what the protobuf
-// JSON mapping takes besides (names with underscores, numbers in quotes) is no mistake.
+// object returns a resource as the API server has it after it read its JSON: maps, lists, strings,
+// booleans, int64, float64 and nil. Which fields there are is what the text says, nulls included;
+// values are those that the message has, so that what the protobuf JSON mapping takes besides
+// (names with underscores, numbers in quotes) is no mistake.
 func object(r finding.Resource) map[string]any {
 	o := map[string]any{
 		"apiVersion": r.Group + "/" + r.Version,

@@ -16,20 +16,23 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// quick says of most values that are right that they are, at a tenth of what the API server's own code takes: that copies a schema for each field that it looks
-// for, makes validators for each field of each object, and wraps each value that a rule looks at. It never says what is wrong: for that, and where it is not
-// sure, that code is asked.
+// quick says of most values that are right that they are, at a tenth of what the API server's own
+// code takes: that copies a schema for each field that it looks for, makes validators for each
+// field of each object, and wraps each value that a rule looks at. It never says what is wrong: for
+// that, and where it is not sure, that code is asked.
 type quick struct {
 	// kind is the type of values as schemas name it, or intOrString.
 	kind string
-	// fields are those of an object, values what its other fields hold; without values none is right unless the object is free.
+	// fields are those of an object, values what its other fields hold; without values none is
+	// right unless the object is free.
 	fields   map[string]*quick
 	values   *quick
 	free     bool
 	required []string
 	// items are a list's.
 	items *quick
-	// least and most are how many characters, items or fields there may be; minimum and maximum bound numbers.
+	// least and most are how many characters, items or fields there may be; minimum and maximum
+	// bound numbers.
 	least, most      int64
 	minimum, maximum float64
 	enum             []string
@@ -111,7 +114,8 @@ func (k *quickener) below(q *quick, s *schema.Structural, ruled bool) (err error
 	return err
 }
 
-// formats are those that are checked. Those of the second kind are strings to whoever writes them, but not to rules.
+// formats are those that are checked. Those of the second kind are strings to whoever writes them,
+// but not to rules.
 var (
 	formats = []string{"", "int32", "double"}
 	typed   = []string{"byte", "date-time"}
@@ -168,8 +172,8 @@ func sizes(kind string, v *schema.ValueValidation) (least, most *int64) {
 	return v.MinLength, v.MaxLength
 }
 
-// program compiles a rule for values as they are in the text. The API server has other names for fields that are reserved words, and the object as it was
-// before.
+// program compiles a rule for values as they are in the text. The API server has other names for
+// fields that are reserved words, and the object as it was before.
 func program(env *cel.Env, rule string) (cel.Program, error) {
 	if strings.Contains(rule, "__") || strings.Contains(rule, "oldSelf") {
 		return nil, errNotQuick

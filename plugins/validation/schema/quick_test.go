@@ -91,7 +91,8 @@ func recorded(t *testing.T) (texts [][]byte) {
 	return texts
 }
 
-// What is accepted quickly has nothing wrong for the API server's own code, whatever random edits make of it. And that is most of what is right.
+// What is accepted quickly has nothing wrong for the API server's own code, whatever random edits
+// make of it. And that is most of what is right.
 func TestQuickIsSure(t *testing.T) {
 	t.Run("own", func(t *testing.T) { sure(t, resources([]byte(own)), 2000) })
 	t.Run("recorded", func(t *testing.T) { sure(t, resources(recorded(t)...), 20) })

@@ -1,5 +1,5 @@
-// Package schema checks resources by the schemas and CEL rules of Istio's custom resource definitions, as the Kubernetes API
-// server does.
+// Package schema checks resources by the schemas and CEL rules of Istio's custom resource
+// definitions, as the Kubernetes API server does.
 package schema
 
 import (
@@ -17,7 +17,8 @@ import (
 	kube "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
-// Set is the schemas of all kinds. Each is compiled when it is needed first, and kept until Drop. Several goroutines may use it.
+// Set is the schemas of all kinds. Each is compiled when it is needed first, and kept until Drop.
+// Several goroutines may use it.
 type Set struct {
 	mu      sync.Mutex
 	schemas map[name]func() (*compiled, error)
@@ -28,7 +29,8 @@ type name struct{ group, kind, version string }
 // New returns the schemas.
 func New() *Set { return &Set{schemas: make(map[name]func() (*compiled, error))} }
 
-// Drop forgets what was compiled, for those who check seldom and want the memory: up to 14 MB for all kinds.
+// Drop forgets what was compiled, for those who check seldom and want the memory: up to 14 MB for
+// all kinds.
 func (s *Set) Drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,8 +67,8 @@ func (s *Set) Check(r finding.Resource) []finding.Finding {
 	return c.check(object(r))
 }
 
-// check goes through the steps of the API server: unknown fields are dropped, defaults set, then the schema, the keys of
-// lists and the CEL rules are checked.
+// check goes through the steps of the API server: unknown fields are dropped, defaults set, then
+// the schema, the keys of lists and the CEL rules are checked.
 func (c *compiled) check(o map[string]any) []finding.Finding {
 	if c.surely(o) {
 		return nil
@@ -102,7 +104,8 @@ func (w *whole) check(s *kube.Structural, o map[string]any, twice field.ErrorLis
 	return append(found, findings(broken, CodeRule)...)
 }
 
-// hasBlockingErr reports whether a value has a type or size for which no rule was written; the API server asks none then.
+// hasBlockingErr reports whether a value has a type or size for which no rule was written; the API
+// server asks none then.
 func hasBlockingErr(list field.ErrorList) bool {
 	for _, err := range list {
 		switch err.Type {

@@ -8,7 +8,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// unread returns the value of a field that has its default, as it is written or because the text could not be read.
+// unread returns the value of a field that has its default, as it is written or because the text
+// could not be read.
 func unread(n *yaml.Node, fd protoreflect.FieldDescriptor) any {
 	n = protoyaml.Resolve(n)
 	if kind := fd.Kind(); kind == protoreflect.StringKind || kind == protoreflect.BytesKind {
@@ -38,7 +39,8 @@ func unread(n *yaml.Node, fd protoreflect.FieldDescriptor) any {
 	return shallow(n)
 }
 
-// shallow returns a scalar as YAML has it, and of anything larger an empty one: enough to say that it is of the wrong type.
+// shallow returns a scalar as YAML has it, and of anything larger an empty one: enough to say that
+// it is of the wrong type.
 func shallow(n *yaml.Node) any {
 	n = protoyaml.Resolve(n)
 	switch {

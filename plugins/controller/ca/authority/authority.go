@@ -23,8 +23,8 @@ type Authority struct {
 	// Certificate is the one that signs, and Key its key.
 	Certificate *x509.Certificate
 	Key         crypto.Signer
-	// Chain leads from Certificate to a root, which isn't in it; Certificate comes first, unless it is
-	// a root itself.
+	// Chain leads from Certificate to a root, which isn't in it; Certificate comes first, unless it
+	// is a root itself.
 	Chain []*x509.Certificate
 	// Roots are what whoever checks certificates is to believe, the newest first.
 	Roots []*x509.Certificate

@@ -16,8 +16,8 @@ import (
 
 // Files are an authority as text, in PEM.
 type Files struct {
-	// Certificate is the one that signs, Key its key. Chain leads to the root; empty: Certificate is
-	// signed by the root, or is it. Roots are what is believed.
+	// Certificate is the one that signs, Key its key. Chain leads to the root; empty: Certificate
+	// is signed by the root, or is it. Roots are what is believed.
 	Certificate, Key, Chain, Roots []byte
 }
 

@@ -19,8 +19,8 @@ import (
 // MaxRequest is how many bytes a request may have: one with an RSA key of 8192 bits has a third.
 const MaxRequest = 16 << 10
 
-// ParseRequest reads a certificate signing request (PKCS #10 in PEM), and checks its signature. Keys
-// that are too weak are refused.
+// ParseRequest reads a certificate signing request (PKCS #10 in PEM), and checks its signature.
+// Keys that are too weak are refused.
 func ParseRequest(text []byte) (*x509.CertificateRequest, error) {
 	if len(text) > MaxRequest {
 		return nil, fmt.Errorf("it has %d bytes; %d are taken", len(text), MaxRequest)

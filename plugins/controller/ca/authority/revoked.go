@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// MaxLists is how many bytes the file with revocation lists may have: a ConfigMap of Kubernetes holds
-// no more.
+// MaxLists is how many bytes the file with revocation lists may have: a ConfigMap of Kubernetes
+// holds no more.
 const MaxLists = 1 << 20
 
 // Lists are certificate revocation lists (RFC 5280, section 5). They are immutable.
@@ -20,8 +20,8 @@ type Lists struct {
 	Texts []string
 	// Until is when the first of them ends (nextUpdate); zero: none does.
 	Until time.Time
-	// Missing are those on the authority's way to its root of whom there is no list. OpenSSL, and so
-	// Envoy, believes nobody by the others then.
+	// Missing are those on the authority's way to its root of whom there is no list. OpenSSL, and
+	// so Envoy, believes nobody by the others then.
 	Missing []string
 }
 

@@ -1,4 +1,5 @@
-// Command list writes types.gen.go: an import of each package that holds messages which may stand in Envoy's configuration.
+// Command list writes types.gen.go: an import of each package that holds messages which may stand
+// in Envoy's configuration.
 package main
 
 import (
@@ -40,7 +41,8 @@ func main() {
 	}
 }
 
-// list returns the packages of the API's third version, sorted: no services but the resource that one of them has.
+// list returns the packages of the API's third version, sorted: no services but the resource that
+// one of them has.
 func list() ([]string, error) {
 	keep, err := packages(envoy, "config", "data", "extensions", "type", "watchdog", "service/runtime/v3")
 	if err != nil {

@@ -1,5 +1,6 @@
-// Command pack writes crds.zip: the OpenAPI schemas of the custom resource definitions that come with the module istio.io/api,
-// without descriptions. It is run in the repository's root, by make generate.
+// Command pack writes crds.zip: the OpenAPI schemas of the custom resource definitions that come
+// with the module istio.io/api, without descriptions. It is run in the repository's root, by make
+// generate.
 package main
 
 import (
@@ -61,7 +62,8 @@ type definition struct {
 	} `json:"spec"`
 }
 
-// pack returns an archive with an entry GROUP/KIND/VERSIONS.json for each schema; versions that share one are parted by commas.
+// pack returns an archive with an entry GROUP/KIND/VERSIONS.json for each schema; versions that
+// share one are parted by commas.
 func pack(version string, definitions []byte) ([]byte, error) {
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
