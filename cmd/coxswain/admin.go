@@ -16,7 +16,8 @@ import (
 // adminVariable names the socket of the control plane that commands mean, where there are several.
 const adminVariable = "COXSWAIN_ADMIN"
 
-// which says which control plane a command means: by its admin socket, or by one of its ports. Neither: the only one that runs.
+// which says which control plane a command means: by its admin socket, or by one of its ports.
+// Neither: the only one that runs.
 type which struct{ admin, addr string }
 
 func (w *which) flags(c *cobra.Command) {

@@ -37,8 +37,9 @@ func readLive(ctx context.Context, r *analysis.Reader, addr string) error {
 	return liveSecrets(ctx, r, addr)
 }
 
-// liveSecrets reads what proxies are not served of what Gateways and DestinationRules name, and the names of Secrets and
-// ConfigMaps, if all are known: those of Kubernetes are read when proxies ask for them.
+// liveSecrets reads what proxies are not served of what Gateways and DestinationRules name, and the
+// names of Secrets and ConfigMaps, if all are known: those of Kubernetes are read when proxies ask
+// for them.
 func liveSecrets(ctx context.Context, r *analysis.Reader, addr string) error {
 	var plugins []admin.Plugin
 	if err := getInto(ctx, addr, "/debug/plugins", &plugins); err != nil {

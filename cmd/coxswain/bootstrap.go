@@ -113,7 +113,8 @@ func headers(list []string) (map[string]string, error) {
 	return m, nil
 }
 
-// values reads KEY=VALUE, where VALUE may be a JSON object or list. Everything else is a string, as Istio's agent writes metadata.
+// values reads KEY=VALUE, where VALUE may be a JSON object or list. Everything else is a string, as
+// Istio's agent writes metadata.
 func values(flag string, list []string) (map[string]any, error) {
 	texts, err := pairs(flag, list)
 	if err != nil {

@@ -39,7 +39,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
-// builtins are the plugins that this binary can run, each in a process of its own. This is the only place that links them.
+// builtins are the plugins that this binary can run, each in a process of its own. This is the only
+// place that links them.
 func builtins() map[string]sdk.Declaration {
 	return map[string]sdk.Declaration{
 		"authenticator/certificate": certificate.Plugin(),

@@ -22,7 +22,8 @@ import (
 // completionPatience is how long a shell waits for names of a running control plane.
 const completionPatience = 2 * time.Second
 
-// complete tells the shell, for all commands below one, what flags and arguments may be: fixed words, and the names of what runs.
+// complete tells the shell, for all commands below one, what flags and arguments may be: fixed
+// words, and the names of what runs.
 func (p *program) complete(c *cobra.Command) { completeWith(c, flagWords(), p.arguments()) }
 
 func completeWith(c *cobra.Command, flags map[string][]string, arguments map[string]completer) {
@@ -88,7 +89,8 @@ func first(words func(*cobra.Command) []string) completer {
 	}
 }
 
-// page decodes a page of the control plane that a command means. What can't be had completes nothing.
+// page decodes a page of the control plane that a command means. What can't be had completes
+// nothing.
 func (p *program) page(c *cobra.Command, path string, into any) {
 	addr := cmp.Or(p.variable(addrVariable), settings.Defaults().HTTPAddr)
 	if f := c.Flags().Lookup("addr"); f != nil && f.Value.String() != "" {
@@ -110,7 +112,8 @@ func (p *program) livePlugins(c *cobra.Command) (all []string) {
 	return all
 }
 
-// liveProxies returns the short names of the connected proxies, NAME.NAMESPACE, or what their IDs are where they have none.
+// liveProxies returns the short names of the connected proxies, NAME.NAMESPACE, or what their IDs
+// are where they have none.
 func (p *program) liveProxies(c *cobra.Command) (all []string) {
 	var page syncPage
 	p.page(c, "/debug/syncz", &page)

@@ -36,7 +36,8 @@ func configTable(w io.Writer, list []admin.Object) {
 	}
 }
 
-// told is an object's fault in words. One without a place is of something that is made of the object.
+// told is an object's fault in words. One without a place is of something that is made of the
+// object.
 func told(o admin.Object, f admin.Fault, now time.Time) string {
 	at := fmt.Sprintf("%s:%d:%d", f.File, f.Line, f.Column)
 	if f.File == "" {

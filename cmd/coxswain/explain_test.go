@@ -11,13 +11,15 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/validation"
 )
 
-// untold are codes that no short text shows: of files as a whole, of values that Istio's kinds have not, and of faults of the program.
+// untold are codes that no short text shows: of files as a whole, of values that Istio's kinds have
+// not, and of faults of the program.
 var untold = []string{"COX1008", "COX1014", "COX1015", "COX1107", "COX1108"}
 
 // sooner are codes whose wrong example breaks a rule of the definitions too, which is told first.
 var sooner = []string{"COX2014"}
 
-// What config/file says of each code's examples. Those of the mesh's settings and of several resources are tested where they are.
+// What config/file says of each code's examples. Those of the mesh's settings and of several
+// resources are tested where they are.
 func TestExamplesOfCodes(t *testing.T) {
 	checker := validation.New()
 	told := func(text string) (said []string) {

@@ -43,7 +43,8 @@ func (p *program) views() *cobra.Command {
 	}, "/debug/views", viewTable)
 }
 
-// listing makes c a command that gets a list from a page and shows it as a table, or as the page has it.
+// listing makes c a command that gets a list from a page and shows it as a table, or as the page
+// has it.
 func listing[T any](p *program, c *cobra.Command, page string, table func(io.Writer, []T)) *cobra.Command {
 	addr := cmp.Or(p.variable(addrVariable), settings.Defaults().HTTPAddr)
 	var format string

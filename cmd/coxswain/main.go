@@ -1,4 +1,5 @@
-// Command coxswain is a control plane for Envoy and every other xDS client, made of plugins. `coxswain help` says what it can do.
+// Command coxswain is a control plane for Envoy and every other xDS client, made of plugins.
+// `coxswain help` says what it can do.
 package main
 
 import (
@@ -23,7 +24,8 @@ func main() {
 	os.Exit(code)
 }
 
-// run returns the exit code: 0, 1 for what went wrong, 2 for a command line that can't be, 3 for what is held, or would be.
+// run returns the exit code: 0, 1 for what went wrong, 2 for a command line that can't be, 3 for
+// what is held, or would be.
 func run(ctx context.Context, args, environ []string, in io.Reader, out, errOut io.Writer) int {
 	p := &program{environ: environ, in: in, out: out, err: errOut}
 	ctx = context.WithValue(ctx, tokenKey{}, p.variable(tokenVariable))

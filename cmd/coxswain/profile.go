@@ -12,18 +12,20 @@ import (
 	"syscall"
 )
 
-// profileVariable names the directory that this process writes profiles into. A plugin gets it where `allow.env` names it.
+// profileVariable names the directory that this process writes profiles into. A plugin gets it
+// where `allow.env` names it.
 const profileVariable = "COXSWAIN_PROFILE"
 
-// profiler writes profiles of this process: the first SIGUSR1 begins one of the CPU, the next ends it and writes it with those of
-// the heap, of all allocations so far and of contention in between.
+// profiler writes profiles of this process: the first SIGUSR1 begins one of the CPU, the next ends
+// it and writes it with those of the heap, of all allocations so far and of contention in between.
 type profiler struct {
 	prefix string
 	round  int
 	cpu    *os.File
 }
 
-// profile listens for signals if the environment names a directory. The files are called NAME-PID-ROUND.KIND.pprof.
+// profile listens for signals if the environment names a directory. The files are called
+// NAME-PID-ROUND.KIND.pprof.
 func (p *program) profile(name string, log *slog.Logger) {
 	dir := p.variable(profileVariable)
 	if dir == "" {

@@ -88,7 +88,8 @@ func (q *question) source(own string, outbound bool) (netip.AddrPort, error) {
 	return a, nil
 }
 
-// destination is where the client connects to, as --to says, as the URL does, or as the proxy's kind makes likely.
+// destination is where the client connects to, as --to says, as the URL does, or as the proxy's
+// kind makes likely.
 func (q *question) destination(config *simulator.Config, u *url.URL, own string, intercepted uint16) (netip.AddrPort, error) {
 	if q.to != "" {
 		a, err := netip.ParseAddrPort(q.to)

@@ -14,7 +14,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
-// TestREADMEsHaveConfigs: the table of each plugin's README has the keys of its config, and their defaults.
+// TestREADMEsHaveConfigs: the table of each plugin's README has the keys of its config, and their
+// defaults.
 func TestREADMEsHaveConfigs(t *testing.T) {
 	for name, p := range builtins() {
 		t.Run(name, func(t *testing.T) {
@@ -93,8 +94,8 @@ var (
 	code = regexp.MustCompile("`([^`]+)`")
 )
 
-// rowsOf returns the rows of tables that begin with keys, by each known key, and the keys that aren't
-// known. A row of an object is that of all keys in it that it names.
+// rowsOf returns the rows of tables that begin with keys, by each known key, and the keys that
+// aren't known. A row of an object is that of all keys in it that it names.
 func rowsOf(text string, known map[string][]string) (all map[string]string, unknown []string) {
 	all = map[string]string{}
 	for _, r := range row.FindAllStringSubmatch(text, -1) {

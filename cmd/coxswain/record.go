@@ -74,7 +74,8 @@ func (p *program) record(ctx context.Context, at which, name, file string, limit
 	return store(ctx, p.out, resp.Body, file)
 }
 
-// store copies a recording into a file that only this user may read, until ctx or the recording ends.
+// store copies a recording into a file that only this user may read, until ctx or the recording
+// ends.
 func store(ctx context.Context, shown io.Writer, body io.Reader, file string) error {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// root returns the commands. What the core starts gets those alone that it is started with: each process would make all of them.
+// root returns the commands. What the core starts gets those alone that it is started with: each
+// process would make all of them.
 func (p *program) root(args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "coxswain",

@@ -63,7 +63,8 @@ func fullSchema() ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// configSchema returns what a built-in plugin's config may be, as it stands in plugins.yaml: secrets stand elsewhere, and flags fill in what is required.
+// configSchema returns what a built-in plugin's config may be, as it stands in plugins.yaml:
+// secrets stand elsewhere, and flags fill in what is required.
 func configSchema(name string) (object, error) {
 	var config object
 	if err := json.Unmarshal(sdk.ConfigSchema(builtins()[name]), &config); err != nil {

@@ -25,19 +25,23 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/xds"
 )
 
-// garbage is how much of it Go's runtime may let gather in the core, in percent of what is in use, where GOGC doesn't say otherwise; the
-// built-in plugins, which have less to do, let gather less. Measured in docs/performance.md: less memory at the peak for little work, as most of what
-// is allocated lives long.
+// garbage is how much of it Go's runtime may let gather in the core, in percent of what is in use,
+// where GOGC doesn't say otherwise; the built-in plugins, which have less to do, let gather less.
+// Measured in docs/performance.md: less memory at the peak for little work, as most of what is
+// allocated lives long.
 const garbage, garbageOfPlugins = 40, 25
 
-// collectorVariable says it to the built-in plugins, whose GOGC is garbageAtStart until main has read it: what Go packages make when the program starts stays, so that to collect
-// garbage meanwhile is half of what a start costs.
+// collectorVariable says it to the built-in plugins, whose GOGC is garbageAtStart until main has
+// read it: what Go packages make when the program starts stays, so that to collect garbage
+// meanwhile is half of what a start costs.
 const collectorVariable, garbageAtStart = "COXSWAIN_GOGC", 1000
 
-// garbageOfFirst is how much may gather in the core until the first revision is complete: nearly all that comes stays, and much of a start was to look through it.
+// garbageOfFirst is how much may gather in the core until the first revision is complete: nearly
+// all that comes stays, and much of a start was to look through it.
 const garbageOfFirst = 200
 
-// tune sets Go's runtime and returns the environment that the built-in plugins get, and what is to be called when the first revision is complete.
+// tune sets Go's runtime and returns the environment that the built-in plugins get, and what is to
+// be called when the first revision is complete.
 func tune(environ []string) (env []string, started func()) {
 	for _, e := range environ {
 		if strings.HasPrefix(e, "GOGC=") {
@@ -60,7 +64,8 @@ func tuned(environ []string) {
 	}
 }
 
-// memoryLimit returns how much memory the core may use, and tells Go's runtime, unless the environment has told it already.
+// memoryLimit returns how much memory the core may use, and tells Go's runtime, unless the
+// environment has told it already.
 func memoryLimit(setting int64, environ []string) uint64 {
 	told := slices.ContainsFunc(environ, func(e string) bool { return strings.HasPrefix(e, "GOMEMLIMIT=") && e != "GOMEMLIMIT=" })
 	switch {
@@ -151,7 +156,8 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 	return core.Run(ctx)
 }
 
-// runtimeDir is where plugins' sockets live: a directory of this user's own, with a short name, as paths of sockets must be.
+// runtimeDir is where plugins' sockets live: a directory of this user's own, with a short name, as
+// paths of sockets must be.
 func (p *program) runtimeDir() string {
 	for _, e := range p.environ {
 		if dir, ok := strings.CutPrefix(e, "XDG_RUNTIME_DIR="); ok && dir != "" {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestTune: plugins collect hardly any garbage until they have read how much may gather, unless GOGC says it.
+// TestTune: plugins collect hardly any garbage until they have read how much may gather, unless
+// GOGC says it.
 func TestTune(t *testing.T) {
 	was := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(was)

@@ -16,7 +16,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/validation/files"
 )
 
-// setText returns the file that says what to run, and its name: that of --plugins, or a built-in one.
+// setText returns the file that says what to run, and its name: that of --plugins, or a built-in
+// one.
 func setText(in settings.Inputs, inPod bool) (name string, text []byte, err error) {
 	switch {
 	case in.Plugins != "":
@@ -69,7 +70,8 @@ type shorthand struct {
 	value    any
 	builtins []string
 	field    string
-	// shared: it is true of all of them. Otherwise it goes to one of the first built-in, and to those beside it.
+	// shared: it is true of all of them. Otherwise it goes to one of the first built-in, and to
+	// those beside it.
 	shared bool
 }
 
@@ -166,8 +168,8 @@ func set(in settings.Inputs, name string, text []byte) (*manifest.Set, error) {
 	return s, nil
 }
 
-// fromFiles has the default set's config/file in the place of config/kubernetes, as istiod reads Istio's resources from a directory alone if it has one, and nobody who would
-// write them.
+// fromFiles has the default set's config/file in the place of config/kubernetes, as istiod reads
+// Istio's resources from a directory alone if it has one, and nobody who would write them.
 func fromFiles(s *manifest.Set) (*manifest.Set, error) {
 	other, err := manifest.Parse("plugins.yaml (built in)", coxswain.DefaultSet())
 	if err != nil {
@@ -187,7 +189,8 @@ func without(s *manifest.Set, builtin string) *manifest.Set {
 	return s.Of(slices.DeleteFunc(slices.Clone(s.Plugins), func(e *manifest.Entry) bool { return e.Builtin == builtin }))
 }
 
-// configure sets the field in the set. A file may go to one entry alone; what is true of a cluster goes to all that read it.
+// configure sets the field in the set. A file may go to one entry alone; what is true of a cluster
+// goes to all that read it.
 func (h shorthand) configure(s *manifest.Set, fromFiles bool) error {
 	var entries, alone []*manifest.Entry
 	for i, b := range h.builtins {

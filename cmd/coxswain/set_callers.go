@@ -69,7 +69,8 @@ func trustOf(in settings.Inputs) (given []shorthand, err error) {
 	return given, err
 }
 
-// enable has plugins run that a built-in set disables until they are told whose credentials, or authorities, count.
+// enable has plugins run that a built-in set disables until they are told whose credentials, or
+// authorities, count.
 func (h shorthand) enable(s *manifest.Set) {
 	for _, b := range h.builtins {
 		for _, e := range s.Builtins(b) {

@@ -125,7 +125,8 @@ func TestRegistries(t *testing.T) {
 	}
 }
 
-// TestSettingsOfClusters: what is true of the local cluster goes not to those that rows name, what is true of all goes to them, too.
+// TestSettingsOfClusters: what is true of the local cluster goes not to those that rows name, what
+// is true of all goes to them, too.
 func TestSettingsOfClusters(t *testing.T) {
 	const text = `plugins:
   - {name: a, kind: registry, builtin: registry/kubernetes}
@@ -153,7 +154,8 @@ func TestSettingsOfClusters(t *testing.T) {
 	}
 }
 
-// readers are the plugins that read files and clusters, and generator/istio if it knows aliases of them.
+// readers are the plugins that read files and clusters, and generator/istio if it knows aliases of
+// them.
 func readers(s *manifest.Set) string {
 	var all []string
 	for _, b := range []string{"config/file", "config/kubernetes", "registry/kubernetes", "config/mesh", "registry/consul", "registry/eureka"} {
@@ -171,7 +173,8 @@ func readers(s *manifest.Set) string {
 	return strings.Join(all, " ")
 }
 
-// TestTrust: settings that say whom other trust domains are believed by enable config/spiffe in a built-in set.
+// TestTrust: settings that say whom other trust domains are believed by enable config/spiffe in a
+// built-in set.
 func TestTrust(t *testing.T) {
 	for _, c := range []struct {
 		endpoints string
@@ -203,7 +206,8 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestCallers: settings that say whose credentials count enable what a built-in set has for them; a set of one's own says itself what runs.
+// TestCallers: settings that say whose credentials count enable what a built-in set has for them; a
+// set of one's own says itself what runs.
 func TestCallers(t *testing.T) {
 	in := settings.Defaults().Inputs
 	runs := func(in settings.Inputs, text []byte) (string, bool) {

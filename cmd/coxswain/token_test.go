@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestTokenCreate: the token alone is on standard output, and stands in no file; what is missing is said.
+// TestTokenCreate: the token alone is on standard output, and stands in no file; what is missing is
+// said.
 func TestTokenCreate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
 	call := func(args ...string) (int, string, string) {

@@ -18,16 +18,19 @@ import (
 // clearScreen takes the cursor home and empties the terminal (ECMA-48: CUP, ED).
 const clearScreen = "\x1b[H\x1b[2J"
 
-// pluginLoad is a line of `plugins top`: sums since the control plane's start, and what happened between two readings.
+// pluginLoad is a line of `plugins top`: sums since the control plane's start, and what happened
+// between two readings.
 type pluginLoad struct {
 	Name  string `json:"name"`
 	Kind  string `json:"kind"`
 	State string `json:"state"`
-	// Calls and errors since the start; CallsPerSecond, BytesIn and BytesOut, a second, between the readings.
+	// Calls and errors since the start; CallsPerSecond, BytesIn and BytesOut, a second, between the
+	// readings.
 	Calls          uint64  `json:"calls"`
 	Errors         uint64  `json:"errors"`
 	CallsPerSecond float64 `json:"callsPerSecond"`
-	// P50 and P99 of the answers between the readings or, if there was none, since the start, in seconds.
+	// P50 and P99 of the answers between the readings or, if there was none, since the start, in
+	// seconds.
 	P50      float64 `json:"p50"`
 	P99      float64 `json:"p99"`
 	BytesIn  float64 `json:"bytesInPerSecond"`

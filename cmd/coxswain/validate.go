@@ -103,7 +103,8 @@ func (p *program) runValidate(paths []string, mesh, networks, configDir, output 
 	return nil
 }
 
-// credentials returns what is wrong with the Secrets and ConfigMaps that files name, if such objects are in some of them. Control planes serve the rest.
+// credentials returns what is wrong with the Secrets and ConfigMaps that files name, if such
+// objects are in some of them. Control planes serve the rest.
 func credentials(names []string, read func(string) ([]byte, error)) []report.Fault {
 	r := &analysis.Reader{}
 	for _, name := range names {
@@ -114,7 +115,8 @@ func credentials(names []string, read func(string) ([]byte, error)) []report.Fau
 	return r.Credentials()
 }
 
-// warning returns a check that tells more than a control plane does, which refuses or takes: what is right and does not do what it seems to.
+// warning returns a check that tells more than a control plane does, which refuses or takes: what
+// is right and does not do what it seems to.
 func warning(c *validation.Checker) func(finding.Resource) []finding.Finding {
 	return func(r finding.Resource) []finding.Finding {
 		found := c.Check(r)
@@ -147,7 +149,8 @@ func (p *program) sortOut(names []string) (resources, sets []string, read func(s
 	}
 }
 
-// findFiles returns the files that paths mean, sorted as config/file has them; standard input is one.
+// findFiles returns the files that paths mean, sorted as config/file has them; standard input is
+// one.
 func findFiles(paths []string) ([]string, error) {
 	var named []string
 	for _, path := range paths {

@@ -15,7 +15,8 @@ import (
 
 var listsPlugins = regexp.MustCompile(`(?m)^["']?plugins["']?\s*:|^\s*\{`)
 
-// isSet reports whether a file is a plugins.yaml: it has a list of plugins and is no Kubernetes object.
+// isSet reports whether a file is a plugins.yaml: it has a list of plugins and is no Kubernetes
+// object.
 func isSet(text []byte) bool {
 	if !listsPlugins.Match(text) {
 		return false
@@ -28,7 +29,8 @@ func isSet(text []byte) bool {
 	return top.Plugins.Kind == yaml.SequenceNode && top.APIVersion == ""
 }
 
-// validateSet returns what is wrong with a plugins.yaml, and how many plugins it has. configDir is that of discovery's flag.
+// validateSet returns what is wrong with a plugins.yaml, and how many plugins it has. configDir is
+// that of discovery's flag.
 func (p *program) validateSet(name string, text []byte, configDir string) (found []report.Fault, plugins int, err error) {
 	set, err := set(settings.Inputs{ConfigDir: configDir}, name, text)
 	mistakes := manifest.Mistakes(err)

@@ -13,7 +13,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// wasmRunner is what the core starts for an entry with `wasm`: the process in which the module runs.
+// wasmRunner is what the core starts for an entry with `wasm`: the process in which the module
+// runs.
 func (p *program) wasmRunner() *cobra.Command {
 	return &cobra.Command{
 		Use:                spec.Command,
@@ -30,7 +31,8 @@ func (p *program) wasmRunner() *cobra.Command {
 	}
 }
 
-// runModule reads the module before it shakes hands: what the host has pinned can be read until then.
+// runModule reads the module before it shakes hands: what the host has pinned can be read until
+// then.
 func (p *program) runModule(s spec.Spec) error {
 	code, err := os.ReadFile(s.Module)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/swap/api"
 )
 
-// corePatience is how long a control plane may take to say which it is: one that hangs must not keep commands from the others.
+// corePatience is how long a control plane may take to say which it is: one that hangs must not
+// keep commands from the others.
 const corePatience = 2 * time.Second
 
 // found is a control plane of this user on this machine.
@@ -25,7 +26,8 @@ type found struct {
 	socket string
 }
 
-// socket returns the admin socket of the control plane that is meant, or of the only one of this user that runs.
+// socket returns the admin socket of the control plane that is meant, or of the only one of this
+// user that runs.
 func (p *program) socket(ctx context.Context, at which) (string, error) {
 	at = p.meant(at)
 	if at.admin != "" {
@@ -47,7 +49,8 @@ func (p *program) socket(ctx context.Context, at which) (string, error) {
 	case len(here) == 0:
 		return "", usageError{fmt.Errorf("no control plane of this user has a port at %s; these run here, and a flag chooses:\n%s", at.addr, choices(all, false))}
 	}
-	// Those that one address doesn't tell apart are in different network namespaces: only their sockets do.
+	// Those that one address doesn't tell apart are in different network namespaces: only their
+	// sockets do.
 	return "", usageError{fmt.Errorf("several control planes run here; say which is meant by one of these flags, or $%s:\n%s", addrVariable, choices(here, at.addr != ""))}
 }
 

@@ -1,4 +1,5 @@
-// Package bootstrap makes the bootstrap of an Envoy that gets everything else from a control plane, as Istio's agent would, but without an agent.
+// Package bootstrap makes the bootstrap of an Envoy that gets everything else from a control plane,
+// as Istio's agent would, but without an agent.
 package bootstrap
 
 import (
@@ -55,7 +56,8 @@ type Config struct {
 	// Domain is the cluster's DNS domain, such as cluster.local.
 	Domain string
 	Labels map[string]string
-	// ClusterID, Network and Locality (REGION/ZONE/SUBZONE) say where it is; Locality and Network may be empty.
+	// ClusterID, Network and Locality (REGION/ZONE/SUBZONE) say where it is; Locality and Network
+	// may be empty.
 	ClusterID, Network, Locality string
 	// IstioVersion decides which answers a proxy understands.
 	IstioVersion string
@@ -138,7 +140,8 @@ func (c Config) check() error {
 	return nil
 }
 
-// node returns who the proxy is: an id as Istio's agent writes it, TYPE~IP~NAME.NAMESPACE~NAMESPACE.svc.DOMAIN.
+// node returns who the proxy is: an id as Istio's agent writes it,
+// TYPE~IP~NAME.NAMESPACE~NAMESPACE.svc.DOMAIN.
 func (c Config) node() (*corev3.Node, error) {
 	metadata, err := c.metadata()
 	if err != nil {

@@ -25,15 +25,17 @@ const (
 	workloadRoots       = "ROOTCA"
 )
 
-// inBootstrap is what the metadata COXSWAIN_SECRETS says of secrets that are static resources; otherwise it names their folder.
+// inBootstrap is what the metadata COXSWAIN_SECRETS says of secrets that are static resources;
+// otherwise it names their folder.
 const inBootstrap = "bootstrap"
 
 // Certificates of the workload. Both empty: it has none.
 type Certificates struct {
 	// Files is a folder with cert-chain.pem, key.pem and root-cert.pem.
 	Files string
-	// SDS is a folder for default.json and ROOTCA.json, responses of the secret discovery service that name the files (see WriteSecrets). The
-	// proxy reads them again when something is moved into Files; without it, it reads the files once.
+	// SDS is a folder for default.json and ROOTCA.json, responses of the secret discovery service
+	// that name the files (see WriteSecrets). The proxy reads them again when something is moved
+	// into Files; without it, it reads the files once.
 	SDS string
 }
 

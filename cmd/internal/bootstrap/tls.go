@@ -12,7 +12,8 @@ import (
 
 // TLS of the way to the control plane; all names are files in PEM. Without CA it is plain text.
 type TLS struct {
-	// CA has the authorities of the control plane's certificate, Name is the DNS name that this must have; empty: the host of Config.XDS.
+	// CA has the authorities of the control plane's certificate, Name is the DNS name that this
+	// must have; empty: the host of Config.XDS.
 	CA, Name string
 	// Cert and Key are the proxy's own, both or neither.
 	Cert, Key string

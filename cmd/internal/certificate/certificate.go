@@ -138,9 +138,9 @@ const (
 	patience = 30 * time.Second
 )
 
-// Follow gets certificates until ctx ends: the next one when half of the life of one is over. say is
-// told what happens, and must not be given up on: what fails is tried again, but for what can't get
-// better, which is returned if there was no certificate yet.
+// Follow gets certificates until ctx ends: the next one when half of the life of one is over. say
+// is told what happens, and must not be given up on: what fails is tried again, but for what can't
+// get better, which is returned if there was no certificate yet.
 func (c *Config) Follow(ctx context.Context, say func(*x509.Certificate, error)) error {
 	had, pause := false, retryFirst
 	for {

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Naming is what names mean, where callers of a namespace may ask everything. Callers of trust domains that are not the mesh's count
-// only if foreign ones may come.
+// Naming is what names mean, where callers of a namespace may ask everything. Callers of trust
+// domains that are not the mesh's count only if foreign ones may come.
 func Naming(operators string, foreign bool) caller.Naming {
 	n := caller.Naming{Operators: operators, Trusted: trusted, May: may, Namespaces: namespaces, NamespaceOf: namespaceOf}
 	if foreign {

@@ -14,9 +14,9 @@ import (
 	api "istio.io/api/mesh/v1alpha1"
 )
 
-// trusted returns those of the identities that are of the mesh's trust domain or an alias, and those that are of none, such as
-// names of hosts.
-// Source: Istio, MeshConfig.trustDomain and trustDomainAliases.
+// trusted returns those of the identities that are of the mesh's trust domain or an alias, and
+// those that are of none, such as names of hosts. Source: Istio, MeshConfig.trustDomain and
+// trustDomainAliases.
 func trusted(identities []string, rows func(table string) []*pb.Row) ([]string, error) {
 	domains, err := domainsOf(rows(state.Mesh))
 	if err != nil {

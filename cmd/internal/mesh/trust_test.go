@@ -13,7 +13,8 @@ import (
 	api "istio.io/api/mesh/v1alpha1"
 )
 
-// TestTrusted: identities of the mesh's trust domain and its aliases count, others don't, whatever else they say.
+// TestTrusted: identities of the mesh's trust domain and its aliases count, others don't, whatever
+// else they say.
 func TestTrusted(t *testing.T) {
 	const alias, other = "spiffe://old.example/ns/shop/sa/web", "spiffe://other.example/ns/shop/sa/web"
 	corp := &api.MeshConfig{TrustDomain: "corp.example", TrustDomainAliases: []string{"old.example"}}

@@ -19,8 +19,9 @@ import (
 // Project is what to write.
 type Project struct {
 	Kind, Lang, Name string
-	// SDK is a folder with a checkout of this module, which a project in Go is to use; empty: the released Version, or, where that is empty too, a copy of
-	// the SDK that this program was built with.
+	// SDK is a folder with a checkout of this module, which a project in Go is to use; empty: the
+	// released Version, or, where that is empty too, a copy of the SDK that this program was built
+	// with.
 	SDK, Version string
 }
 

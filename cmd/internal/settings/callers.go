@@ -9,7 +9,8 @@ import (
 	security "istio.io/api/security/v1beta1"
 )
 
-// theirs are variables of istiod's by which settings are given, too, where neither our own variable nor a flag says otherwise.
+// theirs are variables of istiod's by which settings are given, too, where neither our own variable
+// nor a flag says otherwise.
 var theirs = map[string]string{
 	"JWT_RULE": "jwtRule", "TOKEN_AUDIENCES": "tokenAudiences", "TRUSTED_GATEWAY_CIDR": "trustedGatewayCIDR",
 	"ISTIOD_CUSTOM_HOST": "istiodCustomHost", "ENABLE_CA_SERVER": "enableCAServer",

@@ -38,7 +38,8 @@ func (i Inputs) check() error {
 	return errors.Join(append(errs, aliases, rule, i.Callers.Signing.check())...)
 }
 
-// Aliases returns the clusters that other ids stand for. As with pilot-discovery, a cluster has one of them at most.
+// Aliases returns the clusters that other ids stand for. As with pilot-discovery, a cluster has one
+// of them at most.
 func (c Cluster) Aliases() (map[string]string, error) {
 	out, of := map[string]string{}, map[string]string{}
 	if c.ClusterAliases == "" {

@@ -99,7 +99,8 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.String("auditLog", d.AuditLog, "file that keeps, as lines of JSON, who changed what of the plugins; empty: they are in the log alone")
 }
 
-// Variable returns the environment variable of a setting: debounceAfter is COXSWAIN_DEBOUNCE_AFTER, tls-min-version COXSWAIN_TLS_MIN_VERSION.
+// Variable returns the environment variable of a setting: debounceAfter is COXSWAIN_DEBOUNCE_AFTER,
+// tls-min-version COXSWAIN_TLS_MIN_VERSION.
 func Variable(name string) string {
 	var b strings.Builder
 	b.WriteString(Prefix)

@@ -20,8 +20,8 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 )
 
-// Load returns the settings from the file that --settings names, the environment and the flags, checked. Unknown are variables with our
-// prefix that are no setting.
+// Load returns the settings from the file that --settings names, the environment and the flags,
+// checked. Unknown are variables with our prefix that are no setting.
 func Load(fs *pflag.FlagSet, environ []string) (s Settings, unknown []string, err error) {
 	environ = adopted(environ)
 	k := koanf.New(".")
@@ -124,7 +124,8 @@ func loadFile(k *koanf.Koanf, path string, at places) error {
 // paths are the settings that name files and folders.
 var paths = []string{"plugins", "configDir", "meshConfig", "networksConfig", "kubeconfig", "clusterKubeconfigs", "caCertFile", "tlsCertFile", "tlsKeyFile"}
 
-// checkFile refuses keys that are no setting and values that can't be, with their place, and notes where the others stand.
+// checkFile refuses keys that are no setting and values that can't be, with their place, and notes
+// where the others stand.
 func checkFile(path string, at places) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -153,7 +154,8 @@ func checkFile(path string, at places) error {
 	return at.scalars(path, m)
 }
 
-// environment returns a provider of the settings among variables, and the names of others that have our prefix.
+// environment returns a provider of the settings among variables, and the names of others that have
+// our prefix.
 func environment(environ []string) (*env.Env, []string) {
 	names := map[string]string{}
 	for _, n := range Names() {
@@ -173,8 +175,8 @@ func environment(environ []string) (*env.Env, []string) {
 	}), unknown
 }
 
-// others says which variables with our prefix are none of a control plane's settings: those of other commands, of tests, and what
-// Kubernetes sets in pods for a Service called coxswain.
+// others says which variables with our prefix are none of a control plane's settings: those of
+// other commands, of tests, and what Kubernetes sets in pods for a Service called coxswain.
 func others(key string) bool {
 	switch key {
 	case Variable(SettingsFlag), "COXSWAIN_ADDR", "COXSWAIN_ADMIN", "COXSWAIN_TOKEN", "COXSWAIN_SHARED", "COXSWAIN_ENVOY", "COXSWAIN_PROGRAM", "COXSWAIN_TEST_PROGRAM", "COXSWAIN_TEST_ALL", "COXSWAIN_NO_SKIPS", "COXSWAIN_PROFILE":

@@ -16,7 +16,8 @@ var pilotFlags = struct{ strings, bools []string }{
 	bools: []string{"profile", "log_as_json"},
 }
 
-// PilotFlags adds, hidden, the flags of pilot-discovery that are accepted without effect, so that its command lines start.
+// PilotFlags adds, hidden, the flags of pilot-discovery that are accepted without effect, so that
+// its command lines start.
 func PilotFlags(fs *pflag.FlagSet) {
 	for _, name := range pilotFlags.strings {
 		fs.StringArray(name, nil, "accepted for pilot-discovery's sake")
@@ -28,7 +29,8 @@ func PilotFlags(fs *pflag.FlagSet) {
 	}
 }
 
-// Elsewhere returns a line for each variable by which istiod is told what a setting says here, where it says something else: deployments are copied.
+// Elsewhere returns a line for each variable by which istiod is told what a setting says here,
+// where it says something else: deployments are copied.
 func (s Settings) Elsewhere(environ []string) (lines []string) {
 	for _, v := range []struct{ theirs, ours, is string }{
 		{"CLUSTER_ID", "clusterID", s.ClusterID},

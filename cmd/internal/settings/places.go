@@ -9,7 +9,8 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 )
 
-// places say where each setting that was given comes from: FILE:LINE:COLUMN, $VARIABLE or --FLAG. What wins is put in last.
+// places say where each setting that was given comes from: FILE:LINE:COLUMN, $VARIABLE or --FLAG.
+// What wins is put in last.
 type places map[string]string
 
 // wants say, by a flag's type, what its value must be.
@@ -22,7 +23,8 @@ var wants = map[string]string{
 	"float64":  "a number",
 }
 
-// check returns what is wrong with a value of a setting, by the type of its flag, and with its place.
+// check returns what is wrong with a value of a setting, by the type of its flag, and with its
+// place.
 func (p places) check(flags *pflag.FlagSet, name, text string) error {
 	f := flags.Lookup(name)
 	if err := f.Value.Set(text); err != nil {

@@ -1,7 +1,9 @@
-// Package settings holds what `coxswain discovery` can be told: where each setting comes from, its default, and what it may be.
+// Package settings holds what `coxswain discovery` can be told: where each setting comes from, its
+// default, and what it may be.
 //
-// A setting has one name everywhere. In a settings file it is a key (debounceAfter: 100ms), in the environment it is in capitals with a
-// prefix (COXSWAIN_DEBOUNCE_AFTER), on the command line it is a flag (--debounceAfter). Flags win over the environment, and that over the file.
+// A setting has one name everywhere. In a settings file it is a key (debounceAfter: 100ms), in the
+// environment it is in capitals with a prefix (COXSWAIN_DEBOUNCE_AFTER), on the command line it is
+// a flag (--debounceAfter). Flags win over the environment, and that over the file.
 package settings
 
 import (
@@ -33,22 +35,23 @@ type Inputs struct {
 	ConfigDir      string `koanf:"configDir"`
 	MeshConfig     string `koanf:"meshConfig"`
 	NetworksConfig string `koanf:"networksConfig"`
-	// DualStack is handed to the set's generator/istio and registry/kubernetes: what has addresses of both families is reached by both.
+	// DualStack is handed to the set's generator/istio and registry/kubernetes: what has addresses
+	// of both families is reached by both.
 	DualStack bool `koanf:"dualStack"`
 	Cluster   `koanf:",squash"`
 	Callers   Callers `koanf:",squash"`
 }
 
-// Callers says whose credentials count. istiod's variables for these are read, too: who is let in is not to change because
-// a variable has another name here.
+// Callers says whose credentials count. istiod's variables for these are read, too: who is let in
+// is not to change because a variable has another name here.
 type Callers struct {
 	// JWTRule is a JWTRule of Istio's API as JSON, for the set's authenticator/jwt; empty: none.
 	JWTRule string `koanf:"jwtRule"`
-	// TokenAudiences are whom tokens of service accounts are meant for, joined by commas, for the set's authenticator/kubernetes; empty:
-	// as its config says.
+	// TokenAudiences are whom tokens of service accounts are meant for, joined by commas, for the
+	// set's authenticator/kubernetes; empty: as its config says.
 	TokenAudiences string `koanf:"tokenAudiences"`
-	// TrustedGatewayCIDR is where gateways are whose x-forwarded-client-cert counts, joined by commas, for the set's authenticator/xfcc;
-	// empty: nowhere.
+	// TrustedGatewayCIDR is where gateways are whose x-forwarded-client-cert counts, joined by
+	// commas, for the set's authenticator/xfcc; empty: nowhere.
 	TrustedGatewayCIDR string  `koanf:"trustedGatewayCIDR"`
 	Signing            Signing `koanf:",squash"`
 	// ForeignTrustDomains lets callers come whose trust domain is none of the mesh's.
@@ -64,13 +67,16 @@ type Signing struct {
 	// K8sSigner is a signer of the cluster, SignerDomain that of signers that workloads name.
 	K8sSigner    string `koanf:"k8sSigner"`
 	SignerDomain string `koanf:"certSignerDomain"`
-	// NodeAccounts are service accounts of agents of nodes, NAMESPACE/NAME, joined by commas; empty: there are none.
+	// NodeAccounts are service accounts of agents of nodes, NAMESPACE/NAME, joined by commas;
+	// empty: there are none.
 	NodeAccounts string `koanf:"caTrustedNodeAccounts"`
 	// Provider is who makes the secure port's own certificate.
 	Provider string `koanf:"pilotCertProvider"`
-	// BundleEndpoints are where other trust domains publish their authorities, for the set's config/spiffe; empty: nowhere.
+	// BundleEndpoints are where other trust domains publish their authorities, for the set's
+	// config/spiffe; empty: nowhere.
 	BundleEndpoints string `koanf:"spiffeBundleEndpoints"`
-	// MultiRoot enables the set's config/spiffe, which takes what the mesh's settings say of authorities, too.
+	// MultiRoot enables the set's config/spiffe, which takes what the mesh's settings say of
+	// authorities, too.
 	MultiRoot bool `koanf:"multiRootMesh"`
 	// TrustBundle has the set's controller/ca hand the root out in a ClusterTrustBundle.
 	TrustBundle bool `koanf:"enableClusterTrustBundleAPI"`
@@ -78,7 +84,8 @@ type Signing struct {
 
 // Cluster is the Kubernetes cluster that is read, if one is.
 type Cluster struct {
-	// Registries is Kubernetes, Consul, Eureka, empty (none), or auto: Kubernetes with a Kubeconfig, and in a pod without a ConfigDir.
+	// Registries is Kubernetes, Consul, Eureka, empty (none), or auto: Kubernetes with a
+	// Kubeconfig, and in a pod without a ConfigDir.
 	Registries string `koanf:"registries"`
 	// ConsulServerURL is where registry/consul of the set asks; empty: as its config says.
 	ConsulServerURL string `koanf:"consulserverURL"`
@@ -86,15 +93,17 @@ type Cluster struct {
 	EurekaServerURL string `koanf:"eurekaserverURL"`
 	// Kubeconfig names the API server and who asks it; empty: what client-go finds.
 	Kubeconfig string `koanf:"kubeconfig"`
-	// Namespace is the control plane's: ConfigMaps and Secrets are read there, and operators, who may ask debug types of everything, are of it. SharedMeshConfig is a
-	// ConfigMap beside its own; empty: none.
+	// Namespace is the control plane's: ConfigMaps and Secrets are read there, and operators, who
+	// may ask debug types of everything, are of it. SharedMeshConfig is a ConfigMap beside its own;
+	// empty: none.
 	Namespace        string  `koanf:"namespace"`
 	SharedMeshConfig string  `koanf:"sharedMeshConfig"`
 	Remotes          Remotes `koanf:",squash"`
 	// ClusterID is the cluster's name in the mesh, Domain the DNS domain of its services.
 	ClusterID string `koanf:"clusterID"`
 	Domain    string `koanf:"domain"`
-	// ClusterAliases are other ids that proxies may say of clusters, ALIAS=CLUSTER joined by commas.
+	// ClusterAliases are other ids that proxies may say of clusters, ALIAS=CLUSTER joined by
+	// commas.
 	ClusterAliases string `koanf:"clusterAliases"`
 	// Revision is this control plane's.
 	Revision string `koanf:"revision"`
@@ -109,7 +118,8 @@ type Remotes struct {
 	Namespace string `koanf:"clusterRegistriesNamespace"`
 	// Kubeconfigs is a directory with their kubeconfigs, in place of Secrets; empty: Secrets.
 	Kubeconfigs string `koanf:"clusterKubeconfigs"`
-	// Timeout is how long the start waits for instances of forEach that rows ask for, such as other clusters.
+	// Timeout is how long the start waits for instances of forEach that rows ask for, such as other
+	// clusters.
 	Timeout time.Duration `koanf:"remoteClusterTimeout"`
 }
 
@@ -154,9 +164,11 @@ type Serving struct {
 	MaxRequestsPerSecond float64       `koanf:"maxRequestsPerSecond"`
 	SendTimeout          time.Duration `koanf:"sendTimeout"`
 	ShutdownDuration     time.Duration `koanf:"shutdownDuration"`
-	// MemoryLimit is how many bytes the core may use. Zero: what GOMEMLIMIT says, or half of what there is.
+	// MemoryLimit is how many bytes the core may use. Zero: what GOMEMLIMIT says, or half of what
+	// there is.
 	MemoryLimit int64 `koanf:"memoryLimit"`
-	// ViewRetention is how long what proxies get stays made after the last of them left. Zero: not at all.
+	// ViewRetention is how long what proxies get stays made after the last of them left. Zero: not
+	// at all.
 	ViewRetention      time.Duration `koanf:"viewRetention"`
 	ViewRetentionBytes int64         `koanf:"viewRetentionBytes"`
 }

@@ -208,7 +208,8 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// TestCallers: whose credentials count is read from istiod's variables, too, unless ours say otherwise.
+// TestCallers: whose credentials count is read from istiod's variables, too, unless ours say
+// otherwise.
 func TestCallers(t *testing.T) {
 	const theirs = `{"issuer": "https://a.example", "jwks_uri": "https://a.example/k", "audiences": ["istio-ca"]}`
 	s, unknown, err := load(t, nil, []string{"JWT_RULE=" + theirs, "TOKEN_AUDIENCES=istio-ca,mesh", "TRUSTED_GATEWAY_CIDR=10.0.0.0/8, fd00::/8"}, "")

@@ -51,7 +51,8 @@ func (s Signing) check() error {
 	return errors.Join(errs...)
 }
 
-// SecureAddress is SecureGRPCAddr; empty where neither files nor a plugin have a certificate for it.
+// SecureAddress is SecureGRPCAddr; empty where neither files nor a plugin have a certificate for
+// it.
 func (s Settings) SecureAddress() string {
 	if files := s.Mounted(); files.CertFile == "" && !s.Callers.Signing.MakesPort() {
 		return ""
