@@ -1,4 +1,5 @@
-// Package examples has the sources of the example plugins, from which `coxswain plugins new` makes a project.
+// Package examples has the sources of the example plugins, from which `coxswain plugins new` makes
+// a project.
 package examples
 
 import (

@@ -1,4 +1,5 @@
-// Command authenticator-token knows callers by bearer tokens. Its config has an identity for the SHA-256, in hex, of each: no token stands in it.
+// Command authenticator-token knows callers by bearer tokens. Its config has an identity for the
+// SHA-256, in hex, of each: no token stands in it.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Command config-greetings is a config source: each greeting of its config, by name, is a row of the table example.com/Greeting.
+// Command config-greetings is a config source: each greeting of its config, by name, is a row of
+// the table example.com/Greeting.
 package main
 
 import (

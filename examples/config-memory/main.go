@@ -1,4 +1,5 @@
-// Command config-memory is a config source that takes writes: it keeps objects of the table example.com/Note in memory, and publishes the spec of each as a row.
+// Command config-memory is a config source that takes writes: it keeps objects of the table
+// example.com/Note in memory, and publishes the spec of each as a row.
 package main
 
 import (
@@ -136,7 +137,8 @@ func (s *store) UpdateStatus(_ context.Context, t string, text []byte) ([]byte, 
 	})
 }
 
-// replace puts what choose makes of a given object, and a copy of the one that is kept, in the latter's place.
+// replace puts what choose makes of a given object, and a copy of the one that is kept, in the
+// latter's place.
 func (s *store) replace(t string, text []byte, choose func(given, kept *object) *object) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
-// object is a Note: all that was given of it, decoded. The store looks at its metadata, its spec's text and its status.
+// object is a Note: all that was given of it, decoded. The store looks at its metadata, its spec's
+// text and its status.
 type object struct{ rest map[string]any }
 
 // read reads and checks an object.
@@ -86,7 +87,8 @@ func texts(of any) map[string]string {
 	return out
 }
 
-// merged is a JSON merge patch (RFC 7386): null takes a key away, objects are merged, all else is replaced.
+// merged is a JSON merge patch (RFC 7386): null takes a key away, objects are merged, all else is
+// replaced.
 func merged(into, patch map[string]any) map[string]any {
 	out := maps.Clone(into)
 	if out == nil {

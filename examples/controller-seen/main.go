@@ -1,5 +1,7 @@
-// Command controller-seen is a controller that writes: it says in the status of each ServiceEntry that it has seen it. Its entry in plugins.yaml needs
-// `allow: {store: [networking.istio.io/ServiceEntry]}`, and there must be a config source that takes writes of them.
+// Command controller-seen is a controller that writes: it says in the status of each ServiceEntry
+// that it has seen it. Its entry in plugins.yaml needs `allow: {store:
+// [networking.istio.io/ServiceEntry]}`, and there must be a config source that takes writes of
+// them.
 package main
 
 import (
@@ -27,7 +29,8 @@ func plugin() sdk.ControllerPlugin {
 	}
 }
 
-// run looks at each entry that comes. What fails is tried again: somebody else may have changed the object, or the store may be away.
+// run looks at each entry that comes. What fails is tried again: somebody else may have changed the
+// object, or the store may be away.
 func run(ctx context.Context, out sdk.Publisher) error {
 	objects, seen := sdk.ObjectsOf(out), map[string]bool{}
 	for {
@@ -58,7 +61,8 @@ func run(ctx context.Context, out sdk.Publisher) error {
 	}
 }
 
-// see reads an object, adds the condition to what its status has, and gives it back as it was otherwise.
+// see reads an object, adds the condition to what its status has, and gives it back as it was
+// otherwise.
 func see(ctx context.Context, objects sdk.Objects, key string) error {
 	namespace, name, _ := strings.Cut(key, "/")
 	text, err := objects.Get(ctx, table, namespace, name)

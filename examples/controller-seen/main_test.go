@@ -14,7 +14,8 @@ func TestConformance(t *testing.T) {
 	plugintest.Conform(t, plugintest.Suite{Kind: "controller"}, append(plugintest.Built(t, "."), plugintest.Memory(plugin()))...)
 }
 
-// TestSeen: the status is written once, with what it had; a conflict is tried again with what is there then.
+// TestSeen: the status is written once, with what it had; a conflict is tried again with what is
+// there then.
 func TestSeen(t *testing.T) {
 	for _, target := range append(plugintest.Built(t, "."), plugintest.Memory(plugin())) {
 		t.Run(target.Carrier, func(t *testing.T) { seen(t, plugintest.StartTarget(t, target, nil)) })

@@ -1,5 +1,6 @@
-// Command demo runs a mesh on this machine: the control plane, two versions of a service, an ingress gateway and a client's sidecar, both real
-// Envoys. Everything listens on loopback addresses, and stops with Ctrl-C.
+// Command demo runs a mesh on this machine: the control plane, two versions of a service, an
+// ingress gateway and a client's sidecar, both real Envoys. Everything listens on loopback
+// addresses, and stops with Ctrl-C.
 package main
 
 import (
@@ -85,7 +86,8 @@ func (d *demo) prepare() error {
 	return os.CopyFS(filepath.Join(d.dir, "config"), os.DirFS(d.config))
 }
 
-// start starts everything, in an order in which nothing has to wait for long, and returns when the gateway and the sidecar serve.
+// start starts everything, in an order in which nothing has to wait for long, and returns when the
+// gateway and the sidecar serve.
 func (d *demo) start(ctx context.Context) error {
 	fmt.Println("starting two backends and the control plane")
 	for _, c := range []struct {

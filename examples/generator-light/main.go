@@ -1,4 +1,5 @@
-// Command generator-light is generator-clusters for a small module: it writes resources by the numbers of their fields, without Envoy's types.
+// Command generator-light is generator-clusters for a small module: it writes resources by the
+// numbers of their fields, without Envoy's types.
 package main
 
 import (

@@ -25,7 +25,8 @@ type load struct {
 	conn *grpc.ClientConn
 
 	mu sync.Mutex
-	// dubbo and successor are who answered since it was said last, total and failed since the beginning.
+	// dubbo and successor are who answered since it was said last, total and failed since the
+	// beginning.
 	dubbo, successor int
 	total, failed    int
 	last             error

@@ -1,6 +1,6 @@
-// Command migration runs a service that moves from Dubbo on ZooKeeper to gRPC on Consul: both servers and both
-// registries, the control plane, one Envoy before them, and a client that calls all the time. Everything listens on
-// loopback, and stops with Ctrl-C.
+// Command migration runs a service that moves from Dubbo on ZooKeeper to gRPC on Consul: both
+// servers and both registries, the control plane, one Envoy before them, and a client that calls
+// all the time. Everything listens on loopback, and stops with Ctrl-C.
 //
 //	migration           runs it
 //	migration to 25     sends 25 % of the calls to the successor

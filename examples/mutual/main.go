@@ -1,6 +1,6 @@
-// Command mutual runs a mesh without Kubernetes whose two workloads speak mutual TLS: the control plane, which signs
-// certificates, and for each workload what gets and renews its certificate, and an Envoy. Everything listens on
-// loopback, and stops with Ctrl-C.
+// Command mutual runs a mesh without Kubernetes whose two workloads speak mutual TLS: the control
+// plane, which signs certificates, and for each workload what gets and renews its certificate, and
+// an Envoy. Everything listens on loopback, and stops with Ctrl-C.
 package main
 
 import (
@@ -119,7 +119,8 @@ Ctrl-C stops everything.
 	}
 }
 
-// tokens makes one for each service account of the namespace shop. The control plane gets their sums alone.
+// tokens makes one for each service account of the namespace shop. The control plane gets their
+// sums alone.
 func (d *demo) tokens(ctx context.Context, accounts ...string) error {
 	for _, account := range accounts {
 		made, err := d.command(ctx, "token", "create", "--file", d.in("tokens.yaml"), "--namespace", "shop", "--service-account", account)

@@ -1,4 +1,5 @@
-// Command patch-header is a patch: it makes every HTTP connection manager add the response header `x-patched-by: coxswain`.
+// Command patch-header is a patch: it makes every HTTP connection manager add the response header
+// `x-patched-by: coxswain`.
 package main
 
 import (
@@ -24,8 +25,8 @@ const (
 	httpFilters = 5
 )
 
-// paths lead from a listener to the configs of its network filters: filter_chains or default_filter_chain, filters, typed_config; and to
-// api_listener.api_listener.
+// paths lead from a listener to the configs of its network filters: filter_chains or
+// default_filter_chain, filters, typed_config; and to api_listener.api_listener.
 var paths = [][]int{{3, 3, 4}, {25, 3, 4}, {19, 1}}
 
 func patch(_ *state.State, _ string, _ map[string]string, given []sdk.Resource) (changed []sdk.Resource, _ []string, err error) {
@@ -43,7 +44,8 @@ func patch(_ *state.State, _ string, _ map[string]string, given []sdk.Resource) 
 	return changed, nil, nil
 }
 
-// addFilter puts the header's filter before those of a connection manager: what stands first in a message comes first in its lists.
+// addFilter puts the header's filter before those of a connection manager: what stands first in a
+// message comes first in its lists.
 func addFilter(config []byte) []byte {
 	typeURL, value := wire.ReadAny(config)
 	if typeURL != manager {
@@ -52,7 +54,8 @@ func addFilter(config []byte) []byte {
 	return wire.Any(typeURL, append(wire.Bytes(nil, httpFilters, filter()), value...))
 }
 
-// filter is an HttpFilter {name, typed_config: HeaderMutation {mutations: {response_mutations: [{append: {header: {key, value}}}]}}}.
+// filter is an HttpFilter {name, typed_config: HeaderMutation {mutations: {response_mutations:
+// [{append: {header: {key, value}}}]}}}.
 func filter() []byte {
 	header := wire.String(wire.String(nil, 1, "x-patched-by"), 2, "coxswain")
 	mutations := wire.Bytes(nil, 2, wire.Bytes(nil, 2, wire.Bytes(nil, 1, header)))

@@ -1,4 +1,5 @@
-// Command patch-timeout is a patch: proxies wait two seconds at most for a connection to any cluster.
+// Command patch-timeout is a patch: proxies wait two seconds at most for a connection to any
+// cluster.
 package main
 
 import (

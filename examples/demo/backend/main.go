@@ -1,4 +1,5 @@
-// Command backend answers HTTP requests with its version and port. It is one version of the demo's service.
+// Command backend answers HTTP requests with its version and port. It is one version of the demo's
+// service.
 package main
 
 import (

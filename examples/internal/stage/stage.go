@@ -1,4 +1,5 @@
-// Package stage runs the programs of a demo on this machine, each with a log of its own, and ends them in order.
+// Package stage runs the programs of a demo on this machine, each with a log of its own, and ends
+// them in order.
 package stage
 
 import (
@@ -20,8 +21,8 @@ const (
 	reminder                 = 5 * time.Second
 )
 
-// Stage is what runs. The program that makes one locks its main goroutine to its thread: children die with the thread
-// that started them.
+// Stage is what runs. The program that makes one locks its main goroutine to its thread: children
+// die with the thread that started them.
 type Stage struct {
 	// Dir is the folder for logs.
 	Dir string
@@ -55,8 +56,8 @@ func Free(addresses ...string) error {
 	return nil
 }
 
-// Launch starts a program. It has a process group of its own, so that Ctrl-C reaches only the demo, which ends it in
-// order; and it dies with the demo.
+// Launch starts a program. It has a process group of its own, so that Ctrl-C reaches only the demo,
+// which ends it in order; and it dies with the demo.
 func (s *Stage) Launch(name string, args ...string) error {
 	p := &Process{Name: name, Log: filepath.Join(s.Dir, name+".log"), Ended: make(chan struct{}), cmd: exec.Command(args[0], args[1:]...)}
 	log, err := os.Create(p.Log)

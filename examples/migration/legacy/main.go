@@ -1,5 +1,5 @@
-// Command legacy is the service as it was: a provider of Dubbo's, by its protocol Triple, which registers itself in
-// ZooKeeper, by interface and by application.
+// Command legacy is the service as it was: a provider of Dubbo's, by its protocol Triple, which
+// registers itself in ZooKeeper, by interface and by application.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Command successor is the service as it is to be: an ordinary gRPC server, which registers itself at Consul.
+// Command successor is the service as it is to be: an ordinary gRPC server, which registers itself
+// at Consul.
 package main
 
 import (
