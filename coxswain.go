@@ -1,5 +1,6 @@
-// Package coxswain is a control plane for Envoy and every other xDS client, made of plugins. This package holds only what the program, cmd/coxswain,
-// carries with it: the sets of plugins that run where no other is named, and the SDK that it was built with.
+// Package coxswain is a control plane for Envoy and every other xDS client, made of plugins. This
+// package holds only what the program, cmd/coxswain, carries with it: the sets of plugins that run
+// where no other is named, and the SDK that it was built with.
 package coxswain
 
 import (
@@ -16,11 +17,13 @@ func DefaultSet() []byte { return append([]byte(nil), defaultSet...) }
 //go:embed deploy/kubernetes/plugins.yaml
 var kubernetesSet []byte
 
-// KubernetesSet returns the repository's deploy/kubernetes/plugins.yaml: what runs in a Kubernetes cluster.
+// KubernetesSet returns the repository's deploy/kubernetes/plugins.yaml: what runs in a Kubernetes
+// cluster.
 func KubernetesSet() []byte { return append([]byte(nil), kubernetesSet...) }
 
 //go:embed LICENSE go.mod go.sum sdk internal/nearest internal/strict
 var sdk embed.FS
 
-// SDK returns the Go module as far as plugins need it: go.mod, go.sum, LICENSE, the folder sdk and what it imports.
+// SDK returns the Go module as far as plugins need it: go.mod, go.sum, LICENSE, the folder sdk and
+// what it imports.
 func SDK() fs.FS { return sdk }

@@ -48,8 +48,8 @@ func TestGlossary(t *testing.T) {
 	}
 }
 
-// glossaryHas reports whether the glossary is to have a package: a plugin's own are called as the plugin, but
-// those of generator/istio have ideas of their own.
+// glossaryHas reports whether the glossary is to have a package: a plugin's own are called as the
+// plugin, but those of generator/istio have ideas of their own.
 func glossaryHas(folder string) bool {
 	return anyUnder(folder, []string{"core", "sdk", "plugins"}) &&
 		(plugin(folder) == "" || under(folder, "plugins/generator/istio") || folder == "plugins/controller/ca/authority")

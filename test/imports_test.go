@@ -13,8 +13,9 @@ import (
 
 const module = "github.com/coxswain-mesh/coxswain/"
 
-// rule says what packages under a folder may not import. Paths are relative to the module where they start with a folder of
-// it; otherwise they are import paths. A path names itself and all below.
+// rule says what packages under a folder may not import. Paths are relative to the module where
+// they start with a folder of it; otherwise they are import paths. A path names itself and all
+// below.
 type rule struct {
 	of      string
 	except  []string // packages below `of` that the rule doesn't bind
@@ -136,7 +137,8 @@ func packages(t *testing.T) []pkg {
 	}
 }
 
-// TestOnlyTheRunnersProcessRunsModules: of all packages the command alone links the runner, for the process that it starts as one.
+// TestOnlyTheRunnersProcessRunsModules: of all packages the command alone links the runner, for the
+// process that it starts as one.
 func TestOnlyTheRunnersProcessRunsModules(t *testing.T) {
 	for _, p := range packages(t) {
 		if slices.Contains(p.Imports, module+"core/host/wasm") && local(p.ImportPath) != "cmd/coxswain" {
@@ -227,7 +229,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestWhatTheSDKLinks: the modules are listed in docs/rationale.md, and neither Kubernetes nor a WASM runtime is among them.
+// TestWhatTheSDKLinks: the modules are listed in docs/rationale.md, and neither Kubernetes nor a
+// WASM runtime is among them.
 func TestWhatTheSDKLinks(t *testing.T) {
 	cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}} {{.ImportPath}}", module+"sdk", module+"sdk/plugintest")
 	cmd.Dir = ".."

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// licences by a phrase that only they have, and whether a binary under Apache 2.0 may contain code under them. The Mozilla licence binds
-// single files; none of them is changed here.
+// licences by a phrase that only they have, and whether a binary under Apache 2.0 may contain code
+// under them. The Mozilla licence binds single files; none of them is changed here.
 var licences = []struct{ name, phrase string }{
 	{"Apache-2.0", "Apache License"},
 	{"MPL-2.0", "Mozilla Public License"},
@@ -76,7 +76,8 @@ func linked(t *testing.T) map[string]string {
 	}
 }
 
-// licenceText returns the licence files of a module, or, as some modules are folders of a repository, an empty text.
+// licenceText returns the licence files of a module, or, as some modules are folders of a
+// repository, an empty text.
 func licenceText(t *testing.T, dir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

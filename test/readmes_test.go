@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestPluginsHaveREADMEs: each built-in plugin has one of the same shape, whose examples a test of the plugin runs.
+// TestPluginsHaveREADMEs: each built-in plugin has one of the same shape, whose examples a test of
+// the plugin runs.
 func TestPluginsHaveREADMEs(t *testing.T) {
 	plugins, err := filepath.Glob("../plugins/*/*/plugin.go")
 	if err != nil || len(plugins) == 0 {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// sleeps are files with tests, or of programs for them, that sleep outside of a loop that looks again and of a bubble of
-// testing/synctest, and why.
+// sleeps are files with tests, or of programs for them, that sleep outside of a loop that looks
+// again and of a bubble of testing/synctest, and why.
 var sleeps = map[string]string{
 	"core/host/process/process_test.go": "a reader that is slow",
 	"test/bench/server.go":              "profiles of other processes begin, which nobody can see",
@@ -21,8 +21,8 @@ var sleeps = map[string]string{
 	"test/e2e/soak_test.go":             "a wait that looks less often than others, as looking costs the core something",
 }
 
-// TestWaits: tests wait for what they want to see, and don't hope that it has come after a while; and none is skipped
-// without a word (test/need).
+// TestWaits: tests wait for what they want to see, and don't hope that it has come after a while;
+// and none is skipped without a word (test/need).
 func TestWaits(t *testing.T) {
 	files := map[string]*ast.File{}
 	bubbles := map[string]bool{} // folders with tests of testing/synctest, whose time is not that of others

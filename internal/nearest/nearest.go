@@ -1,4 +1,5 @@
-// Package nearest finds the right name that somebody may have meant by a wrong one. It imports little, so that modules may use it.
+// Package nearest finds the right name that somebody may have meant by a wrong one. It imports
+// little, so that modules may use it.
 package nearest
 
 import (
@@ -7,7 +8,8 @@ import (
 	"strings"
 )
 
-// Suggest ends a message about a wrong name: with the nearest right one, or with all where they are few.
+// Suggest ends a message about a wrong name: with the nearest right one, or with all where they are
+// few.
 func Suggest(wrong string, right []string) string {
 	if best := Name(wrong, right); best != "" {
 		return "; did you mean " + strconv.Quote(best) + "?"

@@ -132,7 +132,8 @@ func (s *schema) object(typ reflect.Type, value reflect.Value, part func(tags, r
 	s.add("properties", properties.String())
 }
 
-// literal returns a value as JSON, empty where it has none as a default: an object's fields have theirs.
+// literal returns a value as JSON, empty where it has none as a default: an object's fields have
+// theirs.
 func literal(v reflect.Value) string {
 	switch sort(v.Type()) {
 	case boolSort:

@@ -47,9 +47,9 @@ func (e *Error) Error() string {
 	return e.Field + ": " + e.Reason
 }
 
-// Decode reads JSON into what the pointer into points to. What the text doesn't name keeps its value,
-// and so does all where it is empty or null. The first mistake is returned, as an *Error. It panics
-// if into has fields, or tags, that it does not know.
+// Decode reads JSON into what the pointer into points to. What the text doesn't name keeps its
+// value, and so does all where it is empty or null. The first mistake is returned, as an *Error. It
+// panics if into has fields, or tags, that it does not know.
 func Decode(text []byte, into any) error {
 	if len(text) == 0 {
 		text = []byte("null")

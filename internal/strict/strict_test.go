@@ -163,7 +163,8 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// FuzzJSON: what encoding/json takes for a string, number or value is taken, as the same, and nothing else.
+// FuzzJSON: what encoding/json takes for a string, number or value is taken, as the same, and
+// nothing else.
 func FuzzJSON(f *testing.F) {
 	for _, s := range []string{
 		`"a\u00e4\ud83d\ude00\n"`, `"\ud83d"`, `"\ud83d\u0041"`, "\"\xff\"", `-0.5e+3`, `01`, `[1, {"a": null}]`, `{"a": 1,}`, `tru`, `"\x"`, ` 1 `, `-`, "\"\n\"",

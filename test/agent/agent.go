@@ -1,4 +1,5 @@
-// Package agent starts Istio's own pilot-agent, unpatched, for tests: what it can't do with us, we don't have.
+// Package agent starts Istio's own pilot-agent, unpatched, for tests: what it can't do with us, we
+// don't have.
 package agent
 
 import (
@@ -121,7 +122,8 @@ func (a *Agent) Certificates() (own, believed []Certificate, err error) {
 	return own, believed, nil
 }
 
-// Is waits until all of Envoy's own certificates are of an identity, and returns the serial number of the first.
+// Is waits until all of Envoy's own certificates are of an identity, and returns the serial number
+// of the first.
 func (a *Agent) Is(t testing.TB, identity, other string) (serial string) {
 	t.Helper()
 	wait.For(t, "its Envoy has a certificate of "+identity, func() error {

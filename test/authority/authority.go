@@ -53,7 +53,8 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-// Issue replaces the files of a folder (cert-chain.pem, key.pem, root-cert.pem) by those of an identity, a URI. All may read them.
+// Issue replaces the files of a folder (cert-chain.pem, key.pem, root-cert.pem) by those of an
+// identity, a URI. All may read them.
 func (a *Authority) Issue(t testing.TB, dir, identity string) {
 	t.Helper()
 	id, err := url.Parse(identity)
@@ -95,7 +96,8 @@ func private(t testing.TB, key crypto.PrivateKey) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// replace swaps all files at once, as Kubernetes does: the folder has links through ..data, which is moved.
+// replace swaps all files at once, as Kubernetes does: the folder has links through ..data, which
+// is moved.
 func replace(t testing.TB, dir string, files map[string][]byte) {
 	t.Helper()
 	next, err := os.MkdirTemp(dir, "..")

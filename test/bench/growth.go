@@ -15,7 +15,8 @@ import (
 // point is one measurement on an axis.
 type point struct {
 	X float64 `json:"x"`
-	// CPU of the core and of the generator, in seconds; Connect and Change are times of 99 of 100 sidecars, in ms.
+	// CPU of the core and of the generator, in seconds; Connect and Change are times of 99 of 100
+	// sidecars, in ms.
 	Core      float64 `json:"core_cpu_s"`
 	Generator float64 `json:"generator_cpu_s"`
 	Connect   float64 `json:"connect_p99_ms"`
@@ -124,8 +125,9 @@ func grow(ctx context.Context, c config, l load, namespaces int) (p point, err e
 	return p, nil
 }
 
-// released returns the least memory of the generator in the two minutes after the last sidecar went: views stay for the first of them (viewRetention) and ten
-// seconds, and a plugin gives back what it can after ten quiet ones.
+// released returns the least memory of the generator in the two minutes after the last sidecar
+// went: views stay for the first of them (viewRetention) and ten seconds, and a plugin gives back
+// what it can after ten quiet ones.
 func released(pid int, p point) float64 {
 	least := usage.PSS(pid)
 	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end) && least-p.GeneratorIdle > 0.1*(p.GeneratorPeak-p.GeneratorIdle); time.Sleep(usage.Sampling) {

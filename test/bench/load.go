@@ -2,7 +2,8 @@ package main
 
 import "fmt"
 
-// changes of one kind for which CPU is given, as a sum: it comes in ticks of 10 ms. Where fewer were made, the sum is what so many would cost.
+// changes of one kind for which CPU is given, as a sum: it comes in ticks of 10 ms. Where fewer
+// were made, the sum is what so many would cost.
 const changes = 20
 
 // load is a mesh and the sidecars that see it.
@@ -46,8 +47,8 @@ type edit struct {
 	peerKind string   // what go-control-plane's server calls it
 }
 
-// edits in an order in which each finds what it needs: what is taken away was added before. The service whose endpoint changes has two
-// subsets, so three load assignments change.
+// edits in an order in which each finds what it needs: what is taken away was added before. The
+// service whose endpoint changes has two subsets, so three load assignments change.
 func edits() []edit {
 	return []edit{
 		{"endpoint", "eds:{ip}", "meshgen -touch endpoint -marker {ip}", []string{"eds:3"}, []string{"eds:3"}, "endpoint"},
@@ -59,7 +60,8 @@ func edits() []edit {
 	}
 }
 
-// repeats returns how often a server makes each change in one round: go-control-plane's server half as often, for it takes longest and has no goals.
+// repeats returns how often a server makes each change in one round: go-control-plane's server half
+// as often, for it takes longest and has no goals.
 func repeats(c config, server string) int {
 	n := c.repeats
 	if c.quick {

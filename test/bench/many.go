@@ -12,7 +12,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/bench/usage"
 )
 
-// manyChanges returns the memory before and after 10,000 changes of endpoints, in MB, with 100 sidecars that get all of them.
+// manyChanges returns the memory before and after 10,000 changes of endpoints, in MB, with 100
+// sidecars that get all of them.
 func manyChanges(ctx context.Context, c config) (before, after float64, err error) {
 	l := load{"W2", 1000, 100, "sotw"}
 	s, f, err := running(ctx, c, l, 10)

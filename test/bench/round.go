@@ -17,7 +17,8 @@ import (
 // round is what one server did under one load.
 type round struct {
 	Cold phase `json:"cold"`
-	// Warm: all sidecars come back after all had gone. Beside: they come while one of each namespace stayed.
+	// Warm: all sidecars come back after all had gone. Beside: they come while one of each
+	// namespace stayed.
 	Warm   phase  `json:"warm"`
 	Beside phase  `json:"beside"`
 	Server string `json:"server"`
@@ -149,7 +150,8 @@ func once(ctx context.Context, c config, kind string, l load) (*round, error) {
 	return r, nil
 }
 
-// visit lets all sidecars connect and go again, and waits until the server has nothing to do any more.
+// visit lets all sidecars connect and go again, and waits until the server has nothing to do any
+// more.
 func (s *server) visit(ctx context.Context, c config, l load, r *round, p *phase) error {
 	if c.profile {
 		s.signal()
@@ -163,8 +165,8 @@ func (s *server) visit(ctx context.Context, c config, l load, r *round, p *phase
 	return s.held(ctx)
 }
 
-// held waits until the server has done nothing for a while: nobody waits for anything. A fixed time would let what a busy machine had not finished
-// by then count as part of the next connect.
+// held waits until the server has done nothing for a while: nobody waits for anything. A fixed time
+// would let what a busy machine had not finished by then count as part of the next connect.
 func (s *server) held(ctx context.Context) error {
 	const quiet, most = 5, 150 // of a fifth of a second
 	last := -1.0

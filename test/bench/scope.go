@@ -30,7 +30,8 @@ spec:
   endpoints: [{address: 10.250.0.%d}]
 `
 
-// scope returns what an edit costs that concerns one namespace of many: one service more there, and another address for it.
+// scope returns what an edit costs that concerns one namespace of many: one service more there, and
+// another address for it.
 func scope(ctx context.Context, c config) (string, error) {
 	s, f, err := running(ctx, c, load{"S", 1000, scopeSidecars, "sotw"}, scopeNamespaces)
 	if err != nil {

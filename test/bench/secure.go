@@ -60,7 +60,8 @@ func startHard(ctx context.Context, c config, l load, sc scenario, kind string) 
 	return s, fc, s.start(ctx, c.path("log", "hard-"+kind+".log"))
 }
 
-// serveFloor is the floor as a process of its own: XDS-ADDRESS CONTROL-ADDRESS DUMP [CERTIFICATE KEY AUTHORITIES].
+// serveFloor is the floor as a process of its own: XDS-ADDRESS CONTROL-ADDRESS DUMP [CERTIFICATE
+// KEY AUTHORITIES].
 func serveFloor(ctx context.Context, args []string) error {
 	if len(args) != 3 && len(args) != 6 {
 		return flag.ErrHelp
@@ -92,7 +93,8 @@ func serveFloor(ctx context.Context, args []string) error {
 	return f.Serve(l, creds)
 }
 
-// certificates writes an authority and a certificate for both ends: its files are the certificate, the key and the authority.
+// certificates writes an authority and a certificate for both ends: its files are the certificate,
+// the key and the authority.
 func certificates(dir string) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err

@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// writeSet writes what the control plane runs: the default plugins, but that files settle as fast as for the other servers, and what is added.
-// With profile they may see where profiles go.
+// writeSet writes what the control plane runs: the default plugins, but that files settle as fast
+// as for the other servers, and what is added. With profile they may see where profiles go.
 func writeSet(defaults, path string, profile bool, more ...map[string]any) error {
 	b, err := os.ReadFile(defaults)
 	if err != nil {

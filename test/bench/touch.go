@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 )
 
-// post tells a server with a control port to change: a process of its own, as for servers that watch files.
+// post tells a server with a control port to change: a process of its own, as for servers that
+// watch files.
 func post(ctx context.Context, urls []string) error {
 	for _, url := range urls {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)

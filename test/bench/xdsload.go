@@ -41,7 +41,8 @@ type reported struct {
 	Runs []phase `json:"runs"`
 }
 
-// connect runs the load client against a server: all sidecars connect, then each touch is made n times.
+// connect runs the load client against a server: all sidecars connect, then each touch is made n
+// times.
 func connect(ctx context.Context, c config, s *server, l load, edits []edit, n int, extra ...string) (*sidecars, error) {
 	args := []string{
 		"-addr", s.xds, "-clients", strconv.Itoa(l.sidecars), "-mode", l.mode, "-pid", strconv.Itoa(s.cmd.Process.Pid),
@@ -63,7 +64,8 @@ func connect(ctx context.Context, c config, s *server, l load, edits []edit, n i
 	return r, nil
 }
 
-// hold keeps one sidecar of each namespace connected, so that the views stay known. release ends it.
+// hold keeps one sidecar of each namespace connected, so that the views stay known. release ends
+// it.
 func hold(c config, s *server, mode string) (release func(), err error) {
 	cmd := exec.Command(c.tool("xdsload"), "-addr", s.xds, "-clients", "10", "-mode", mode, "-repeat", "1", "-touch", "exec sleep 600", "-expect", "cds:never")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -42,8 +42,9 @@ func TestMain(m *testing.M) {
 	mesh.Main(&program, m.Run)
 }
 
-// patience is how long the last address may take to the last sidecar, and how long sidecars may take to connect: istiod takes only so many at once, and
-// where it is slow those that it refused come again and again.
+// patience is how long the last address may take to the last sidecar, and how long sidecars may
+// take to connect: istiod takes only so many at once, and where it is slow those that it refused
+// come again and again.
 const patience = 4 * time.Minute
 
 // figures of a server in a round; times in milliseconds, CPU in seconds, sizes in MB of 10^6 bytes.
@@ -76,7 +77,8 @@ func TestChurn(t *testing.T) {
 	p := populate(t, c, *services, *pods)
 	t.Logf("%d services with %d pods made in %v", *services, *pods, time.Since(began).Round(time.Millisecond))
 
-	// The first to watch a kind is refused until the API server has its objects in memory, and comes again a second later: nobody's figure.
+	// The first to watch a kind is refused until the API server has its objects in memory, and
+	// comes again a second later: nobody's figure.
 	_, _, stop := start(t, coxswain, c)
 	stop()
 	var all []figures
@@ -157,8 +159,9 @@ func measure(t *testing.T, c *kube.Cluster, p *population, audit, server string)
 	return f
 }
 
-// arrivals waits until all sidecars have all addresses, and returns how long each took to the last of them, sorted.
-// Addresses that some never get fail the test; those of a server that we only compare with are a figure.
+// arrivals waits until all sidecars have all addresses, and returns how long each took to the last
+// of them, sorted. Addresses that some never get fail the test; those of a server that we only
+// compare with are a figure.
 func arrivals(t *testing.T, server string, plan []*replacement, followed *fleet.Followed) (times []time.Duration, never int) {
 	t.Helper()
 	var missing []string
@@ -188,7 +191,8 @@ func arrivals(t *testing.T, server string, plan []*replacement, followed *fleet.
 	return times, len(missing)
 }
 
-// through is the cluster for another user, whose calls are audited, by way of a relay that counts bytes.
+// through is the cluster for another user, whose calls are audited, by way of a relay that counts
+// bytes.
 func through(t *testing.T, c *kube.Cluster) (*kube.Cluster, *mesh.Relay) {
 	t.Helper()
 	relay := mesh.NewPortRelay(t, c.Address())
@@ -210,7 +214,8 @@ func start(t *testing.T, server string, c *kube.Cluster) (xds string, pid int, s
 	return plane.XDS, plane.PID(), func() { plane.Stop(t) }
 }
 
-// requests counts the calls in an audit log; one may have a line when its answer begins and one when that ends.
+// requests counts the calls in an audit log; one may have a line when its answer begins and one
+// when that ends.
 func requests(t *testing.T, audit string) int {
 	t.Helper()
 	text, err := os.ReadFile(audit)

@@ -24,7 +24,8 @@ const (
 	writers = 16
 )
 
-// population are the services of a cluster with their pods, of which some are replaced all the time. The first pod of each service stays: sidecars run there.
+// population are the services of a cluster with their pods, of which some are replaced all the
+// time. The first pod of each service stays: sidecars run there.
 type population struct {
 	client   *kubernetes.Clientset
 	services []*members
@@ -222,7 +223,8 @@ func (p *population) replace(ctx context.Context, plan []*replacement, rate int)
 	return each(plan, pace, func(r *replacement) error { return p.one(ctx, r) })
 }
 
-// one replaces a pod: it is deleted, another one is made and runs, and the slice has that in its place.
+// one replaces a pod: it is deleted, another one is made and runs, and the slice has that in its
+// place.
 func (p *population) one(ctx context.Context, r *replacement) error {
 	m := r.of
 	m.mu.Lock()

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// A fence is an extension configuration, the type that comes last in a push. Each revision of the files has fences of its own, so that a stream on
-// which one is received has got all that the revision changes, and a server that answers a request for one has answered all before it.
+// A fence is an extension configuration, the type that comes last in a push. Each revision of the
+// files has fences of its own, so that a stream on which one is received has got all that the
+// revision changes, and a server that answers a request for one has answered all before it.
 const (
 	fenceKind = "ecds"
 	fenceName = "fence-"

@@ -10,8 +10,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/mesh"
 )
 
-// TestScenarios plays testdata/*.txtar against a server with files (generator/static), each archive against one of its own. Lines, with #
-// comments:
+// TestScenarios plays testdata/*.txtar against a server with files (generator/static), each archive
+// against one of its own. Lines, with # comments:
 //
 //	see DOCUMENT: SECTION        where the rule stands
 //	delta                        the client speaks delta (otherwise state of the world)
@@ -26,8 +26,8 @@ import (
 //	server nothing               there is none. On streams of single types what follows shows it: the next response, or the end
 //	reconnect                    the client comes back on new streams
 //
-// Each is played twice, on one stream for all types and on a stream for each, unless it says which. At the end the client ends its streams; the
-// server must have said nothing more, and end them too.
+// Each is played twice, on one stream for all types and on a stream for each, unless it says which.
+// At the end the client ends its streams; the server must have said nothing more, and end them too.
 func TestScenarios(t *testing.T) {
 	for _, a := range archive.All(t) {
 		t.Run(a.Name, func(t *testing.T) {

@@ -1,4 +1,5 @@
-// Package demo runs examples/demo by `make run`, as a user does: it waits until the demo says what to try, tries that, and ends it.
+// Package demo runs examples/demo by `make run`, as a user does: it waits until the demo says what
+// to try, tries that, and ends it.
 package demo
 
 import (
@@ -28,7 +29,8 @@ func TestMain(m *testing.M) {
 // TestDemo: make run says what it does, one step after the other, and what it says then is so.
 func TestDemo(t *testing.T) { demo.Run(t) }
 
-// TestDuring: while a step takes long there is another line every now and then; how it ended is said, too, and is the status.
+// TestDuring: while a step takes long there is another line every now and then; how it ended is
+// said, too, and is the status.
 func TestDuring(t *testing.T) {
 	script := filepath.Join(envoy.Root(t), "examples/demo/during.sh")
 	fifo := filepath.Join(t.TempDir(), "end")

@@ -65,7 +65,8 @@ func address(said, words string) (string, error) {
 	return "", fmt.Errorf("it doesn't say where its %s is", words)
 }
 
-// ask counts by version who answers requests for the demo's service, whose answers have the header that the patch adds.
+// ask counts by version who answers requests for the demo's service, whose answers have the header
+// that the patch adds.
 func ask(at string, requests int) (map[string]int, error) {
 	from := map[string]int{}
 	for range requests {

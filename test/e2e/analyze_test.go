@@ -31,7 +31,8 @@ spec:
   subsets: [{name: v1}]
 `
 
-// TestAnalyzeLive analyzes what a running control plane has: a route to a subset that is not there is found in its file, and the fix clears it.
+// TestAnalyzeLive analyzes what a running control plane has: a route to a subset that is not there
+// is found in its file, and the fix clears it.
 func TestAnalyzeLive(t *testing.T) {
 	dir := t.TempDir()
 	route := filepath.Join(dir, "route.yaml")

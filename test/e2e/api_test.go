@@ -46,7 +46,8 @@ spec: {hosts: [outside.example], resolution: DNS, ports: [{number: 443, name: tl
 	routesType, entriesType = "networking.istio.io/v1/VirtualService", "networking.istio.io/v1alpha3/ServiceEntry"
 )
 
-// reader is another control plane that reads the configuration, as Istio's does whose configSources names an xDS server: one stream, all types.
+// reader is another control plane that reads the configuration, as Istio's does whose configSources
+// names an xDS server: one stream, all types.
 // https://istio.io/latest/docs/reference/config/istio.mesh.v1alpha1/#ConfigSource
 type reader struct {
 	stream
@@ -107,7 +108,8 @@ func resources(t *testing.T, m *discovery.DiscoveryResponse) map[string]*mcp.Res
 	return found
 }
 
-// Other control planes read config kinds, the mesh's settings, and services as ServiceEntries; what changes comes by itself.
+// Other control planes read config kinds, the mesh's settings, and services as ServiceEntries; what
+// changes comes by itself.
 func TestAPI(t *testing.T) {
 	g := guardAPI(t)
 	r := g.read(operatorToken, "api")

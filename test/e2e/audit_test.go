@@ -20,8 +20,8 @@ const auditSet = `plugins:
   - {name: istio, kind: generator, builtin: generator/istio}
 `
 
-// TestAuditLog: who changed a plugin is in the file and in what the command says: the process of a command, the file that was edited, who let a hold
-// through, and that a plugin failed.
+// TestAuditLog: who changed a plugin is in the file and in what the command says: the process of a
+// command, the file that was edited, who let a hold through, and that a plugin failed.
 func TestAuditLog(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "audit.jsonl")

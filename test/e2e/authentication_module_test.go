@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// moduleSet has an authenticator that is a module, before one that isn't. A call may take longer than the test: an answer of a module that failed
-// does not wait for the deadline.
+// moduleSet has an authenticator that is a module, before one that isn't. A call may take longer
+// than the test: an answer of a module that failed does not wait for the deadline.
 const moduleSet = `
 plugins:
 - name: door
@@ -39,7 +39,8 @@ tokens:
 - {token: away-0123456789ab, identities: [spiffe://cluster.local/ns/shop/sa/web]}
 `
 
-// TestModuleAuthenticates: an authenticator as a module accepts, refuses, and fails, which harms nobody: the next one is asked.
+// TestModuleAuthenticates: an authenticator as a module accepts, refuses, and fails, which harms
+// nobody: the next one is asked.
 func TestModuleAuthenticates(t *testing.T) {
 	module := filepath.Join(t.TempDir(), "door.wasm")
 	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", module, "../../core/host/wasm/testdata/guest")

@@ -128,7 +128,8 @@ func (g *guarded) tokens(name, token, identity string) {
 
 type stream = grpc.BidiStreamingClient[discovery.DiscoveryRequest, discovery.DiscoveryResponse]
 
-// open asks for the clusters with a token, if there is one, and returns the stream and its first answer.
+// open asks for the clusters with a token, if there is one, and returns the stream and its first
+// answer.
 func (g *guarded) open(token string, types ...string) (stream, *discovery.DiscoveryResponse, error) {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), wait.Deadline)
@@ -191,7 +192,8 @@ func (g *guarded) signal(s syscall.Signal) {
 	}
 }
 
-// TestTokens connects with tokens over plain text: who is unknown or another is refused, who is known gets secrets too.
+// TestTokens connects with tokens over plain text: who is unknown or another is refused, who is
+// known gets secrets too.
 func TestTokens(t *testing.T) {
 	g := newGuarded(t, "--authPlaintext")
 	g.refuses("", codes.Unauthenticated, "operators: no authorization header; workloads: no authorization header")
@@ -227,7 +229,8 @@ func TestTokens(t *testing.T) {
 		t.Error(err)
 	}
 
-	// Nobody can say who is calling while the authenticators stand still; streams that have begun go on.
+	// Nobody can say who is calling while the authenticators stand still; streams that have begun
+	// go on.
 	g.signal(syscall.SIGSTOP)
 	g.refuses(newToken, codes.Unavailable, "workloads did not answer within limits.call, 500ms")
 	g.write("resources/more.yaml", fmt.Sprintf(staticCluster, "more"))
@@ -246,7 +249,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestPlaintextIsNobody: without the setting nothing is asked of plain text, and secrets are not answered.
+// TestPlaintextIsNobody: without the setting nothing is asked of plain text, and secrets are not
+// answered.
 func TestPlaintextIsNobody(t *testing.T) {
 	g := newGuarded(t)
 	for i, token := range []string{"", webToken} {

@@ -77,8 +77,9 @@ func (i *issuer) token(others ...any) string {
 	return text
 }
 
-// TestOrderOfCallers: in the built-in set a certificate is looked at first, then a token, then what a gateway says. What is bad for one and good for another is good; the first
-// that accepts says who it is.
+// TestOrderOfCallers: in the built-in set a certificate is looked at first, then a token, then what
+// a gateway says. What is bad for one and good for another is good; the first that accepts says who
+// it is.
 func TestOrderOfCallers(t *testing.T) {
 	a, tokens := newAuthority(t), newIssuer(t)
 	a.issue("server", &x509.Certificate{DNSNames: []string{"coxswain.test"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
@@ -157,7 +158,8 @@ func TestOrderOfCallers(t *testing.T) {
 	}
 }
 
-// TestTrustDomains: callers of foreign trust domains are refused, until the mesh's settings say that a domain is its own, or the setting that all may come.
+// TestTrustDomains: callers of foreign trust domains are refused, until the mesh's settings say
+// that a domain is its own, or the setting that all may come.
 func TestTrustDomains(t *testing.T) {
 	const foreign = "spiffe://other.example/ns/shop/sa/web"
 	set := tokenSet + `
@@ -184,7 +186,8 @@ func TestTrustDomains(t *testing.T) {
 	}
 }
 
-// TestFloodOfBadLogins: 10,000 bad logins a minute, for some seconds, are each refused with the right code, while others are served, and memory stays bounded.
+// TestFloodOfBadLogins: 10,000 bad logins a minute, for some seconds, are each refused with the
+// right code, while others are served, and memory stays bounded.
 func TestFloodOfBadLogins(t *testing.T) {
 	tokens, stranger := newIssuer(t), newIssuer(t)
 	config := t.TempDir()

@@ -22,7 +22,8 @@ import (
 
 const endpoints = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 
-// proxy is an xDS client (delta) that wants all clusters and some assignments, and notes what it gets.
+// proxy is an xDS client (delta) that wants all clusters and some assignments, and notes what it
+// gets.
 type proxy struct {
 	refuse func(name string) bool
 

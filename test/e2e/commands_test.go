@@ -27,7 +27,8 @@ func (b *bench) serves(name string, want bool) {
 	})
 }
 
-// TestPinCommand: a plugin that is pinned needs no `insecure`, and nothing else is started in its place until the file is pinned again.
+// TestPinCommand: a plugin that is pinned needs no `insecure`, and nothing else is started in its
+// place until the file is pinned again.
 func TestPinCommand(t *testing.T) {
 	dir := t.TempDir()
 	variant(t, dir, "inventory", "testdata/inventory/main.go", "", "")
@@ -84,7 +85,8 @@ func TestSwapBuiltin(t *testing.T) {
 	}
 }
 
-// TestSwapEphemeral: what is swapped in for the moment is in no file, so that it ends with the control plane; the built-in set can be changed only so.
+// TestSwapEphemeral: what is swapped in for the moment is in no file, so that it ends with the
+// control plane; the built-in set can be changed only so.
 func TestSwapEphemeral(t *testing.T) {
 	b := newBench(t, swapSet)
 	place(t, filepath.Join(b.dir, "c.yaml"), "services: [{host: c.example, ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.1.0.1}]}]\n")

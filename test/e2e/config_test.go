@@ -10,11 +10,13 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/mesh"
 )
 
-// configuration is what the tests change: a service in two versions behind a gateway, and later a second service.
+// configuration is what the tests change: a service in two versions behind a gateway, and later a
+// second service.
 type configuration struct {
 	dir string
 
-	// WebPort and ShopPort are the services' ports, where the client's sidecar listens too; GatewayPort is the gateway's.
+	// WebPort and ShopPort are the services' ports, where the client's sidecar listens too;
+	// GatewayPort is the gateway's.
 	WebPort, ShopPort, GatewayPort int
 	V1, V2, Shop                   []*mesh.Backend
 	// Weight1 and Weight2 of the two versions.

@@ -12,7 +12,8 @@ import (
 // oneEach makes a folder's file have so many resources, $1.
 const oneEach = `awk -v n="$1" 'BEGIN { for (i = 0; i < n; i++) printf "---\napiVersion: extensions.istio.io/v1alpha1\nkind: WasmPlugin\nmetadata: {name: w%%d, namespace: d}\nspec: {url: \"oci://example.com/w\"}\n", i }' > %[1]s.new && mv %[1]s.new %[1]s`
 
-// TestBuiltinsConform runs the suite that others' plugins are tried with against those that come with the program, as the processes that they are.
+// TestBuiltinsConform runs the suite that others' plugins are tried with against those that come
+// with the program, as the processes that they are.
 func TestBuiltinsConform(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

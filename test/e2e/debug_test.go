@@ -15,7 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Types of Istio's tools: https://istio.io/latest/docs/ops/diagnostic-tools/proxy-cmd/ asks for them by xDS.
+// Types of Istio's tools: https://istio.io/latest/docs/ops/diagnostic-tools/proxy-cmd/ asks for
+// them by xDS.
 const (
 	debugType = "istio.io/debug"
 	synczType = "istio.io/debug/syncz"
@@ -122,7 +123,8 @@ func TestDebugTypes(t *testing.T) {
 	}
 }
 
-// A stream asks again and again; what acknowledges an answer is no question. In plain text nobody has an identity, and nobody is answered.
+// A stream asks again and again; what acknowledges an answer is no question. In plain text nobody
+// has an identity, and nobody is answered.
 func TestDebugTypesAgain(t *testing.T) {
 	g := guardWith(t, apiSet, map[string]string{"config/all.yaml": apiObjects, "mesh.yaml": ""}, "--authPlaintext", "--namespace", "ops")
 	r := g.read(operatorToken, "event")

@@ -14,7 +14,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// TestFewDescriptors: with few descriptors, and strangers who take all that they get of each port, a plugin that ends is started again all the same.
+// TestFewDescriptors: with few descriptors, and strangers who take all that they get of each port,
+// a plugin that ends is started again all the same.
 func TestFewDescriptors(t *testing.T) {
 	short, err := os.MkdirTemp("", "cox") // paths of sockets are short
 	if err != nil {

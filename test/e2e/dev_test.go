@@ -12,7 +12,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// TestDev: with --dev a plugin is swapped when its program changes, and one that can't start changes nothing.
+// TestDev: with --dev a plugin is swapped when its program changes, and one that can't start
+// changes nothing.
 func TestDev(t *testing.T) {
 	dir := t.TempDir()
 	program1, program2 := filepath.Join(dir, "hello"), filepath.Join(dir, "other")
@@ -40,7 +41,8 @@ func TestDev(t *testing.T) {
 	hasService(t, plane, "other.example.com")
 }
 
-// TestDevLeavesSwapsAlone: a swap for another program is no change of the program; a change of that one is.
+// TestDevLeavesSwapsAlone: a swap for another program is no change of the program; a change of that
+// one is.
 func TestDevLeavesSwapsAlone(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }

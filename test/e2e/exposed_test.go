@@ -10,7 +10,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// TestExposedFiles: that everybody may write to plugins.yaml or to a program is shown, and said when the plugin is started.
+// TestExposedFiles: that everybody may write to plugins.yaml or to a program is shown, and said
+// when the plugin is started.
 func TestExposedFiles(t *testing.T) {
 	b := newBench(t, swapSet)
 	if text, ok := b.plugins("show", "memory"); !ok || strings.Contains(text, "everybody may write") {

@@ -15,7 +15,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// TestPluginsDie kills each plugin that has a process in turn while clients ask all the time. It is back by itself, is counted, and an edit made meanwhile arrives.
+// TestPluginsDie kills each plugin that has a process in turn while clients ask all the time. It is
+// back by itself, is counted, and an edit made meanwhile arrives.
 func TestPluginsDie(t *testing.T) {
 	w := newWorld(t, "delta")
 	clients := w.traffic(t)
@@ -40,7 +41,8 @@ func back(before, now admin.Plugin) error {
 	return nil
 }
 
-// TestCoreDies kills the core: its plugins go with it, and Envoys serve on. When it is back they get what changed meanwhile.
+// TestCoreDies kills the core: its plugins go with it, and Envoys serve on. When it is back they
+// get what changed meanwhile.
 func TestCoreDies(t *testing.T) {
 	w := newWorld(t, "sotw")
 	plugins := w.plane.Plugins(t)
@@ -94,7 +96,8 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// TestBrokenFile breaks one file of several: the others' edits still arrive, what was good in the broken one stays served, and the place is named.
+// TestBrokenFile breaks one file of several: the others' edits still arrive, what was good in the
+// broken one stays served, and the place is named.
 func TestBrokenFile(t *testing.T) {
 	w := newWorld(t, "sotw")
 	clients := w.traffic(t)

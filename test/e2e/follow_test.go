@@ -13,8 +13,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// TestFollowedInABusyDirectory: plugins.yaml is followed while other files of its directory, such as a log, are written all the time; also where it is a link
-// into a directory that is exchanged, and after its directory was away.
+// TestFollowedInABusyDirectory: plugins.yaml is followed while other files of its directory, such
+// as a log, are written all the time; also where it is a link into a directory that is exchanged,
+// and after its directory was away.
 func TestFollowedInABusyDirectory(t *testing.T) {
 	b := newBench(t, swapSet)
 	p := newProxy(t, b.plane, "follower", nil)

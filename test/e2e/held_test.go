@@ -43,8 +43,9 @@ spec:
 `
 )
 
-// TestInvalidEdits edits one resource to what can't be taken, and another to what Envoy would refuse: what is served stays, the reason is in
-// the log, the metric, the page and the command, with place and age, and the fix clears it.
+// TestInvalidEdits edits one resource to what can't be taken, and another to what Envoy would
+// refuse: what is served stays, the reason is in the log, the metric, the page and the command,
+// with place and age, and the fix clears it.
 func TestInvalidEdits(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) { place(t, filepath.Join(dir, name), text) }

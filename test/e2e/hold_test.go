@@ -30,7 +30,8 @@ func waitHeld(t *testing.T, words string) {
 	})
 }
 
-// TestAccidentsAreHeld: what slips of the hand take away is held under traffic, until it is repaired or let through.
+// TestAccidentsAreHeld: what slips of the hand take away is held under traffic, until it is
+// repaired or let through.
 func TestAccidentsAreHeld(t *testing.T) {
 	short, err := os.MkdirTemp("", "cox") // paths of sockets are short
 	if err != nil {
@@ -111,7 +112,8 @@ func TestAccidentsAreHeld(t *testing.T) {
 	waitHeld(t, "nothing is held")
 }
 
-// TestDryRunsSayWhatTheGuardWould: of a removal, a swap and a whole plugins.yaml; and what a cut file has lost runs on.
+// TestDryRunsSayWhatTheGuardWould: of a removal, a swap and a whole plugins.yaml; and what a cut
+// file has lost runs on.
 func TestDryRunsSayWhatTheGuardWould(t *testing.T) {
 	const more = `  - {name: more, kind: registry, builtin: registry/memory, config: {services: [
       {host: more.example, ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.9.0.1}]}]}}

@@ -38,7 +38,8 @@ func bomb() string {
 	return b.String()
 }
 
-// hostile is a text that is meant to break a reader, the place of what is wrong, and a word of what is said of it.
+// hostile is a text that is meant to break a reader, the place of what is wrong, and a word of what
+// is said of it.
 type hostile struct{ name, text, place, says string }
 
 func hostiles() []hostile {
@@ -60,7 +61,8 @@ func hostiles() []hostile {
 	}
 }
 
-// TestHostileInput: what is meant to break a reader is refused with its place, by whoever reads it, within bounded memory.
+// TestHostileInput: what is meant to break a reader is refused with its place, by whoever reads it,
+// within bounded memory.
 func TestHostileInput(t *testing.T) {
 	for _, c := range hostiles() {
 		t.Run(c.name, func(t *testing.T) {
@@ -86,8 +88,8 @@ func TestHostileInput(t *testing.T) {
 	}
 }
 
-// TestHostileEdits makes a file hostile while it is served: its place is told, nothing that is served changes, no process grows beyond bounds or
-// dies, and the fix clears it.
+// TestHostileEdits makes a file hostile while it is served: its place is told, nothing that is
+// served changes, no process grows beyond bounds or dies, and the fix clears it.
 func TestHostileEdits(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "hostile.yaml")
@@ -154,8 +156,9 @@ func bounded(t *testing.T, name string, pid int) {
 // most is how many KiB a process may have at its peak, with room for the race detector's shadows.
 const most = 1 << 20
 
-// measured runs a command in a process group of its own and writes the most memory that it had, in KiB, to descriptor 3. What the kernel tells
-// a parent of its child counts the parent's own memory until the child's exec, and these tests hold the texts: so a small process stands between.
+// measured runs a command in a process group of its own and writes the most memory that it had, in
+// KiB, to descriptor 3. What the kernel tells a parent of its child counts the parent's own memory
+// until the child's exec, and these tests hold the texts: so a small process stands between.
 const measured = `
 import os, resource, subprocess, sys
 code = subprocess.call(sys.argv[1:])

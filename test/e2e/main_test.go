@@ -1,4 +1,5 @@
-// Package e2e tests the whole as users run it: the program, its plugins, real Envoys, and traffic through them while the configuration changes.
+// Package e2e tests the whole as users run it: the program, its plugins, real Envoys, and traffic
+// through them while the configuration changes.
 package e2e
 
 import (

@@ -38,8 +38,9 @@ spec:
   endpoints: [{address: 127.0.0.1}]
 `
 
-// TestShortOfMemory: clients that make the core keep more than it may are refused, and the heaviest ended, while one that asks for little goes on; when the
-// heavy ones have gone all are let in again, though what they asked for would be kept for an hour.
+// TestShortOfMemory: clients that make the core keep more than it may are refused, and the heaviest
+// ended, while one that asks for little goes on; when the heavy ones have gone all are let in
+// again, though what they asked for would be kept for an hour.
 func TestShortOfMemory(t *testing.T) {
 	const limit = 64 << 20
 	dir := t.TempDir()
@@ -90,7 +91,8 @@ func TestShortOfMemory(t *testing.T) {
 	light.until(t, "three.example")
 }
 
-// TestMemoryLimitWithoutRoom: a limit of which the core needs most without any client is said to be one when it starts.
+// TestMemoryLimitWithoutRoom: a limit of which the core needs most without any client is said to be
+// one when it starts.
 func TestMemoryLimitWithoutRoom(t *testing.T) {
 	dir := t.TempDir()
 	var all strings.Builder

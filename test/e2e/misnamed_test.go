@@ -26,8 +26,9 @@ const misnamedSet = `plugins:
   process: {command: ./right}
 `
 
-// TestMisnamed: a cluster under another name than its own is refused and blamed, and reaches no proxy; swaps to and from what makes it are taken by a real
-// Envoy without one refusal, and nothing needs a new stream.
+// TestMisnamed: a cluster under another name than its own is refused and blamed, and reaches no
+// proxy; swaps to and from what makes it are taken by a real Envoy without one refusal, and nothing
+// needs a new stream.
 func TestMisnamed(t *testing.T) {
 	envoy.Binary(t) // or skip
 	dir := t.TempDir()

@@ -14,7 +14,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// olderSet has a plugin of each kind, all of one module: it is of the kind whose variable it may see.
+// olderSet has a plugin of each kind, all of one module: it is of the kind whose variable it may
+// see.
 const olderSet = `
 plugins:
 - {name: source, kind: registry, wasm: {path: older.wasm, allow: {env: [OLDER_REGISTRY]}}, insecure: true}
@@ -26,10 +27,10 @@ plugins:
 - {name: door, kind: authenticator, wasm: {path: older.wasm, allow: {env: [OLDER_AUTHENTICATOR]}}, insecure: true}
 `
 
-// TestOlderPlugins: a program that was built with the SDK as it was before plugins were declared by kind
-// runs as each kind, and all that they say is taken: rows, derived rows, resources, changes to them,
-// identities, refusals and lines of the log. It shows nothing of engines, writes and calls, which the
-// program doesn't have.
+// TestOlderPlugins: a program that was built with the SDK as it was before plugins were declared by
+// kind runs as each kind, and all that they say is taken: rows, derived rows, resources, changes to
+// them, identities, refusals and lines of the log. It shows nothing of engines, writes and calls,
+// which the program doesn't have.
 func TestOlderPlugins(t *testing.T) {
 	for _, kind := range []string{"REGISTRY", "CONFIG", "DERIVER", "CONTROLLER", "GENERATOR", "PATCH", "AUTHENTICATOR"} {
 		t.Setenv("OLDER_"+kind, "1")

@@ -17,8 +17,9 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// TestPatchOverBothCarriers runs examples/patch-header as a process and as a WASM module, with the demo's plugin set: proxies get the same
-// listeners, and responses through an Envoy carry the header.
+// TestPatchOverBothCarriers runs examples/patch-header as a process and as a WASM module, with the
+// demo's plugin set: proxies get the same listeners, and responses through an Envoy carry the
+// header.
 func TestPatchOverBothCarriers(t *testing.T) {
 	t.Parallel()
 	w := newPatchWorld(t)
@@ -66,7 +67,8 @@ func (w *patchWorld) build(t *testing.T, name string, environ ...string) {
 	}
 }
 
-// patched serves with the patch over some carrier, checks that an Envoy's answers carry the header, and returns the gateway's listeners.
+// patched serves with the patch over some carrier, checks that an Envoy's answers carry the header,
+// and returns the gateway's listeners.
 func (w *patchWorld) patched(t *testing.T, carrier string) []*anypb.Any {
 	t.Helper()
 	const demo = "wasm: {path: ../../.cache/patch-header.wasm}"

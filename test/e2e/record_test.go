@@ -17,8 +17,9 @@ import (
 
 const token = "open-sesame-17"
 
-// TestRecordAndReplay: what a live registry and a live generator say is recorded without secrets while the source changes; the same programs pass the
-// replay with times, changed ones fail it, with what differs and the message that led there.
+// TestRecordAndReplay: what a live registry and a live generator say is recorded without secrets
+// while the source changes; the same programs pass the replay with times, changed ones fail it,
+// with what differs and the message that led there.
 func TestRecordAndReplay(t *testing.T) {
 	dir := t.TempDir()
 	variant(t, dir, "inventory", "testdata/inventory/main.go", "", "")
@@ -59,8 +60,8 @@ func TestRecordAndReplay(t *testing.T) {
 	b.fails("it is no recording", "replay", "plugins.yaml")
 }
 
-// TestRecordGenerator: what Istio's generator says is recorded as hashes, for it makes secrets, too, and is compared; a patch says the same over both carriers;
-// a recording ends at its limit.
+// TestRecordGenerator: what Istio's generator says is recorded as hashes, for it makes secrets,
+// too, and is compared; a patch says the same over both carriers; a recording ends at its limit.
 func TestRecordGenerator(t *testing.T) {
 	dir := t.TempDir()
 	variant(t, dir, "inventory", "testdata/inventory/main.go", "", "")

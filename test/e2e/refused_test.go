@@ -53,8 +53,9 @@ plugins:
 	rejected = "http.in.rds.main.update_rejected"
 )
 
-// TestRefused lets Envoy refuse a route configuration: it hears of it once, traffic goes on as before, other changes arrive, and so does a better one. What is
-// served comes from generator/static alone: nothing of Istio is in it.
+// TestRefused lets Envoy refuse a route configuration: it hears of it once, traffic goes on as
+// before, other changes arrive, and so does a better one. What is served comes from
+// generator/static alone: nothing of Istio is in it.
 func TestRefused(t *testing.T) {
 	for _, protocol := range []string{"sotw", "delta"} {
 		t.Run(protocol, func(t *testing.T) { refused(t, protocol) })

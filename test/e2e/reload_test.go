@@ -10,7 +10,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// TestReload: SIGHUP ends nothing, and takes up the log level and plugins.yaml; of settings that count from the start on it says so, and mistakes change nothing.
+// TestReload: SIGHUP ends nothing, and takes up the log level and plugins.yaml; of settings that
+// count from the start on it says so, and mistakes change nothing.
 func TestReload(t *testing.T) {
 	dir := t.TempDir()
 	settings := filepath.Join(dir, "settings.yaml")

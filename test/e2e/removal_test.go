@@ -12,8 +12,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// TestRemovalIsJudgedByWhatProxiesLose: many rows that no proxy sees go in one step, by file and by command; one that a proxy lives from doesn't, and what it
-// would lose is named. A dry run says the same as the removal, and a proxy sees nothing of either.
+// TestRemovalIsJudgedByWhatProxiesLose: many rows that no proxy sees go in one step, by file and by
+// command; one that a proxy lives from doesn't, and what it would lose is named. A dry run says the
+// same as the removal, and a proxy sees nothing of either.
 func TestRemovalIsJudgedByWhatProxiesLose(t *testing.T) {
 	const (
 		registry = `

@@ -10,7 +10,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// TestRuntimeDirectoryRemoved: a cleaner takes the runtime directory, or the socket alone; commands find the core again, and plugins start.
+// TestRuntimeDirectoryRemoved: a cleaner takes the runtime directory, or the socket alone; commands
+// find the core again, and plugins start.
 func TestRuntimeDirectoryRemoved(t *testing.T) {
 	b := newBench(t, swapSet)
 	runtime := filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "coxswain")

@@ -80,7 +80,8 @@ func (a *authority) issue(name string, c *x509.Certificate) *ecdsa.PrivateKey {
 
 func (a *authority) file(name string) string { return filepath.Join(a.dir, name) }
 
-// TestSecurePort: an Envoy with a certificate is served over mutual TLS what it may see; one that says it is somebody else is not.
+// TestSecurePort: an Envoy with a certificate is served over mutual TLS what it may see; one that
+// says it is somebody else is not.
 func TestSecurePort(t *testing.T) {
 	a := newAuthority(t)
 	a.issue("server", &x509.Certificate{DNSNames: []string{"coxswain.test"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})

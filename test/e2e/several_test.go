@@ -8,7 +8,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/mesh"
 )
 
-// TestSeveralCores: with two on one machine a command finds the one that an address names, by each of its ports; without a name it lists them.
+// TestSeveralCores: with two on one machine a command finds the one that an address names, by each
+// of its ports; without a name it lists them.
 func TestSeveralCores(t *testing.T) {
 	b := newBench(t, swapSet)
 	other := mesh.Start(t, program, "", "--plugins", b.file)

@@ -26,8 +26,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// TestOnePort: with --grpcAddr "" the HTTP port serves xDS, too. Envoys have it by both variants of the protocol, pages come by both versions of HTTP, strangers who misuse
-// the port hold up neither, and a control plane that ends and starts again costs no request.
+// TestOnePort: with --grpcAddr "" the HTTP port serves xDS, too. Envoys have it by both variants of
+// the protocol, pages come by both versions of HTTP, strangers who misuse the port hold up neither,
+// and a control plane that ends and starts again costs no request.
 func TestOnePort(t *testing.T) {
 	for _, protocol := range []string{"sotw", "delta"} {
 		t.Run(protocol, func(t *testing.T) {
@@ -132,7 +133,8 @@ func misuse(t *testing.T, address string) {
 	}
 }
 
-// TestLimitsOfOnePort: what clients of xDS may cost, and who they are, is on a shared port as on one of its own, and pages don't count.
+// TestLimitsOfOnePort: what clients of xDS may cost, and who they are, is on a shared port as on
+// one of its own, and pages don't count.
 func TestLimitsOfOnePort(t *testing.T) {
 	t.Parallel()
 	g := guardOn(t, mesh.StartShared, tokenSet, map[string]string{"resources/all.yaml": tokenResources}, "--authPlaintext",
@@ -241,7 +243,8 @@ func TestLimitsOfOnePort(t *testing.T) {
 	}
 }
 
-// TestOnePortHung: who asks for pages and reads nothing, and streams that say nothing, don't hold up each other; both end when the control plane does.
+// TestOnePortHung: who asks for pages and reads nothing, and streams that say nothing, don't hold
+// up each other; both end when the control plane does.
 func TestOnePortHung(t *testing.T) {
 	t.Parallel()
 	g := guardOn(t, mesh.StartShared, tokenSet, map[string]string{"resources/all.yaml": tokenResources})

@@ -29,8 +29,8 @@ plugins:
   config: {dir: resources}
 `
 
-// TestSoakAuthenticator swaps an authenticator between process and WASM while callers come. Each that should be let in is, each that should not is
-// refused, and nobody is told to come again.
+// TestSoakAuthenticator swaps an authenticator between process and WASM while callers come. Each
+// that should be let in is, each that should not is refused, and nobody is told to come again.
 func TestSoakAuthenticator(t *testing.T) {
 	dir := t.TempDir()
 	compile(t, filepath.Join(dir, "door"), "authenticator-token")
@@ -69,7 +69,8 @@ func TestSoakAuthenticator(t *testing.T) {
 	})
 }
 
-// knock lets callers come, one that is known and one that isn't, until it is stopped. It returns how many came.
+// knock lets callers come, one that is known and one that isn't, until it is stopped. It returns
+// how many came.
 func (g *guarded) knock(stop <-chan struct{}) (calls int) {
 	for {
 		select {

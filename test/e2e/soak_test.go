@@ -27,7 +27,8 @@ var (
 	soakStreams = flag.Int("soak.streams", 20, "how many xDS streams watch")
 )
 
-// soak is a control plane with two Envoys under traffic and many streams, all of whose plugins are swapped again and again.
+// soak is a control plane with two Envoys under traffic and many streams, all of whose plugins are
+// swapped again and again.
 type soak struct {
 	*bench
 	proxies []*proxy
@@ -67,8 +68,9 @@ const oldWatched = `services:
 - {host: watched.example, namespace: test, ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.5.0.1}, {address: 10.5.0.2}]}
 `
 
-// TestSoak swaps each kind between process and WASM where it has both, kills candidates in the middle, and tries invalid ones. No request fails, no
-// proxy sees another set of endpoints than the old and the new, and nothing is left over.
+// TestSoak swaps each kind between process and WASM where it has both, kills candidates in the
+// middle, and tries invalid ones. No request fails, no proxy sees another set of endpoints than the
+// old and the new, and nothing is left over.
 func TestSoak(t *testing.T) {
 	envoy.Binary(t) // or skip
 	programs := t.TempDir()
@@ -130,7 +132,8 @@ func compile(t *testing.T, to, source string, environ ...string) {
 	}
 }
 
-// round swaps each plugin once, in the background of which a candidate is killed, and then tries two that can't be.
+// round swaps each plugin once, in the background of which a candidate is killed, and then tries
+// two that can't be.
 func (s *soak) round(t *testing.T, n int) {
 	t.Helper()
 	carrier := func(name string) []string {
@@ -162,7 +165,8 @@ func (s *soak) round(t *testing.T, n int) {
 	s.fails("services", "swap", "watched", "--config", "plugins.yaml")
 }
 
-// killed begins a change and kills the candidate's process. What becomes of it depends on the moment; that the core and the rest are well does not.
+// killed begins a change and kills the candidate's process. What becomes of it depends on the
+// moment; that the core and the rest are well does not.
 func (s *soak) killed(t *testing.T, change []string) {
 	t.Helper()
 	before := children(t, s.plane.PID())
@@ -259,7 +263,8 @@ func (s *soak) watched(t *testing.T, p *proxy, name string) {
 	}
 }
 
-// neverTwo reads in the log that a controller's process was gone each time that the next one started.
+// neverTwo reads in the log that a controller's process was gone each time that the next one
+// started.
 func (s *soak) neverTwo(t *testing.T, name string) {
 	t.Helper()
 	runs, starts := false, 0

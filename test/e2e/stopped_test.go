@@ -28,8 +28,9 @@ plugins:
 - {name: header, kind: patch, wasm: {path: header.wasm}, insecure: true, limits: LIMITS}
 `
 
-// TestStoppedPlugins: a plugin whose process is stopped, of whatever kind and though it owes nothing, is marked, shown with the time since when,
-// and started again; what it published is served meanwhile.
+// TestStoppedPlugins: a plugin whose process is stopped, of whatever kind and though it owes
+// nothing, is marked, shown with the time since when, and started again; what it published is
+// served meanwhile.
 func TestStoppedPlugins(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

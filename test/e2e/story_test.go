@@ -7,7 +7,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/mesh"
 )
 
-// TestStory changes the configuration in every way that matters to traffic, while clients ask all the time.
+// TestStory changes the configuration in every way that matters to traffic, while clients ask all
+// the time.
 func TestStory(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"sotw", "delta"} {

@@ -2,7 +2,8 @@ package e2e
 
 import "testing"
 
-// TestStreamsComeAndGo: each stream is the only one in its views, so that the core drops them while the generator places the next stream.
+// TestStreamsComeAndGo: each stream is the only one in its views, so that the core drops them while
+// the generator places the next stream.
 func TestStreamsComeAndGo(t *testing.T) {
 	g := newGuarded(t)
 	for range 200 {

@@ -138,7 +138,8 @@ plugins:
     rollback: {window: 300ms}
 `
 
-// TestSwapCommands: a registry's config is changed by command, compared first, guarded, and written to the file; nothing else changes.
+// TestSwapCommands: a registry's config is changed by command, compared first, guarded, and written
+// to the file; nothing else changes.
 func TestSwapCommands(t *testing.T) {
 	b := newBench(t, swapSet)
 	place(t, filepath.Join(b.dir, "new.yaml"), `services:
@@ -193,7 +194,8 @@ func TestSwapCommands(t *testing.T) {
 	b.fails("no control plane of this user runs here", "show", "memory")
 }
 
-// TestPluginsFileIsFollowed: an entry that is changed, added or removed concerns that plugin alone, and a mistake changes nothing.
+// TestPluginsFileIsFollowed: an entry that is changed, added or removed concerns that plugin alone,
+// and a mistake changes nothing.
 func TestPluginsFileIsFollowed(t *testing.T) {
 	b := newBench(t, swapSet)
 	p := newProxy(t, b.plane, "follower", nil)
@@ -243,7 +245,8 @@ func TestPluginsFileIsFollowed(t *testing.T) {
 	}
 }
 
-// TestRemovalIsHeld: an entry that is taken out of the file runs on if a service that stays would have no endpoints without it, until it is forced.
+// TestRemovalIsHeld: an entry that is taken out of the file runs on if a service that stays would
+// have no endpoints without it, until it is forced.
 func TestRemovalIsHeld(t *testing.T) {
 	const addresses = `  - {name: addresses, kind: registry, builtin: registry/memory, config: {services: [
       {host: a.example, ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.9.0.1}]}]}}
@@ -282,7 +285,8 @@ func TestRemovalIsHeld(t *testing.T) {
 	}
 }
 
-// TestRollback: proxies refuse what a swapped plugin leads to, and the old one comes back, in the file, too.
+// TestRollback: proxies refuse what a swapped plugin leads to, and the old one comes back, in the
+// file, too.
 func TestRollback(t *testing.T) {
 	b := newBench(t, strings.ReplaceAll(swapSet, "window: 300ms", "nackedProxies: 1, window: 1m"))
 	bad := func(name string) bool { return strings.Contains(name, "c.example") }
@@ -315,7 +319,8 @@ func TestRollback(t *testing.T) {
 	}
 }
 
-// TestRollbackByCommand: the last swap is taken back, in plugins.yaml too, whatever else has changed there, whether a command or an edit made it.
+// TestRollbackByCommand: the last swap is taken back, in plugins.yaml too, whatever else has
+// changed there, whether a command or an edit made it.
 func TestRollbackByCommand(t *testing.T) {
 	b := newBench(t, strings.Replace(swapSet, "window: 300ms", "window: 10m", 1))
 	before := b.says(b.file)
@@ -368,7 +373,8 @@ func TestRollbackByCommand(t *testing.T) {
 	}
 }
 
-// TestDryRunLeavesTheWindow: while the old instance is kept warm, others can be compared, and it comes back all the same if proxies refuse what the swap brought.
+// TestDryRunLeavesTheWindow: while the old instance is kept warm, others can be compared, and it
+// comes back all the same if proxies refuse what the swap brought.
 func TestDryRunLeavesTheWindow(t *testing.T) {
 	b := newBench(t, strings.ReplaceAll(swapSet, "window: 300ms", "window: 10m"))
 	p := newProxy(t, b.plane, "dry", func(name string) bool { return strings.Contains(name, "c.example") })

@@ -83,7 +83,8 @@ func (w *world) traffic(t *testing.T) []*mesh.Traffic {
 	return all
 }
 
-// finish stops the clients: none of their requests may have failed, and the Envoys must have got all they asked for and refused nothing.
+// finish stops the clients: none of their requests may have failed, and the Envoys must have got
+// all they asked for and refused nothing.
 func (w *world) finish(t *testing.T, all []*mesh.Traffic) {
 	t.Helper()
 	for _, f := range all {

@@ -1,4 +1,5 @@
-// Package envoy runs real Envoys in tests. They listen on loopback addresses alone and end with the test.
+// Package envoy runs real Envoys in tests. They listen on loopback addresses alone and end with the
+// test.
 package envoy
 
 import (
@@ -20,7 +21,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// Binary returns the path of Envoy: what COXSWAIN_ENVOY names, or .cache/envoy, which `make envoy` installs. Without one the test is skipped.
+// Binary returns the path of Envoy: what COXSWAIN_ENVOY names, or .cache/envoy, which `make envoy`
+// installs. Without one the test is skipped.
 func Binary(t testing.TB) string {
 	t.Helper()
 	path := os.Getenv("COXSWAIN_ENVOY")
@@ -62,7 +64,8 @@ type Envoy struct {
 	ended   chan struct{}
 }
 
-// Start starts an Envoy with a bootstrap (JSON) whose admin address is admin, HOST:PORT or unix:PATH.
+// Start starts an Envoy with a bootstrap (JSON) whose admin address is admin, HOST:PORT or
+// unix:PATH.
 func Start(t testing.TB, name, admin string, bootstrap []byte) *Envoy {
 	t.Helper()
 	return start(t, name, admin, exec.Command(Binary(t), arguments(bootstrap)...), func(cmd *exec.Cmd, ended <-chan struct{}) error {
@@ -77,7 +80,8 @@ func Isolated(t testing.TB, name, admin string, bootstrap []byte) *Envoy {
 	return start(t, name, admin, netns.Command(t, Binary(t), arguments(bootstrap)...), func(cmd *exec.Cmd, _ <-chan struct{}) error { return cmd.Start() })
 }
 
-// InPod starts it in a pod, as a user. Its admin address is a Unix socket, in a folder that the user may write to.
+// InPod starts it in a pod, as a user. Its admin address is a Unix socket, in a folder that the
+// user may write to.
 func InPod(t testing.TB, pod *netns.Pod, uid uint32, admin string, bootstrap []byte) *Envoy {
 	t.Helper()
 	return start(t, pod.Name, admin, exec.Command(Binary(t), arguments(bootstrap)...), func(cmd *exec.Cmd, _ <-chan struct{}) error { return pod.Start(cmd, uid) })
@@ -149,7 +153,8 @@ func (e *Envoy) Stats(t testing.TB) map[string]int {
 	return stats
 }
 
-// Unhappy returns the statistics of xDS that count refused and missing answers, where they are more than 0.
+// Unhappy returns the statistics of xDS that count refused and missing answers, where they are more
+// than 0.
 func (e *Envoy) Unhappy(t testing.TB) []string {
 	t.Helper()
 	var bad []string

@@ -17,8 +17,8 @@ func dns(host string) string {
 	return fmt.Sprintf("{hosts: [%s.example], resolution: DNS, ports: [{number: 80, name: http, protocol: HTTP}]}", host)
 }
 
-// TestConfig: proxies follow Istio's resources of an etcd: made, changed, mistaken, mended, deleted; while it is away,
-// after a compaction, and when it comes back with nothing.
+// TestConfig: proxies follow Istio's resources of an etcd: made, changed, mistaken, mended,
+// deleted; while it is away, after a compaction, and when it comes back with nothing.
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	s := etcd.Start(t)
@@ -59,7 +59,8 @@ func TestConfig(t *testing.T) {
 	hasCluster(t, p, "outbound|80||a.example", true)
 }
 
-// TestConfigIsDropped: resources of an etcd that is away for longer than onLoss allows go, whatever proxies lose, and come back with it.
+// TestConfigIsDropped: resources of an etcd that is away for longer than onLoss allows go, whatever
+// proxies lose, and come back with it.
 func TestConfigIsDropped(t *testing.T) {
 	t.Parallel()
 	s := etcd.Start(t)
@@ -111,9 +112,9 @@ func logged(t *testing.T, p *mesh.Plane, what string) {
 	})
 }
 
-// TestSourcesBesideEachOther: of two sources with the same object the first in plugins.yaml counts, whatever comes
-// when, and the other one once that has it no more. Of two that take writes none is asked, until one says that it
-// doesn't.
+// TestSourcesBesideEachOther: of two sources with the same object the first in plugins.yaml counts,
+// whatever comes when, and the other one once that has it no more. Of two that take writes none is
+// asked, until one says that it doesn't.
 func TestSourcesBesideEachOther(t *testing.T) {
 	t.Parallel()
 	s := etcd.Start(t)

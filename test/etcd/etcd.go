@@ -29,7 +29,8 @@ type Server struct {
 	process *program.Process
 }
 
-// Start starts one, in plain text and without users, and waits until it answers. The test's end stops it.
+// Start starts one, in plain text and without users, and waits until it answers. The test's end
+// stops it.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	return start(t, "http", nil, nil)
@@ -83,8 +84,8 @@ func (s *Server) PID() int { return s.process.PID() }
 // Down ends it as a crash does.
 func (s *Server) Down() { s.process.Stop() }
 
-// Up starts it again after Down, with what it has on disk, and waits until it answers Client: a write is not tried
-// again by the client whose connection ends with it.
+// Up starts it again after Down, with what it has on disk, and waits until it answers Client: a
+// write is not tried again by the client whose connection ends with it.
 func (s *Server) Up(t testing.TB) {
 	t.Helper()
 	s.run(t)
@@ -104,8 +105,8 @@ func (s *Server) Empty(t testing.TB) {
 	s.Up(t)
 }
 
-// Users makes users necessary: root, whom Client is then, and one with a password who may read and write keys that
-// begin with a prefix.
+// Users makes users necessary: root, whom Client is then, and one with a password who may read and
+// write keys that begin with a prefix.
 func (s *Server) Users(t testing.TB, name, password, prefix string) {
 	t.Helper()
 	ctx := t.Context()

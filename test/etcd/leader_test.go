@@ -52,8 +52,9 @@ func holder(t *testing.T, s *etcd.Server) string {
 	return lease.Spec.HolderIdentity
 }
 
-// TestLeader: of replicas on one etcd one at a time gives addresses to ServiceEntries: another one when the first dies,
-// or its plugin is swapped; again after etcd was away and after the Lease was deleted. While etcd is away nobody leads.
+// TestLeader: of replicas on one etcd one at a time gives addresses to ServiceEntries: another one
+// when the first dies, or its plugin is swapped; again after etcd was away and after the Lease was
+// deleted. While etcd is away nobody leads.
 func TestLeader(t *testing.T) {
 	t.Parallel()
 	s := etcd.Start(t)

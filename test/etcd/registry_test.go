@@ -52,8 +52,8 @@ func registryOf(config string) string {
 	return "  - {name: instances, kind: registry, builtin: registry/etcd, limits: {sync: 15s}, config: {" + config + "}}\n"
 }
 
-// TestTLS: an etcd that takes clients with certificates alone; who has none, and who trusts another authority, is told
-// why nothing comes.
+// TestTLS: an etcd that takes clients with certificates alone; who has none, and who trusts another
+// authority, is told why nothing comes.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	a, other := authority.New(t), authority.New(t)
@@ -94,8 +94,8 @@ func TestTLS(t *testing.T) {
 	hasCluster(t, p, "outbound|80||more.example", true)
 }
 
-// TestRights: a user who may not read the prefix gets nothing, and the log says why; once it may, all comes. One who
-// may not any more loses nothing.
+// TestRights: a user who may not read the prefix gets nothing, and the log says why; once it may,
+// all comes. One who may not any more loses nothing.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	s := etcd.Start(t)
@@ -127,8 +127,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestLimits: of more keys than may be the first count, how many are left out is shown, and they come when there is
-// room.
+// TestLimits: of more keys than may be the first count, how many are left out is shown, and they
+// come when there is room.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	s := etcd.Start(t)

@@ -31,9 +31,10 @@ func shop(t *testing.T, s *etcd.Server) {
 	object(t, s, "ServiceEntry", "outside", "{hosts: [outside.example], resolution: DNS, ports: [{number: 80, name: http, protocol: HTTP}]}")
 }
 
-// TestReplicas: what comes of one etcd is the same in every replica, byte by byte. A proxy with delta xDS that loses
-// its control plane and connects to another one on the same etcd is sent nothing that it has. One with
-// state-of-the-world xDS, which has no way to say what it has, makes nothing anew of what it is sent.
+// TestReplicas: what comes of one etcd is the same in every replica, byte by byte. A proxy with
+// delta xDS that loses its control plane and connects to another one on the same etcd is sent
+// nothing that it has. One with state-of-the-world xDS, which has no way to say what it has, makes
+// nothing anew of what it is sent.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	envoy.Binary(t) // or skip

@@ -23,7 +23,8 @@ func TestMain(m *testing.M) { mesh.Main(&program, m.Run) }
 // The prefixes of what etcd holds.
 const resources, instances = "/coxswain/config/", "/coxswain/instances/"
 
-// entries are of plugins.yaml for an etcd at an address: both plugins, and the giver of addresses with a short Lease.
+// entries are of plugins.yaml for an etcd at an address: both plugins, and the giver of addresses
+// with a short Lease.
 func entries(address string) string {
 	return fmt.Sprintf(`
   - {name: resources, kind: config, builtin: config/etcd, config: {endpoints: ["http://%[1]s"]}}

@@ -78,8 +78,8 @@ func hasCluster(t *testing.T, p *mesh.Plane, host string, there bool) {
 	})
 }
 
-// TestBranch: proxies follow a branch, `coxswain config` says which commit an object came with, a mistake keeps the one before, and a commit that
-// takes all away is held.
+// TestBranch: proxies follow a branch, `coxswain config` says which commit an object came with, a
+// mistake keeps the one before, and a commit that takes all away is held.
 func TestBranch(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		need.Missing(t, "git")

@@ -109,7 +109,8 @@ spec:
     - {destination: {host: echo, subset: v2}, weight: 25}
 `
 
-// TestClient: routes, weights, subsets, endpoints that come and go; chosen by metadata, and by asking for a listener by name.
+// TestClient: routes, weights, subsets, endpoints that come and go; chosen by metadata, and by
+// asking for a listener by name.
 // https://istio.io/latest/docs/reference/config/networking/virtual-service/
 func TestClient(t *testing.T) {
 	v1, v2 := start(t, "v1"), start(t, "v2")
@@ -130,7 +131,8 @@ func TestClient(t *testing.T) {
 		}
 		return nil
 	})
-	// One sample, which is not taken again: by chance it is off by five deviations less than once in a million times.
+	// One sample, which is not taken again: by chance it is off by five deviations less than once
+	// in a million times.
 	const calls, deviation = 800, 12.25
 	got, err := shares(c, calls)
 	if err != nil || math.Abs(float64(got["v1"])-0.75*calls) > 5*deviation {
@@ -180,8 +182,9 @@ func answered(t *testing.T, c *grpc.ClientConn, what, by string) {
 	})
 }
 
-// TestMissing: calls to what doesn't exist fail at once, and not with what a client says when it has waited in vain; a client whose service comes
-// is answered, and one that has lost its service hears of it. Names that are no targets are answered without a listener.
+// TestMissing: calls to what doesn't exist fail at once, and not with what a client says when it
+// has waited in vain; a client whose service comes is answered, and one that has lost its service
+// hears of it. Names that are no targets are answered without a listener.
 // https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#knowing-when-a-requested-resource-does-not-exist
 func TestMissing(t *testing.T) {
 	v1 := start(t, "v1")
@@ -394,7 +397,8 @@ spec:
   trafficPolicy: {outlierDetection: {}}
 `
 
-// TestFailover: a client stays in its region, which is here, while there is a server that answers, and then goes to another.
+// TestFailover: a client stays in its region, which is here, while there is a server that answers,
+// and then goes to another.
 // https://istio.io/latest/docs/tasks/traffic-management/locality-load-balancing/failover/
 func TestFailover(t *testing.T) {
 	there := start(t, "there")

@@ -17,8 +17,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// languages are gRPC's implementations that speak xDS, each of which reads what it gets in its own way.
-// https://grpc.github.io/grpc/core/md_doc_grpc_xds_features.html
+// languages are gRPC's implementations that speak xDS, each of which reads what it gets in its own
+// way. https://grpc.github.io/grpc/core/md_doc_grpc_xds_features.html
 var languages = map[string]func(t *testing.T, bootstrap []byte) caller{
 	"grpc-go": inProcess,
 	"grpc-js": func(t *testing.T, bootstrap []byte) caller {
@@ -63,7 +63,8 @@ type step struct {
 	name string
 	// write are files and their texts; empty: it is removed.
 	write map[string]string
-	// target, if it isn't the service's whole name; calls, if not ten. A header `new` is another one each time.
+	// target, if it isn't the service's whole name; calls, if not ten. A header `new` is another
+	// one each time.
 	target  string
 	calls   int
 	headers map[string]string
@@ -120,7 +121,8 @@ func TestLanguages(t *testing.T) {
 	}
 }
 
-// sharesByWeight takes one sample, and no other: by chance it is off by five deviations less than once in a million times.
+// sharesByWeight takes one sample, and no other: by chance it is off by five deviations less than
+// once in a million times.
 func sharesByWeight(t *testing.T, call caller) {
 	t.Helper()
 	const calls, deviation = 400, 8.66

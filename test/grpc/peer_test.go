@@ -24,7 +24,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// bootstrap is a client's or a server's (A27, A29, A36). metadata of its node may be nil; certificates is a folder with files of its own, or empty.
+// bootstrap is a client's or a server's (A27, A29, A36). metadata of its node may be nil;
+// certificates is a folder with files of its own, or empty.
 func bootstrap(t *testing.T, address, id string, metadata map[string]any, certificates string) []byte {
 	t.Helper()
 	b := map[string]any{
@@ -50,7 +51,8 @@ func bootstrap(t *testing.T, address, id string, metadata map[string]any, certif
 	return text
 }
 
-// whoMethod answers with the server's name. With the header `fail: N`, the first N calls of an id fail.
+// whoMethod answers with the server's name. With the header `fail: N`, the first N calls of an id
+// fail.
 const whoMethod = "/test.Echo/Who"
 
 // server answers calls with its name.

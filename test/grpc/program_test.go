@@ -21,7 +21,8 @@ type order struct {
 	Headers map[string]string `json:"headers,omitempty"`
 }
 
-// answer is the line that it prints: how often each server answered, and the code of the first call that failed, after which it makes no more.
+// answer is the line that it prints: how often each server answered, and the code of the first call
+// that failed, after which it makes no more.
 type answer struct {
 	From    map[string]int
 	Code    codes.Code
@@ -31,7 +32,8 @@ type answer struct {
 // caller makes calls.
 type caller func(t *testing.T, o order) answer
 
-// started starts a client's program. It ends with its standard input, so with the test at the latest.
+// started starts a client's program. It ends with its standard input, so with the test at the
+// latest.
 func started(t *testing.T, bootstrap []byte, environ []string, name string, args ...string) caller {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "bootstrap.json")
@@ -66,7 +68,8 @@ func started(t *testing.T, bootstrap []byte, environ []string, name string, args
 	}
 }
 
-// tool returns the path of something that a target of the Makefile fetches. Without it the test is skipped.
+// tool returns the path of something that a target of the Makefile fetches. Without it the test is
+// skipped.
 func tool(t *testing.T, target string, path ...string) string {
 	t.Helper()
 	file := filepath.Join(append([]string{envoy.Root(t), ".cache"}, path...)...)

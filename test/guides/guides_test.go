@@ -57,8 +57,8 @@ func ownPorts(t *testing.T, text string) string {
 	})
 }
 
-// compose makes a script of a guide's blocks, in order: `sh` is run, a block with the name of a file becomes that file, and of `text output` each
-// line must be printed.
+// compose makes a script of a guide's blocks, in order: `sh` is run, a block with the name of a
+// file becomes that file, and of `text output` each line must be printed.
 func compose(t *testing.T, text string) (script string, wanted []string) {
 	t.Helper()
 	script = "set -e\n"
@@ -80,7 +80,8 @@ func compose(t *testing.T, text string) (script string, wanted []string) {
 	return script, wanted
 }
 
-// run runs a script in a new folder and ends all that it started: it has a process group of its own.
+// run runs a script in a new folder and ends all that it started: it has a process group of its
+// own.
 func run(t *testing.T, script string) string {
 	t.Helper()
 	root, dir := envoy.Root(t), t.TempDir()

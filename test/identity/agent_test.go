@@ -27,8 +27,8 @@ func (w *world) agent(t *testing.T, of agent.Workload, roots []byte) *agent.Agen
 	return agent.Start(t, of)
 }
 
-// TestAgent: pilot-agent gets a certificate with a token of a file from a CA that signs itself, its Envoy is served by it and by
-// the control plane, and the certificate is renewed.
+// TestAgent: pilot-agent gets a certificate with a token of a file from a CA that signs itself, its
+// Envoy is served by it and by the control plane, and the certificate is renewed.
 func TestAgent(t *testing.T) {
 	need.All(t)
 	w := start(t, nil)
@@ -65,7 +65,8 @@ func (x *traffic) begin(t *testing.T, url string) {
 	x.done = make(chan struct{})
 	for range 2 {
 		x.wg.Go(func() {
-			// A connection each, so that each request is a handshake of its client's Envoy with this one, at most.
+			// A connection each, so that each request is a handshake of its client's Envoy with
+			// this one, at most.
 			client := http.Client{Timeout: 10 * time.Second}
 			tick := time.NewTicker(5 * time.Millisecond)
 			defer tick.Stop()
@@ -113,7 +114,8 @@ func get(client *http.Client, url string) error {
 	return nil
 }
 
-// TestMutual: two workloads with agents speak mutual TLS, STRICT, while leaves, an intermediate CA and the root change; no request fails.
+// TestMutual: two workloads with agents speak mutual TLS, STRICT, while leaves, an intermediate CA
+// and the root change; no request fails.
 func TestMutual(t *testing.T) {
 	need.All(t)
 	app := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
@@ -195,12 +197,14 @@ const (
 	client      = "spiffe://cluster.local/ns/shop/sa/client"
 )
 
-// mutual is the configuration with ports: that of the server's Envoy, of the server, and of the client's Envoy.
+// mutual is the configuration with ports: that of the server's Envoy, of the server, and of the
+// client's Envoy.
 func mutual(inbound, app, outbound int) string {
 	return fmt.Sprintf(mutualConfig, outbound, inbound, inbound, app, outbound)
 }
 
-// mutualConfig has a service whose one workload listens for mutual TLS alone, and what its client's Envoy listens on.
+// mutualConfig has a service whose one workload listens for mutual TLS alone, and what its client's
+// Envoy listens on.
 const mutualConfig = `
 apiVersion: security.istio.io/v1
 kind: PeerAuthentication

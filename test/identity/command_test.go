@@ -32,7 +32,8 @@ func (w *world) serial(t *testing.T) string {
 	return own.Leaf.SerialNumber.String()
 }
 
-// TestCommand: `coxswain certificate` gets a certificate with a token, the next one with the certificate alone, and says what is wrong.
+// TestCommand: `coxswain certificate` gets a certificate with a token, the next one with the
+// certificate alone, and says what is wrong.
 func TestCommand(t *testing.T) {
 	w := start(t, func(dir string) {
 		text := strings.Replace(set, "keep: file,", "keep: file, rootsFile: root-cert.pem,", 1)

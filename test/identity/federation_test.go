@@ -105,7 +105,8 @@ func (s *signer) workload(t *testing.T, id string) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// authoritiesOf asks the secure port for the authorities of all trust domains, with a client's certificate.
+// authoritiesOf asks the secure port for the authorities of all trust domains, with a client's
+// certificate.
 func (w *world) authoritiesOf(t *testing.T, by tls.Certificate) (all []string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -131,8 +132,8 @@ func (w *world) authoritiesOf(t *testing.T, by tls.Certificate) (all []string, e
 	return all, nil
 }
 
-// TestFederation: workloads of another trust domain are believed by its bundle, which its endpoint publishes, and nobody else's
-// are. The bundle is followed, and what it has is handed out.
+// TestFederation: workloads of another trust domain are believed by its bundle, which its endpoint
+// publishes, and nobody else's are. The bundle is followed, and what it has is handed out.
 func TestFederation(t *testing.T) {
 	first, second := newRoot(t), newRoot(t)
 	w, e := federated(t, first)
@@ -172,8 +173,8 @@ func TestFederation(t *testing.T) {
 	})
 }
 
-// TestAgentBelievesOthers: pilot-agent's Envoy believes the authorities of another trust domain besides the mesh's own, and the
-// next one when there is one.
+// TestAgentBelievesOthers: pilot-agent's Envoy believes the authorities of another trust domain
+// besides the mesh's own, and the next one when there is one.
 func TestAgentBelievesOthers(t *testing.T) {
 	need.All(t)
 	first, second := newRoot(t), newRoot(t)

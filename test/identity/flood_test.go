@@ -34,7 +34,8 @@ import (
 // badLogin tries to get in, and says what is wrong with how that ended.
 type badLogin func() error
 
-// TestFloodOverTLS: 10,000 bad logins in a minute at the secure port, with wrong tokens at streams and at the CA, and with wrong certificates in TLS: each is refused with the right code, while
+// TestFloodOverTLS: 10,000 bad logins in a minute at the secure port, with wrong tokens at streams
+// and at the CA, and with wrong certificates in TLS: each is refused with the right code, while
 // others are served, and memory and processor time stay bounded.
 func TestFloodOverTLS(t *testing.T) {
 	need.All(t)
@@ -132,7 +133,8 @@ func taken(pid int) (sum float64) {
 
 const cartToken, unknownToken = "cart-token-0123456789", "unknown-token-0123456789"
 
-// badLogins are wrong tokens over connections that are kept, and wrong certificates, each in a connection of its own.
+// badLogins are wrong tokens over connections that are kept, and wrong certificates, each in a
+// connection of its own.
 func (w *world) badLogins(t *testing.T, roots *x509.CertPool) []badLogin {
 	t.Helper()
 	c := w.dial(t, roots)

@@ -186,7 +186,8 @@ func certified(t *testing.T, c *grpc.ClientConn, token string) tls.Certificate {
 	return tls.Certificate{Certificate: chain, PrivateKey: key, Leaf: leaf}
 }
 
-// TestSigned: who shows a token gets a certificate for its identity, and with it is known without the token.
+// TestSigned: who shows a token gets a certificate for its identity, and with it is known without
+// the token.
 func TestSigned(t *testing.T) {
 	w := start(t, nil)
 	roots := w.roots(t, "state/ca.pem")

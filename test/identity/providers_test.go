@@ -12,7 +12,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/mesh"
 )
 
-// TestProviders: with the provider custom the secure port has the files that are mounted where istiod's are, with none it is closed, and the plain port serves.
+// TestProviders: with the provider custom the secure port has the files that are mounted where
+// istiod's are, with none it is closed, and the plain port serves.
 func TestProviders(t *testing.T) {
 	dir := t.TempDir()
 	secrets := filepath.Join(dir, "var/run/secrets/istiod")

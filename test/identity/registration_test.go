@@ -103,7 +103,8 @@ func says(err error, code codes.Code, words string) error {
 	return nil
 }
 
-// TestRegistrationAuthority: a control plane has another one sign for the callers that it knows; while that one is away, hangs, or doesn't know it, callers are told.
+// TestRegistrationAuthority: a control plane has another one sign for the callers that it knows;
+// while that one is away, hangs, or doesn't know it, callers are told.
 func TestRegistrationAuthority(t *testing.T) {
 	signs := start(t, func(dir string) {
 		text := strings.Replace(set, "keep: file,", "keep: file, rootsFile: root-cert.pem, external: {registrationAuthorities: ["+authority+"]},", 1)

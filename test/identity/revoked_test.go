@@ -59,8 +59,9 @@ func subscribe(t *testing.T, c *grpc.ClientConn, token string) error {
 	return err
 }
 
-// TestRevoked: a certificate that a revocation list names shows nobody any more, and neither does one below an intermediate that its root has revoked; a list that can't be read, is
-// somebody else's, or has ended is said to be so and takes nothing back.
+// TestRevoked: a certificate that a revocation list names shows nobody any more, and neither does
+// one below an intermediate that its root has revoked; a list that can't be read, is somebody
+// else's, or has ended is said to be so and takes nothing back.
 func TestRevoked(t *testing.T) {
 	root := newRoot(t)
 	first := below(t, root)

@@ -11,7 +11,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/leaks"
 )
 
-// TestKeyStaysSecret: the CA's key is in no log, page, metric, environment or command line, and in the memory of the CA's process alone.
+// TestKeyStaysSecret: the CA's key is in no log, page, metric, environment or command line, and in
+// the memory of the CA's process alone.
 func TestKeyStaysSecret(t *testing.T) {
 	w := start(t, nil)
 	certified(t, w.dial(t, w.roots(t, "state/ca.pem")), webToken)

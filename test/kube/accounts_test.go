@@ -28,7 +28,8 @@ const accountsOfShop = `{apiVersion: v1, kind: ServiceAccount, metadata: {name: 
 ---
 {apiVersion: v1, kind: Pod, metadata: {name: bound, namespace: shop}, spec: {serviceAccountName: web, containers: [{name: web, image: web}]}}`
 
-// login asks for clusters as a proxy of shop's web does, with a token and the cluster that it says it is in; the error is how the stream ended.
+// login asks for clusters as a proxy of shop's web does, with a token and the cluster that it says
+// it is in; the error is how the stream ended.
 func login(t testing.TB, p *mesh.Plane, token, cluster string) error {
 	t.Helper()
 	conn, err := grpc.NewClient(p.XDS, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -79,8 +80,10 @@ func tokenOf(t testing.TB, c *kube.Cluster, account string, flags ...string) str
 
 const ofIstio = "--audience=istio-ca"
 
-// TestServiceAccounts: tokens of service accounts are checked by the API server of the cluster that issued them, and by no other. They count for what they are meant, and as long as what
-// they are bound to is there. While an API server is away its callers are told to come again, and others are served.
+// TestServiceAccounts: tokens of service accounts are checked by the API server of the cluster that
+// issued them, and by no other. They count for what they are meant, and as long as what they are
+// bound to is there. While an API server is away its callers are told to come again, and others are
+// served.
 func TestServiceAccounts(t *testing.T) {
 	need.All(t)
 	t.Parallel()
@@ -146,7 +149,8 @@ func TestServiceAccounts(t *testing.T) {
 	wait.For(t, "the other cluster answers again", func() error { return login(t, p, east, "east") })
 }
 
-// TestWithoutTheRight: a control plane that may not ask says so in its log, and callers are told to come again.
+// TestWithoutTheRight: a control plane that may not ask says so in its log, and callers are told to
+// come again.
 func TestWithoutTheRight(t *testing.T) {
 	need.All(t)
 	t.Parallel()

@@ -25,8 +25,9 @@ func statuses(t *testing.T, c *kube.Cluster) map[string][]string {
 	return out
 }
 
-// TestAddresses: ServiceEntries without addresses are given some by two replicas at once, each address once. By `make test-all`: the hosts are those that an istiod gives some to, and
-// an istiod beside them keeps what there is.
+// TestAddresses: ServiceEntries without addresses are given some by two replicas at once, each
+// address once. By `make test-all`: the hosts are those that an istiod gives some to, and an istiod
+// beside them keeps what there is.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	c := kube.Start(t)

@@ -104,7 +104,8 @@ func secretOf(t *testing.T, c *kube.Cluster, key string) []byte {
 	return text
 }
 
-// TestRoots: each namespace has the CA's root, those that come too; what is changed or deleted comes back, by whichever replica is left.
+// TestRoots: each namespace has the CA's root, those that come too; what is changed or deleted
+// comes back, by whichever replica is left.
 func TestRoots(t *testing.T) {
 	t.Parallel()
 	c := kube.Start(t)
@@ -152,8 +153,8 @@ func TestRootOfIstiod(t *testing.T) {
 	root(t, c, "shop", is(text))
 }
 
-// TestAgentOfPod: pilot-agent gets a certificate with the token of a pod's service account, and what it shows to the control plane is refused once the
-// account has gone.
+// TestAgentOfPod: pilot-agent gets a certificate with the token of a pod's service account, and
+// what it shows to the control plane is refused once the account has gone.
 func TestAgentOfPod(t *testing.T) {
 	need.All(t)
 	t.Parallel()
@@ -183,8 +184,9 @@ func TestAgentOfPod(t *testing.T) {
 	}
 }
 
-// TestRevocationLists: with the rights of deploy/, each namespace has the lists beside a CA that is plugged in, those that come later, too; they come back when they are deleted, and one that
-// has ended takes none away.
+// TestRevocationLists: with the rights of deploy/, each namespace has the lists beside a CA that is
+// plugged in, those that come later, too; they come back when they are deleted, and one that has
+// ended takes none away.
 func TestRevocationLists(t *testing.T) {
 	t.Parallel()
 	c := kube.Start(t)

@@ -54,7 +54,8 @@ func programAhead(t *testing.T) string {
 	return binary
 }
 
-// TestClocksApart: replicas whose clocks are hours apart answer the same, and one of them leads: nobody takes the Lease of one whose clock is behind, nor waits for one whose clock is ahead.
+// TestClocksApart: replicas whose clocks are hours apart answer the same, and one of them leads:
+// nobody takes the Lease of one whose clock is behind, nor waits for one whose clock is ahead.
 func TestClocksApart(t *testing.T) {
 	need.All(t)
 	binary := programAhead(t)

@@ -30,7 +30,8 @@ func secret(name, id, kubeconfig string) string {
 		name, id, base64.StdEncoding.EncodeToString([]byte(kubeconfig)))
 }
 
-// twoClusters are a world in one cluster, whose service has an endpoint there, and another cluster, whose same service has another endpoint.
+// twoClusters are a world in one cluster, whose service has an endpoint there, and another cluster,
+// whose same service has another endpoint.
 func twoClusters(t *testing.T) (w *world, other *kube.Cluster) {
 	t.Helper()
 	envoy.Binary(t) // or skip
@@ -46,7 +47,8 @@ func twoClusters(t *testing.T) (w *world, other *kube.Cluster) {
 	return w, other
 }
 
-// instance waits for another instance than that of a process to be the other cluster's, while no request may fail, and returns its process.
+// instance waits for another instance than that of a process to be the other cluster's, while no
+// request may fail, and returns its process.
 func (w *world) instance(t *testing.T, before int) int {
 	t.Helper()
 	var is admin.Plugin
@@ -62,8 +64,9 @@ func (w *world) instance(t *testing.T, before int) int {
 	return is.PID
 }
 
-// TestClusters: a Secret brings another cluster's endpoints of a service, under the names that its own have; they stay while its API server is away, while its
-// credentials change, and while they can't be used; they go with the Secret.
+// TestClusters: a Secret brings another cluster's endpoints of a service, under the names that its
+// own have; they stay while its API server is away, while its credentials change, and while they
+// can't be used; they go with the Secret.
 func TestClusters(t *testing.T) {
 	w, other := twoClusters(t)
 	w.cluster.Apply(t, secret("remote-east", "east", other.Remote(t, "")))
@@ -123,7 +126,8 @@ func TestClusters(t *testing.T) {
 	w.always(t, second)
 }
 
-// TestClusterThatIsAway: a cluster that can't be reached at the start delays it as long as its entry says, and no longer; it is read when it comes.
+// TestClusterThatIsAway: a cluster that can't be reached at the start delays it as long as its
+// entry says, and no longer; it is read when it comes.
 func TestClusterThatIsAway(t *testing.T) {
 	envoy.Binary(t) // or skip
 	c, other := kube.Start(t), kube.Start(t)
@@ -143,8 +147,8 @@ func TestClusterThatIsAway(t *testing.T) {
 	w.always(t, second)
 }
 
-// TestClusterIsDropped: with drop-after a cluster's endpoints go while its API server is away for longer, those of other clusters are served on, and
-// all are there again when it is back.
+// TestClusterIsDropped: with drop-after a cluster's endpoints go while its API server is away for
+// longer, those of other clusters are served on, and all are there again when it is back.
 func TestClusterIsDropped(t *testing.T) {
 	envoy.Binary(t) // or skip
 	c, other := kube.Start(t), kube.Start(t)

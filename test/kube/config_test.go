@@ -41,8 +41,9 @@ func direct(text string) string {
 	return fmt.Sprintf("directResponse: {status: 200, body: {string: %s}}", text)
 }
 
-// TestConfigOfACluster: an Envoy follows Istio's resources of an API server that has no definition of them at first: made, changed,
-// mistaken, of another revision, unreachable, and all of a kind lost with its definition.
+// TestConfigOfACluster: an Envoy follows Istio's resources of an API server that has no definition
+// of them at first: made, changed, mistaken, of another revision, unreachable, and all of a kind
+// lost with its definition.
 func TestConfigOfACluster(t *testing.T) {
 	envoy.Binary(t) // or skip
 	crds, c := definitions(t), kube.Start(t)
@@ -67,7 +68,8 @@ func TestConfigOfACluster(t *testing.T) {
 	web("", direct("two"))
 	w.answers(t, http.StatusOK, "two")
 
-	// What only istiod's webhook would have refused: the last good version stays, and the reason is shown until it is mended.
+	// What only istiod's webhook would have refused: the last good version stays, and the reason is
+	// shown until it is mended.
 	web("", "match: [{uri: {regex: '('}}], "+direct("three"))
 	w.says(t, "k8s://networking.istio.io/VirtualService/shop/web", "spec.http[0].match[0].uri")
 	w.always(t, "two")

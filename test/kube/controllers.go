@@ -19,7 +19,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// Controllers starts a controller manager with the controllers that make pods of deployments and slices of services. The test's end stops it.
+// Controllers starts a controller manager with the controllers that make pods of deployments and
+// slices of services. The test's end stops it.
 func (c *Cluster) Controllers(t testing.TB) {
 	t.Helper()
 	_, port, err := net.SplitHostPort(wait.Address(t))
@@ -45,8 +46,9 @@ func (c *Cluster) Client(t testing.TB) kubernetes.Interface {
 	return client
 }
 
-// Kubelet does to pods what a node would until the test ends: one that is new is bound to the node, and runs at once at the next of the addresses, which answer before and after; one that
-// is to go is gone, and its address is free. While the API server is away it tries again.
+// Kubelet does to pods what a node would until the test ends: one that is new is bound to the node,
+// and runs at once at the next of the addresses, which answer before and after; one that is to go
+// is gone, and its address is free. While the API server is away it tries again.
 func (c *Cluster) Kubelet(t testing.TB, node string, addresses []string) {
 	t.Helper()
 	k := &kubelet{client: c.Client(t), node: node, addresses: addresses}

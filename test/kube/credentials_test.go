@@ -16,7 +16,8 @@ spec:
   from: [{group: gateway.networking.k8s.io, kind: Gateway, namespace: edge}]
   to: [{group: "", kind: Secret, name: web}]`
 
-// TestGrants: a Secret of another namespace is served once a ReferenceGrant allows it, whose definition may come later, and that one alone. What was served stays when the grant goes.
+// TestGrants: a Secret of another namespace is served once a ReferenceGrant allows it, whose
+// definition may come later, and that one alone. What was served stays when the grant goes.
 func TestGrants(t *testing.T) {
 	t.Parallel()
 	c := kube.Start(t)
@@ -60,7 +61,8 @@ const remoteSecrets = `
   - {name: remote-secrets, kind: config, builtin: config/secrets, forEach: {table: clusters}, start: onDemand, onLoss: apply,
      config: {cluster: {row: id}, remote: {row: from}, hash: {row: hash}}}`
 
-// TestSecretsOfClusters: a proxy of another cluster gets its own cluster's Secret, or else the first one's, if its own cluster lets its account have it.
+// TestSecretsOfClusters: a proxy of another cluster gets its own cluster's Secret, or else the
+// first one's, if its own cluster lets its account have it.
 func TestSecretsOfClusters(t *testing.T) {
 	t.Parallel()
 	c, other := kube.Start(t), kube.Start(t)

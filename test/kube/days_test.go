@@ -23,8 +23,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// TestBadDays: what befalls a cluster and those who read it, under requests and while pods come and go all the time. No request of an Envoy fails, and after each day the pods answer
-// that there are.
+// TestBadDays: what befalls a cluster and those who read it, under requests and while pods come and
+// go all the time. No request of an Envoy fails, and after each day the pods answer that there are.
 func TestBadDays(t *testing.T) {
 	t.Parallel()
 	d := newDays(t)
@@ -91,7 +91,8 @@ func TestBadDays(t *testing.T) {
 	}
 }
 
-// longDays are those that take long, or that the cluster's own controllers are slow to come back from.
+// longDays are those that take long, or that the cluster's own controllers are slow to come back
+// from.
 func (d *days) longDays() {
 	d.day("the API server is away", func() {
 		d.cluster.Down()
@@ -114,7 +115,8 @@ func (d *days) longDays() {
 	})
 }
 
-// days are a world whose control plane has the rights of deploy/ and reaches the API server over a line that can be cut.
+// days are a world whose control plane has the rights of deploy/ and reaches the API server over a
+// line that can be cut.
 type days struct {
 	*world
 	t    *testing.T
@@ -172,7 +174,8 @@ func (d *days) logged(what string) {
 	})
 }
 
-// churn deletes a pod again and again, each once the deployment is whole, until rest is called. What fails while the API server is away is tried again.
+// churn deletes a pod again and again, each once the deployment is whole, until rest is called.
+// What fails while the API server is away is tried again.
 func (d *days) churn() (rest func()) {
 	pods := d.cluster.Client(d.t).CoreV1().Pods("shop")
 	ctx, end := context.WithCancel(context.Background())

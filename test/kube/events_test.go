@@ -65,7 +65,8 @@ func held(t *testing.T, c *kube.Cluster, count int, parts ...string) {
 	})
 }
 
-// TestEvents: an object that is held has an Event, once for each version of its text; an account without the right misses nothing else.
+// TestEvents: an object that is held has an Event, once for each version of its text; an account
+// without the right misses nothing else.
 func TestEvents(t *testing.T) {
 	c := kube.Start(t)
 	c.Apply(t, documents(namespace, definitions(t)["VirtualService"], reader))

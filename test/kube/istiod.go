@@ -26,8 +26,9 @@ type Istiod struct {
 	program *program.Process
 }
 
-// StartIstiod starts one and waits until it is ready. The cluster has Istio's definitions and the namespace istio-system. The mesh's settings are those of the
-// ConfigMap istio, if there is one; env is added to its environment. The test's end stops it.
+// StartIstiod starts one and waits until it is ready. The cluster has Istio's definitions and the
+// namespace istio-system. The mesh's settings are those of the ConfigMap istio, if there is one;
+// env is added to its environment. The test's end stops it.
 func StartIstiod(t testing.TB, c *Cluster, env ...string) *Istiod {
 	t.Helper()
 	return StartIstiodWith(t, c, nil, env...)
@@ -75,7 +76,8 @@ func (i *Istiod) PID() int { return i.program.PID() }
 //go:embed mcs.yaml
 var MultiCluster string
 
-// Definitions are Istio's custom resource definitions, those of the module istio.io/api that the product is built with.
+// Definitions are Istio's custom resource definitions, those of the module istio.io/api that the
+// product is built with.
 func Definitions(t testing.TB) string {
 	t.Helper()
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "istio.io/api").Output()
@@ -89,7 +91,8 @@ func Definitions(t testing.TB) string {
 	return string(text)
 }
 
-// GatewayAPI are the definitions of the Gateway API (its standard channel), of the version that the istiod of test/peer is built with.
+// GatewayAPI are the definitions of the Gateway API (its standard channel), of the version that the
+// istiod of test/peer is built with.
 func GatewayAPI(t testing.TB) string {
 	t.Helper()
 	cmd := exec.Command("go", "mod", "download", "-json", "sigs.k8s.io/gateway-api")

@@ -1,7 +1,8 @@
-// Package kube starts Kubernetes' own API server for tests: kube-apiserver with its etcd, on loopback, with nothing else of a cluster.
-// Nodes, pods and slices are applied as objects.
+// Package kube starts Kubernetes' own API server for tests: kube-apiserver with its etcd, on
+// loopback, with nothing else of a cluster. Nodes, pods and slices are applied as objects.
 //
-// The programs are those of the module in servers, which `make kube` builds into the user's cache folder, once for each go.sum.
+// The programs are those of the module in servers, which `make kube` builds into the user's cache
+// folder, once for each go.sum.
 package kube
 
 import (
@@ -44,7 +45,8 @@ type Cluster struct {
 	arguments         []string
 }
 
-// Start starts etcd and an API server, with flags in addition, and waits until it is ready. The test's end stops them.
+// Start starts etcd and an API server, with flags in addition, and waits until it is ready. The
+// test's end stops them.
 func Start(t testing.TB, flags ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{bin: programs(t), dir: t.TempDir(), address: wait.Address(t)}
@@ -78,7 +80,8 @@ current-context: test
 	return c
 }
 
-// Remote is a kubeconfig as other clusters have it in a Secret: with the certificate in it, and a token (empty: the administrator's).
+// Remote is a kubeconfig as other clusters have it in a Secret: with the certificate in it, and a
+// token (empty: the administrator's).
 func (c *Cluster) Remote(t testing.TB, as string) string {
 	t.Helper()
 	ca, err := os.ReadFile(filepath.Join(c.dir, "apiserver.crt"))
@@ -120,8 +123,9 @@ func (c *Cluster) gateway(t testing.TB, call, body string, into any) {
 	}
 }
 
-// Up starts the API server, again after Down. One that ends by itself is started once more, as a node would: after a minute without a client etcd may take so long for its first
-// answer to a watch that an API server gives up.
+// Up starts the API server, again after Down. One that ends by itself is started once more, as a
+// node would: after a minute without a client etcd may take so long for its first answer to a watch
+// that an API server gives up.
 func (c *Cluster) Up(t testing.TB) {
 	t.Helper()
 	again := 1

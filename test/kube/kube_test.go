@@ -102,7 +102,8 @@ func serve(t *testing.T, p *netns.Pod, address string) {
 	t.Cleanup(func() { _ = s.Close(); <-ended })
 }
 
-// world is a cluster, a control plane that reads it, and an Envoy in a pod that is a gateway to the cluster's services.
+// world is a cluster, a control plane that reads it, and an Envoy in a pod that is a gateway to the
+// cluster's services.
 type world struct {
 	cluster *kube.Cluster
 	plane   *mesh.Plane
@@ -124,7 +125,8 @@ func newWorld(t *testing.T, objects ...string) *world {
 	return newPlane(t, c, config, "{name: kubernetes, kind: registry, builtin: registry/kubernetes, config: {kubeconfig: %q}}")
 }
 
-// newPlane starts a control plane on a cluster, and the Envoy. Entries are added to the default set, with the kubeconfig in place of %q.
+// newPlane starts a control plane on a cluster, and the Envoy. Entries are added to the default
+// set, with the kubeconfig in place of %q.
 func newPlane(t *testing.T, c *kube.Cluster, config string, entries ...string) *world {
 	t.Helper()
 	w, dir := &world{cluster: c, pod: netns.NewPod(t, "edge", "10.244.0.1")}, folder(t)
@@ -226,8 +228,8 @@ func (w *world) answers(t *testing.T, code int, text string) {
 	})
 }
 
-// always waits until requests are answered by one address, and then asks more often: no request may fail meanwhile, nor go elsewhere
-// afterwards.
+// always waits until requests are answered by one address, and then asks more often: no request may
+// fail meanwhile, nor go elsewhere afterwards.
 func (w *world) always(t *testing.T, address string) {
 	t.Helper()
 	w.answers(t, http.StatusOK, address)
@@ -241,8 +243,9 @@ func (w *world) always(t *testing.T, address string) {
 
 const first, second = "10.244.0.2", "10.244.0.3"
 
-// TestServiceOfACluster: a real Envoy calls a service that was made with kubectl, and follows it: pods that come and go, one whose
-// slice comes first, an API server that is away for a while, the service's end and its return.
+// TestServiceOfACluster: a real Envoy calls a service that was made with kubectl, and follows it:
+// pods that come and go, one whose slice comes first, an API server that is away for a while, the
+// service's end and its return.
 func TestServiceOfACluster(t *testing.T) {
 	w := newWorld(t, service, pod("web-1", first), slice("web-1", first), strings.ReplaceAll(others, "NAME", "api"), strings.ReplaceAll(others, "NAME", "db"))
 	serve(t, w.pod, first)

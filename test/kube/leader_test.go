@@ -26,12 +26,14 @@ type leaders struct {
 	t       *testing.T
 	cluster *kube.Cluster
 	args    []string
-	// all have run at some time; killed is when one of them was, and ahead by how much its clock differs.
+	// all have run at some time; killed is when one of them was, and ahead by how much its clock
+	// differs.
 	all     []*mesh.Plane
 	killed  map[*mesh.Plane]time.Time
 	ahead   map[*mesh.Plane]time.Duration
 	entries int
-	// deleted is when somebody deleted the Lease: the next to lead may begin before the last has seen it.
+	// deleted is when somebody deleted the Lease: the next to lead may begin before the last has
+	// seen it.
 	deleted time.Time
 }
 
@@ -166,8 +168,9 @@ func (l *leaders) apart() {
 	l.t.Logf("%d terms", len(all))
 }
 
-// TestLeader: of two replicas one at a time gives addresses to ServiceEntries: the other one when the first dies, or its plugin ends; after the API server was away, after the Lease was deleted; none
-// while the right to it is missing.
+// TestLeader: of two replicas one at a time gives addresses to ServiceEntries: the other one when
+// the first dies, or its plugin ends; after the API server was away, after the Lease was deleted;
+// none while the right to it is missing.
 func TestLeader(t *testing.T) {
 	t.Parallel()
 	l := newLeaders(t)

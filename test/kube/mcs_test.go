@@ -26,8 +26,9 @@ func define(t *testing.T, c *kube.Cluster) {
 	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
 }
 
-// TestMultiClusterServices: an Envoy reaches a service that another cluster alone has by its name in all clusters, once both import it and the other exports it, which a
-// controller does for all its services; it does no longer when the export goes. The definitions come while everything runs.
+// TestMultiClusterServices: an Envoy reaches a service that another cluster alone has by its name
+// in all clusters, once both import it and the other exports it, which a controller does for all
+// its services; it does no longer when the export goes. The definitions come while everything runs.
 func TestMultiClusterServices(t *testing.T) {
 	envoy.Binary(t) // or skip
 	c, other := kube.Start(t), kube.Start(t)
@@ -76,7 +77,8 @@ func TestMultiClusterServices(t *testing.T) {
 	}
 }
 
-// TestDirectoryOfClusters: a file brings another cluster, as a Secret does; one that is broken takes nothing away, and one that goes its cluster.
+// TestDirectoryOfClusters: a file brings another cluster, as a Secret does; one that is broken
+// takes nothing away, and one that goes its cluster.
 func TestDirectoryOfClusters(t *testing.T) {
 	envoy.Binary(t) // or skip
 	c, other := kube.Start(t), kube.Start(t)

@@ -72,8 +72,9 @@ func row(p *mesh.Plane, table string, into proto.Message) (source string, err er
 	return rows[0].Source, proto.Unmarshal(rows[0].Payload, into)
 }
 
-// TestMeshOfACluster: the mesh's settings of ConfigMaps, with no right to anything else: an API server that is away at the start, changed, mistaken,
-// deleted, unreachable, shared and own, networks.
+// TestMeshOfACluster: the mesh's settings of ConfigMaps, with no right to anything else: an API
+// server that is away at the start, changed, mistaken, deleted, unreachable, shared and own,
+// networks.
 func TestMeshOfACluster(t *testing.T) {
 	c := kube.Start(t)
 	c.Apply(t, documents(`{apiVersion: v1, kind: Namespace, metadata: {name: istio-system}}`, meshRights))

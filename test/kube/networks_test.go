@@ -14,7 +14,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// entrance is a Gateway of the Gateway API that stands for the gateway of the network far, by its address.
+// entrance is a Gateway of the Gateway API that stands for the gateway of the network far, by its
+// address.
 func entrance(name, address string) string {
 	return fmt.Sprintf(`{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {name: %s, namespace: shop, labels: {topology.istio.io/network: far}}, spec: {
   gatewayClassName: istio-remote, addresses: [{type: IPAddress, value: %s}], listeners: [{name: cross, port: 15443, protocol: TLS, tls: {mode: Passthrough}}]}}`, name, address)
@@ -64,8 +65,9 @@ func (w *world) dials(t *testing.T, want ...string) {
 	})
 }
 
-// TestGatewaysOfNetworks: a pod of another network is reached through the gateways that Gateways of the Gateway API name, from when there are definitions and
-// Gateways, by whichever addresses they have, until the last one is gone; they are known to a registry that starts anew.
+// TestGatewaysOfNetworks: a pod of another network is reached through the gateways that Gateways of
+// the Gateway API name, from when there are definitions and Gateways, by whichever addresses they
+// have, until the last one is gone; they are known to a registry that starts anew.
 func TestGatewaysOfNetworks(t *testing.T) {
 	there := strings.Replace(pod("web-2", second), "labels: {app: web}", "labels: {app: web, topology.istio.io/network: far, security.istio.io/tlsMode: istio}", 1)
 	w := newWorld(t, service, pod("web-1", first), there, slice("web-1", first, "web-2", second), strings.ReplaceAll(others, "NAME", "api"))
@@ -99,7 +101,8 @@ func TestGatewaysOfNetworks(t *testing.T) {
 	w.dials(t, first+":8080", second+":8080")
 }
 
-// TestDualStack: with dual stack a pod of both families is one endpoint, whichever slices it is in. A real Envoy that finds nobody at its first address asks at the other one.
+// TestDualStack: with dual stack a pod of both families is one endpoint, whichever slices it is in.
+// A real Envoy that finds nobody at its first address asks at the other one.
 func TestDualStack(t *testing.T) {
 	envoy.Binary(t)                         // or skip
 	t.Setenv("COXSWAIN_DUAL_STACK", "true") // --dualStack

@@ -15,8 +15,10 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// TestReplicas: what comes of the same state has the same version in every replica. A proxy with delta xDS that loses its control plane and connects to another one on the same API
-// server is sent nothing that it has. One with state-of-the-world xDS, which has no way to say what it has, makes nothing anew of what it is sent.
+// TestReplicas: what comes of the same state has the same version in every replica. A proxy with
+// delta xDS that loses its control plane and connects to another one on the same API server is sent
+// nothing that it has. One with state-of-the-world xDS, which has no way to say what it has, makes
+// nothing anew of what it is sent.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	envoy.Binary(t) // or skip

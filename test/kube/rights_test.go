@@ -25,8 +25,9 @@ const deployed = "../../deploy/kubernetes"
 // account is the one that deploy/ gives the control plane.
 const account = "system:serviceaccount:istio-system:coxswain"
 
-// TestRights: with exactly the rights of deploy/kubernetes, the set for a cluster sees all that it reads, another cluster and faulty objects too. An API server refuses it
-// nothing, be it one that streams lists or an older one, and each right is used.
+// TestRights: with exactly the rights of deploy/kubernetes, the set for a cluster sees all that it
+// reads, another cluster and faulty objects too. An API server refuses it nothing, be it one that
+// streams lists or an older one, and each right is used.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{}
@@ -51,7 +52,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// audited is what the account asked of an API server with these flags, a word for each call as in rights, with its code, that of a refusal if there was one.
+// audited is what the account asked of an API server with these flags, a word for each call as in
+// rights, with its code, that of a refusal if there was one.
 func audited(t *testing.T, flags ...string) map[string]int {
 	t.Helper()
 	policy, log := filepath.Join(t.TempDir(), "policy.yaml"), filepath.Join(t.TempDir(), "audit")
@@ -181,7 +183,8 @@ func rightsOf(t *testing.T, file string) map[string]bool {
 	return out
 }
 
-// right is a word for one; there: in the control plane's namespace alone. One of a whole cluster is used by calls that are not there.
+// right is a word for one; there: in the control plane's namespace alone. One of a whole cluster is
+// used by calls that are not there.
 func right(there bool, verb, group, resource string) string {
 	where := "anywhere"
 	if there {

@@ -26,8 +26,9 @@ kind: Service
 metadata: {name: web, namespace: shop}
 spec: {selector: {app: web}, ports: [{name: http, port: 80, targetPort: web}]}`
 
-// TestRollout: pods of a Deployment and the slices that Kubernetes' own controllers make of them; while it grows, is replaced and shrinks, no request fails, and afterwards those
-// pods answer that there are.
+// TestRollout: pods of a Deployment and the slices that Kubernetes' own controllers make of them;
+// while it grows, is replaced and shrinks, no request fails, and afterwards those pods answer that
+// there are.
 func TestRollout(t *testing.T) {
 	w := newWorld(t, deployment, strings.ReplaceAll(others, "NAME", "api"), strings.ReplaceAll(others, "NAME", "db"))
 	w.nodes(t)

@@ -42,7 +42,8 @@ metadata: {name: secrets, namespace: edge}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: secrets}
 subjects: [{kind: ServiceAccount, name: gw, namespace: edge}]`
 
-// edgeGateway is one for the gateways of an account, with plain HTTP and HTTPS; what its clients must show is in a ConfigMap.
+// edgeGateway is one for the gateways of an account, with plain HTTP and HTTPS; what its clients
+// must show is in a ConfigMap.
 func edgeGateway(account string, http, https int) string {
 	return fmt.Sprintf(`
 apiVersion: networking.istio.io/v1
@@ -219,8 +220,9 @@ plugins:
   - {name: secrets, kind: config, builtin: config/secrets, start: onDemand, onLoss: apply}
   - {name: certificates, kind: authenticator, builtin: authenticator/certificate}`
 
-// TestSecretsOfACluster: a gateway whose Secret is missing serves the rest at once; a Secret that comes is served, changed without a failed request, and kept when it or the API
-// server goes; an account without the right gets nothing until it is given.
+// TestSecretsOfACluster: a gateway whose Secret is missing serves the rest at once; a Secret that
+// comes is served, changed without a failed request, and kept when it or the API server goes; an
+// account without the right gets nothing until it is given.
 func TestSecretsOfACluster(t *testing.T) {
 	t.Parallel()
 	c := kube.Start(t)

@@ -48,7 +48,8 @@ func opaque(name string, values map[string][]byte) string {
 	return fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: edge}, type: Opaque, data: {%s}}", name, strings.Join(data, ", "))
 }
 
-// markKey adds the marks of a key in PEM, the key's bytes as a program that has read it has them included.
+// markKey adds the marks of a key in PEM, the key's bytes as a program that has read it has them
+// included.
 func markKey(m leaks.Marks, name string, text []byte) {
 	m.Of(name, text)
 	block, _ := pem.Decode(text)
@@ -64,8 +65,9 @@ func markToken(m leaks.Marks, name, token string) {
 	}
 }
 
-// TestSecretsOfAClusterStaySecret: Secrets of all sorts, kubeconfigs of other clusters, the CA's key and callers' tokens are in no log, page, metric, recording, Event, status or other object, environment or
-// command line, and in the memory of no plugin but those whose business they are.
+// TestSecretsOfAClusterStaySecret: Secrets of all sorts, kubeconfigs of other clusters, the CA's
+// key and callers' tokens are in no log, page, metric, recording, Event, status or other object,
+// environment or command line, and in the memory of no plugin but those whose business they are.
 func TestSecretsOfAClusterStaySecret(t *testing.T) {
 	need.All(t)
 	t.Parallel()

@@ -22,7 +22,8 @@ import (
 // manySecrets is how many there are, each as large as a certificate with its chain and key.
 const manySecrets, secretSize = 5000, 8 << 10
 
-// secretsOf makes as many Secrets, whose names begin alike. Each has a key with a text of that size.
+// secretsOf makes as many Secrets, whose names begin alike. Each has a key with a text of that
+// size.
 func secretsOf(t *testing.T, c *kube.Cluster, prefix string, labels map[string]string, text []byte) {
 	t.Helper()
 	client := c.Client(t).CoreV1().Secrets("istio-system")
@@ -53,8 +54,9 @@ func secretsOf(t *testing.T, c *kube.Cluster, prefix string, labels map[string]s
 	}
 }
 
-// TestManySecrets: Secrets that name no cluster cost nothing; of 5000 that do, there are as many instances as the entry says, and nothing of them stays in memory; no request fails
-// meanwhile, nor when all go at once.
+// TestManySecrets: Secrets that name no cluster cost nothing; of 5000 that do, there are as many
+// instances as the entry says, and nothing of them stays in memory; no request fails meanwhile, nor
+// when all go at once.
 func TestManySecrets(t *testing.T) {
 	need.All(t)
 	envoy.Binary(t) // or skip

@@ -15,7 +15,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// inNamespace is a namespace with these labels, and in it a service with a pod, and a resource of Istio's.
+// inNamespace is a namespace with these labels, and in it a service with a pod, and a resource of
+// Istio's.
 func inNamespace(name, labels string) string {
 	var all []string
 	for _, o := range []string{service, pod("web-1", first), slice("web-1", first), route("web", "web.example", "", direct("x"))} {
@@ -25,8 +26,9 @@ func inNamespace(name, labels string) string {
 		strings.ReplaceAll(documents(all...), "targetRef: {kind: Pod, name: web-1, namespace: shop}", "targetRef: {kind: Pod, name: web-1, namespace: "+name+"}"))...)
 }
 
-// TestDiscoverySelectors: namespaces that the mesh's discovery selectors leave out have no services and no resources, from the first revision on; labels and
-// selectors are followed, through restarts of plugins and of the API server.
+// TestDiscoverySelectors: namespaces that the mesh's discovery selectors leave out have no services
+// and no resources, from the first revision on; labels and selectors are followed, through restarts
+// of plugins and of the API server.
 func TestDiscoverySelectors(t *testing.T) {
 	c := kube.Start(t)
 	c.Apply(t, documents(`{apiVersion: v1, kind: Namespace, metadata: {name: istio-system}}`, definitions(t)["VirtualService"]))

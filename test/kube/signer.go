@@ -20,9 +20,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Signer signs CertificateSigningRequests of a domain, as a signer's controller does that isn't of Kubernetes itself: each name of the domain is a root of its own.
+// Signer signs CertificateSigningRequests of a domain, as a signer's controller does that isn't of
+// Kubernetes itself: each name of the domain is a root of its own.
 type Signer struct {
-	// Does is what it does with requests: empty, it signs; "hangs", "fails", "denies", or "cheats": it signs for somebody else.
+	// Does is what it does with requests: empty, it signs; "hangs", "fails", "denies", or "cheats":
+	// it signs for somebody else.
 	Does atomic.Pointer[string]
 
 	domain string

@@ -35,7 +35,8 @@ import (
 
 const signerDomain = "issuers.example.com"
 
-// registration is a control plane for which signers of its cluster sign: it has the rights of deploy/ and no others.
+// registration is a control plane for which signers of its cluster sign: it has the rights of
+// deploy/ and no others.
 type registration struct {
 	cluster *kube.Cluster
 	signer  *kube.Signer
@@ -148,8 +149,9 @@ func (r *registration) none(t *testing.T) {
 	})
 }
 
-// TestSigners: signers of the cluster sign for workloads and for the secure port; what they don't sign is told to who asked, with what to do; nothing is left in the cluster, and the
-// rights of deploy/ are those that are used.
+// TestSigners: signers of the cluster sign for workloads and for the secure port; what they don't
+// sign is told to who asked, with what to do; nothing is left in the cluster, and the rights of
+// deploy/ are those that are used.
 func TestSigners(t *testing.T) {
 	t.Parallel()
 	r := newRegistration(t, "--externalCA", "ISTIOD_RA_KUBERNETES_API", "--k8sSigner", signerDomain+"/mesh", "--certSignerDomain", signerDomain)
@@ -259,7 +261,8 @@ func (r *registration) rights(t *testing.T) {
 	}
 }
 
-// TestSignerOfPort: the secure port's certificate is a signer's, and workloads get theirs from the CA, whose root and the signer's both are in the namespaces.
+// TestSignerOfPort: the secure port's certificate is a signer's, and workloads get theirs from the
+// CA, whose root and the signer's both are in the namespaces.
 func TestSignerOfPort(t *testing.T) {
 	need.All(t)
 	t.Parallel()
@@ -275,7 +278,8 @@ func TestSignerOfPort(t *testing.T) {
 	r.none(t)
 }
 
-// TestAgentOfSigner: pilot-agent gets a certificate that a signer of the cluster has made, and the one that it names.
+// TestAgentOfSigner: pilot-agent gets a certificate that a signer of the cluster has made, and the
+// one that it names.
 func TestAgentOfSigner(t *testing.T) {
 	need.All(t)
 	t.Parallel()

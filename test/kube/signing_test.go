@@ -41,8 +41,9 @@ type signer struct {
 	pid           int
 }
 
-// TestSigning: Coxswain and istiod sign certificates of callers with tokens of service accounts, in turns on one API server, with one CA;
-// how many in a second, and what one costs, is logged (make bench-ca).
+// TestSigning: Coxswain and istiod sign certificates of callers with tokens of service accounts, in
+// turns on one API server, with one CA; how many in a second, and what one costs, is logged (make
+// bench-ca).
 func TestSigning(t *testing.T) {
 	need.All(t)
 	c := kube.Start(t)
@@ -79,7 +80,8 @@ func TestSigning(t *testing.T) {
 	}
 }
 
-// sign asks for certificates, eight at once, and returns how many came, and the CPU that the server's processes took, in seconds.
+// sign asks for certificates, eight at once, and returns how many came, and the CPU that the
+// server's processes took, in seconds.
 func (s signer) sign(t *testing.T, pool *x509.CertPool, token string, key crypto.Signer) (n int64, cpu float64, took time.Duration) {
 	t.Helper()
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)

@@ -33,7 +33,8 @@ func newStore(t *testing.T) *kube.Cluster {
 	return c
 }
 
-// TestStatusIsWritten: a controller says in the status of each ServiceEntry that it has seen it, through the core and config/kubernetes, which is away for a while.
+// TestStatusIsWritten: a controller says in the status of each ServiceEntry that it has seen it,
+// through the core and config/kubernetes, which is away for a while.
 func TestStatusIsWritten(t *testing.T) {
 	c := newStore(t)
 	controller := filepath.Join(t.TempDir(), "seen")

@@ -19,7 +19,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// stock is a mesh for Envoys that are not Istio's build and have no agent: without mutual TLS by default, and without the filters that only that build has.
+// stock is a mesh for Envoys that are not Istio's build and have no agent: without mutual TLS by
+// default, and without the filters that only that build has.
 func stock() string {
 	var removals []string
 	for filter, names := range map[string][]string{
@@ -42,8 +43,9 @@ func stock() string {
 			strings.Join(removals, ", ")))
 }
 
-// TestTakesOver: istiod is stopped, and the control plane started on the same API server in its place, while a gateway and a sidecar stay. No request fails, they make no
-// listener and no cluster anew, have the same routes and endpoints, and what changes afterwards arrives.
+// TestTakesOver: istiod is stopped, and the control plane started on the same API server in its
+// place, while a gateway and a sidecar stay. No request fails, they make no listener and no cluster
+// anew, have the same routes and endpoints, and what changes afterwards arrives.
 func TestTakesOver(t *testing.T) {
 	need.All(t)
 	envoy.Binary(t) // or skip

@@ -14,7 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Token has the API server issue a token of a service account for an audience (empty: for itself), bound to a pod of the account's namespace if one is named.
+// Token has the API server issue a token of a service account for an audience (empty: for itself),
+// bound to a pod of the account's namespace if one is named.
 func (c *Cluster) Token(t testing.TB, namespace, account, audience, pod string) string {
 	t.Helper()
 	core := c.Client(t).CoreV1()
@@ -36,7 +37,8 @@ func (c *Cluster) Token(t testing.TB, namespace, account, audience, pod string) 
 	return issued.Status.Token
 }
 
-// Sign signs a token of a service account for istio-ca with the API server's own key, with other claims in the place of some: names and values, in turn.
+// Sign signs a token of a service account for istio-ca with the API server's own key, with other
+// claims in the place of some: names and values, in turn.
 func (c *Cluster) Sign(t testing.TB, namespace, account string, others ...any) string {
 	t.Helper()
 	is, err := c.Client(t).CoreV1().ServiceAccounts(namespace).Get(t.Context(), account, metav1.GetOptions{})

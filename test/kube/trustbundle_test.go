@@ -42,8 +42,9 @@ func withTrustBundles(t *testing.T, flags ...string) *kube.Cluster {
 	return c
 }
 
-// TestTrustBundle: the root is in a ClusterTrustBundle, with the rights of deploy/ and no others; it is put back when it is
-// changed or deleted, another control plane in its place finds it right, and namespaces get no ConfigMap.
+// TestTrustBundle: the root is in a ClusterTrustBundle, with the rights of deploy/ and no others;
+// it is put back when it is changed or deleted, another control plane in its place finds it right,
+// and namespaces get no ConfigMap.
 func TestTrustBundle(t *testing.T) {
 	t.Parallel()
 	audit, policy := filepath.Join(t.TempDir(), "audit"), filepath.Join(t.TempDir(), "policy.yaml")
@@ -98,7 +99,8 @@ func TestTrustBundle(t *testing.T) {
 	}
 }
 
-// TestNoTrustBundles: an API server without the kind costs nobody else anything, and the log says what to do.
+// TestNoTrustBundles: an API server without the kind costs nobody else anything, and the log says
+// what to do.
 func TestNoTrustBundles(t *testing.T) {
 	t.Parallel()
 	c := kube.Start(t)

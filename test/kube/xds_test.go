@@ -12,8 +12,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
-// TestFromAnIstiod: config/xds reads an istiod. What kubectl applies goes from the API server to the istiod, from there to the control plane, and to an
-// Envoy: made, changed, mistaken, deleted; while the istiod is away, and when another one is at its place.
+// TestFromAnIstiod: config/xds reads an istiod. What kubectl applies goes from the API server to
+// the istiod, from there to the control plane, and to an Envoy: made, changed, mistaken, deleted;
+// while the istiod is away, and when another one is at its place.
 func TestFromAnIstiod(t *testing.T) {
 	need.All(t)
 	envoy.Binary(t) // or skip
@@ -36,7 +37,8 @@ func TestFromAnIstiod(t *testing.T) {
 	web("", direct("two"))
 	w.answers(t, http.StatusOK, "two")
 
-	// The API server takes what istiod's webhook would have refused, and the istiod serves it: the last good version stays.
+	// The API server takes what istiod's webhook would have refused, and the istiod serves it: the
+	// last good version stays.
 	web("", "match: [{uri: {regex: '('}}], "+direct("three"))
 	w.says(t, "xds://"+l.Address+"/networking.istio.io/VirtualService/shop/web", "spec.http[0].match[0].uri")
 	w.always(t, "two")

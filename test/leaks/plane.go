@@ -13,7 +13,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/page"
 )
 
-// Pages are those of a control plane's HTTP port that it lists, metrics, profiles, and more: what each says, its refusals included.
+// Pages are those of a control plane's HTTP port that it lists, metrics, profiles, and more: what
+// each says, its refusals included.
 func Pages(t testing.TB, address string, more ...string) map[string][]byte {
 	t.Helper()
 	paths := append([]string{"/metrics", "/debug/pprof/heap", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=2"}, more...)
@@ -41,7 +42,8 @@ func Pages(t testing.TB, address string, more ...string) map[string][]byte {
 	return said
 }
 
-// Recording is what a plugin of a control plane and the core say to each other for four seconds from the plugin's start on: the file, and what its lines hold.
+// Recording is what a plugin of a control plane and the core say to each other for four seconds
+// from the plugin's start on: the file, and what its lines hold.
 func Recording(t testing.TB, program, address, plugin string) []byte {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), plugin)
@@ -61,7 +63,8 @@ func Recording(t testing.TB, program, address, plugin string) []byte {
 	return text
 }
 
-// Shown are the environment and the command line of a process, as /proc has them. It must not be one that may dump core.
+// Shown are the environment and the command line of a process, as /proc has them. It must not be
+// one that may dump core.
 func Shown(t testing.TB, pid int) []byte {
 	t.Helper()
 	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))

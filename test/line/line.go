@@ -1,5 +1,5 @@
-// Package line carries connections of tests between two programs on loopback, over lines that can be cut, stall, and
-// lose or spoil what is said.
+// Package line carries connections of tests between two programs on loopback, over lines that can
+// be cut, stall, and lose or spoil what is said.
 package line
 
 import (
@@ -20,7 +20,8 @@ type Line struct {
 	shut bool
 	// hangs: connections that come stall.
 	hangs bool
-	// limited: of what comes back so many bytes pass, then, if spoilt, some that nobody said, and the connection ends.
+	// limited: of what comes back so many bytes pass, then, if spoilt, some that nobody said, and
+	// the connection ends.
 	limited bool
 	most    int
 	spoilt  bool
@@ -28,7 +29,8 @@ type Line struct {
 	active map[net.Conn]bool
 }
 
-// New listens on a free port of loopback and carries connections to a TCP address, until the test's end.
+// New listens on a free port of loopback and carries connections to a TCP address, until the test's
+// end.
 func New(t testing.TB, to string) *Line {
 	t.Helper()
 	return At(t, "127.0.0.1:0", to)
@@ -88,8 +90,8 @@ func (l *Line) Hang() {
 	l.hangs = true
 }
 
-// Truncate ends all connections, and has of each new one so many bytes pass of what comes back before it ends, too:
-// answers that are cut in the middle.
+// Truncate ends all connections, and has of each new one so many bytes pass of what comes back
+// before it ends, too: answers that are cut in the middle.
 func (l *Line) Truncate(most int) { l.limit(most, false) }
 
 // Spoil does so, with bytes that nobody said before the end.

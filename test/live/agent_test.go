@@ -15,8 +15,9 @@ import (
 
 const secretType = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 
-// agent is what runs beside an Envoy: it passes ADS on to the control plane, as it is but for code (withoutCode), and serves secrets, those that the control plane would
-// serve to somebody it knows, too.
+// agent is what runs beside an Envoy: it passes ADS on to the control plane, as it is but for code
+// (withoutCode), and serves secrets, those that the control plane would serve to somebody it knows,
+// too.
 type agent struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	secretv3.UnimplementedSecretDiscoveryServiceServer
@@ -89,7 +90,8 @@ func (a *agent) DeltaAggregatedResources(down grpc.BidiStreamingServer[discovery
 	})
 }
 
-// pass carries requests up, except for those that own answers, and answers down when note has seen them, until one side ends.
+// pass carries requests up, except for those that own answers, and answers down when note has seen
+// them, until one side ends.
 func pass[Q, A any](down grpc.BidiStreamingServer[Q, A], up grpc.BidiStreamingClient[Q, A], note func(*A), own func(*Q) (*A, bool)) error {
 	var sending sync.Mutex
 	send := func(answer *A) error {

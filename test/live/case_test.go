@@ -45,7 +45,8 @@ func cases(t *testing.T) []string {
 	return dirs
 }
 
-// ownCases returns the folders of those for which istiod was not asked: parts that have to be switched on, and settings of the mesh.
+// ownCases returns the folders of those for which istiod was not asked: parts that have to be
+// switched on, and settings of the mesh.
 func ownCases(t *testing.T) []string {
 	t.Helper()
 	dirs, err := filepath.Glob(filepath.Join("testdata", "*"))

@@ -26,8 +26,8 @@ const (
 	routeType    = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 )
 
-// client is a proxy that keeps what it gets. It asks for what an Envoy would: all clusters and listeners, the load assignments and routes that
-// these name.
+// client is a proxy that keeps what it gets. It asks for what an Envoy would: all clusters and
+// listeners, the load assignments and routes that these name.
 type client struct {
 	name string
 	mu   sync.Mutex
@@ -37,7 +37,8 @@ type client struct {
 	wanted, missing map[string]map[string]bool
 	// faults are pushes of nothing new, and the error that ended the stream.
 	faults []string
-	// warming are clusters that have changed: an Envoy waits for their load assignments again, changed or not.
+	// warming are clusters that have changed: an Envoy waits for their load assignments again,
+	// changed or not.
 	warming map[string]bool
 	// answered types: the first answers may come at any time.
 	answered map[string]bool
@@ -155,7 +156,8 @@ func without[V any](has, got map[string]V) []string {
 	return out
 }
 
-// take keeps an answer, accepts it, and asks for what it names. Where each is a change, each must be one; otherwise one of them.
+// take keeps an answer, accepts it, and asks for what it names. Where each is a change, each must
+// be one; otherwise one of them.
 func (c *client) take(typeURL, nonce string, got map[string][]byte, gone []string, each bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,8 +13,9 @@ import (
 
 const extensionType = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
 
-// withoutCode is a configuration of a filter as Istio's agent passes it on where it can't fetch the filter's code: a filter that lets nothing
-// through. Here all code is such, also in files, which nobody has.
+// withoutCode is a configuration of a filter as Istio's agent passes it on where it can't fetch the
+// filter's code: a filter that lets nothing through. Here all code is such, also in files, which
+// nobody has.
 func withoutCode(resource *anypb.Any) *anypb.Any {
 	c := &corev3.TypedExtensionConfig{}
 	if resource.GetTypeUrl() != extensionType || resource.UnmarshalTo(c) != nil {

@@ -24,14 +24,16 @@ var (
 	lawSteps = flag.Int("law.steps", 12, "how many edits")
 )
 
-// document is one resource of the recorded configurations. File is the same for equal kinds and names.
+// document is one resource of the recorded configurations. File is the same for equal kinds and
+// names.
 type document struct {
 	file string
 	text []byte
 }
 
-// TestServerKeepsTheLaw edits the configuration of a running control plane at random. After each edit, proxies on either protocol must come to
-// have what a control plane that starts then gives, and no push may be without a change.
+// TestServerKeepsTheLaw edits the configuration of a running control plane at random. After each
+// edit, proxies on either protocol must come to have what a control plane that starts then gives,
+// and no push may be without a change.
 func TestServerKeepsTheLaw(t *testing.T) {
 	r := rand.New(rand.NewPCG(*lawSeed, 11))
 	t.Logf("seed %d", *lawSeed)
@@ -79,7 +81,8 @@ func serveEdited(t *testing.T, dir string) *mesh.Plane {
 	return p
 }
 
-// lossesApply is a file with the default plugins, which may take away as much as they like: a history removes at random, and means it.
+// lossesApply is a file with the default plugins, which may take away as much as they like: a
+// history removes at random, and means it.
 func lossesApply(t *testing.T) (file string) {
 	t.Helper()
 	set, err := os.ReadFile("../../plugins.yaml")

@@ -1,5 +1,6 @@
-// Package makerun runs a demo by make, as a user does, in a network namespace of its own, because the demo's ports are
-// fixed: it waits until the demo says how to end it, does what the test does beside it, and ends it.
+// Package makerun runs a demo by make, as a user does, in a network namespace of its own, because
+// the demo's ports are fixed: it waits until the demo says how to end it, does what the test does
+// beside it, and ends it.
 package makerun
 
 import (
@@ -19,22 +20,24 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/netns"
 )
 
-// visits is the first argument of a test binary that is to run a demo; ready is what a demo says last before it serves.
+// visits is the first argument of a test binary that is to run a demo; ready is what a demo says
+// last before it serves.
 const visits, ready = "visit", "Ctrl-C stops everything."
 
 // Demo is what Run runs.
 type Demo struct {
 	// Target is make's, Variable the one that names the directory that the demo writes into.
 	Target, Variable string
-	// During is called once the demo serves, with what it has said, the repository and the demo's directory; After, if it
-	// isn't nil, once the demo has ended.
+	// During is called once the demo serves, with what it has said, the repository and the demo's
+	// directory; After, if it isn't nil, once the demo has ended.
 	During func(said, root, dir string) error
 	After  func(said string) error
 	// Steps are what the demo says, in this order.
 	Steps []string
 }
 
-// Main comes first in TestMain of a package that uses Run. In a process that Run started it doesn't return.
+// Main comes first in TestMain of a package that uses Run. In a process that Run started it doesn't
+// return.
 func (d Demo) Main() {
 	netns.Main()
 	if len(os.Args) != 4 || os.Args[1] != visits {
@@ -47,8 +50,8 @@ func (d Demo) Main() {
 	os.Exit(0)
 }
 
-// Run runs the demo. The test fails where something is not as the demo says, or During or After returns an error. It
-// needs make and Envoy, and is skipped without them.
+// Run runs the demo. The test fails where something is not as the demo says, or During or After
+// returns an error. It needs make and Envoy, and is skipped without them.
 func (d Demo) Run(t *testing.T) {
 	t.Helper()
 	envoy.Binary(t)

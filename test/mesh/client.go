@@ -40,7 +40,8 @@ func (t Target) ask(ctx context.Context, c *http.Client) (int, string, error) {
 	return resp.StatusCode, string(b), err
 }
 
-// Shares asks n times and counts the answers: bodies of those with status 200, and otherwise the status or the error.
+// Shares asks n times and counts the answers: bodies of those with status 200, and otherwise the
+// status or the error.
 func (t Target) Shares(ctx context.Context, n int) map[string]int {
 	counts := map[string]int{}
 	c := &http.Client{Transport: &http.Transport{}}
@@ -77,8 +78,8 @@ type Traffic struct {
 // pause between two requests of a client.
 const pause = 5 * time.Millisecond
 
-// NewTraffic starts two clients, one that keeps its connection and one that opens one for each request. A request counts as failed if its
-// answer isn't 200.
+// NewTraffic starts two clients, one that keeps its connection and one that opens one for each
+// request. A request counts as failed if its answer isn't 200.
 func NewTraffic(t testing.TB, target Target) *Traffic { return NewSlowTraffic(t, target, pause) }
 
 // NewSlowTraffic does so with another pause between two requests of a client.
@@ -115,7 +116,8 @@ func (f *Traffic) note(at time.Time, code int, body string, err error) {
 	}
 }
 
-// Stop ends the clients and returns how many requests they made and those that failed. It may be called twice.
+// Stop ends the clients and returns how many requests they made and those that failed. It may be
+// called twice.
 func (f *Traffic) Stop() (asked int, failed []string) {
 	f.stop()
 	f.ended.Wait()

@@ -1,5 +1,5 @@
-// Package mesh runs what a test of the whole needs around Envoys: the control plane as users start it, backends and clients. All of it listens
-// on loopback addresses alone and ends with the test.
+// Package mesh runs what a test of the whole needs around Envoys: the control plane as users start
+// it, backends and clients. All of it listens on loopback addresses alone and ends with the test.
 package mesh
 
 import (
@@ -163,8 +163,8 @@ func (p *Plane) Plugins(t testing.TB) map[string]admin.Plugin {
 	return byName
 }
 
-// Signal sends a signal to a plugin's process, and returns what the plugin was before. One without a process (number 0 would be the test's own
-// process group) fails the test.
+// Signal sends a signal to a plugin's process, and returns what the plugin was before. One without
+// a process (number 0 would be the test's own process group) fails the test.
 func (p *Plane) Signal(t testing.TB, plugin string, s syscall.Signal) admin.Plugin {
 	t.Helper()
 	before := p.Plugins(t)[plugin]
@@ -190,7 +190,8 @@ func (p *Plane) Bootstrap(t testing.TB, args ...string) []byte {
 	return out
 }
 
-// Dump returns what it has for the connected proxy with a bootstrap (JSON), in the form of Envoy's /config_dump.
+// Dump returns what it has for the connected proxy with a bootstrap (JSON), in the form of Envoy's
+// /config_dump.
 func (p *Plane) Dump(t testing.TB, bootstrap []byte) []byte {
 	t.Helper()
 	text, err := p.Get("/debug/config_dump?proxyID=" + url.QueryEscape(node(t, bootstrap).Id))

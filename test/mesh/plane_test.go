@@ -18,7 +18,8 @@ import (
 // killed says, in its environment, that a test is one that will be killed.
 const killed = "COXSWAIN_TEST_THAT_IS_KILLED"
 
-// TestPlaneEndsWithAKilledTest: what a test has started doesn't outlive it, even if it can't clean up.
+// TestPlaneEndsWithAKilledTest: what a test has started doesn't outlive it, even if it can't clean
+// up.
 func TestPlaneEndsWithAKilledTest(t *testing.T) {
 	program := os.Getenv(killed)
 	if program != "" {

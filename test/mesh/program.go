@@ -11,14 +11,14 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Main is the TestMain of a package that tests the program: it builds the program, puts its path into program, runs the tests (m.Run, or
-// LeakFree of m) and exits.
+// Main is the TestMain of a package that tests the program: it builds the program, puts its path
+// into program, runs the tests (m.Run, or LeakFree of m) and exits.
 func Main(program *string, run func() int) {
 	start(program, run, Race, cmp.Or(os.Getenv("COXSWAIN_PROGRAM"), os.Getenv("COXSWAIN_TEST_PROGRAM")))
 }
 
-// Plain is Main with a program without the race detector, for tests of what users run as they run it: the detector makes a module's start many
-// times slower.
+// Plain is Main with a program without the race detector, for tests of what users run as they run
+// it: the detector makes a module's start many times slower.
 func Plain(program *string, run func() int) {
 	start(program, run, false, os.Getenv("COXSWAIN_PROGRAM"))
 }
@@ -43,8 +43,9 @@ func LeakFree(m goleak.TestingM) func() int {
 	}
 }
 
-// build builds the program into a new directory and returns its path. remove deletes it. Where COXSWAIN_PROGRAM names one that is built already, or
-// COXSWAIN_TEST_PROGRAM one for tests alone, it is taken instead: to link it once is enough.
+// build builds the program into a new directory and returns its path. remove deletes it. Where
+// COXSWAIN_PROGRAM names one that is built already, or COXSWAIN_TEST_PROGRAM one for tests alone,
+// it is taken instead: to link it once is enough.
 func build(race bool, built string) (binary string, remove func(), err error) {
 	if built != "" {
 		_, err := os.Stat(built) // so that go test knows that its result depends on it

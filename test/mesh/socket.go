@@ -15,7 +15,8 @@ func (p *Plane) Socket(t testing.TB, path string) string {
 	return NewRelay(t, path, func() string { return p.XDS }).Address
 }
 
-// Relay passes connections on, from a Unix socket (proxies in network namespaces of their own reach no other) or a port, and counts bytes.
+// Relay passes connections on, from a Unix socket (proxies in network namespaces of their own reach
+// no other) or a port, and counts bytes.
 type Relay struct {
 	// Address: unix:PATH, as `coxswain bootstrap --xds` takes it, or that of a port.
 	Address string
@@ -26,7 +27,8 @@ type Relay struct {
 // Down is how many bytes went to those that connected.
 func (r *Relay) Down() int64 { return r.down.Load() }
 
-// NewRelay listens on a Unix socket and passes connections on to the TCP address that to returns for each.
+// NewRelay listens on a Unix socket and passes connections on to the TCP address that to returns
+// for each.
 func NewRelay(t testing.TB, path string, to func() string) *Relay {
 	t.Helper()
 	l, err := net.Listen("unix", path)

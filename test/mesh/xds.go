@@ -13,7 +13,8 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// Fetch asks for all resources of a type, as the node that a bootstrap (JSON) names, and returns them.
+// Fetch asks for all resources of a type, as the node that a bootstrap (JSON) names, and returns
+// them.
 func (p *Plane) Fetch(t testing.TB, bootstrap []byte, typeURL string) []*anypb.Any {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -37,8 +38,9 @@ func (p *Plane) Fetch(t testing.TB, bootstrap []byte, typeURL string) []*anypb.A
 	return answer.Resources
 }
 
-// Follow keeps a stream open until the test ends that has all resources of a type and acknowledges what comes, as the node that a bootstrap
-// (JSON) names. It returns the node's id once the first answer is there.
+// Follow keeps a stream open until the test ends that has all resources of a type and acknowledges
+// what comes, as the node that a bootstrap (JSON) names. It returns the node's id once the first
+// answer is there.
 func (p *Plane) Follow(t testing.TB, bootstrap []byte, typeURL string) string {
 	t.Helper()
 	conn, err := grpc.NewClient(p.XDS, grpc.WithTransportCredentials(insecure.NewCredentials()))

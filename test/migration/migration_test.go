@@ -1,5 +1,6 @@
-// Package migration runs examples/migration by `make migration`, as a user does, and moves the service's calls from Dubbo
-// on ZooKeeper to its successor on Consul, step by step, while a client of its own calls all the time: no call may fail.
+// Package migration runs examples/migration by `make migration`, as a user does, and moves the
+// service's calls from Dubbo on ZooKeeper to its successor on Consul, step by step, while a client
+// of its own calls all the time: no call may fail.
 package migration
 
 import (

@@ -39,7 +39,8 @@ type carrier struct {
 	name string
 	// declare returns an entry's keys for a rogue.
 	declare func(rogue string) string
-	// start and of are in the command line of a rogue's process, died is what the core says if one ends of a panic.
+	// start and of are in the command line of a rogue's process, died is what the core says if one
+	// ends of a panic.
 	start, of, died string
 }
 
@@ -48,11 +49,13 @@ type entry struct {
 	name, kind string
 	// keys of the entry besides what all have.
 	keys string
-	// failure must come up as its last error and, with the entry's place, in the log; empty: it does not fail.
+	// failure must come up as its last error and, with the entry's place, in the log; empty: it
+	// does not fail.
 	failure string
 	// said must be in the log.
 	said string
-	// module has failure and said where the runner says them of a module; none says why there is no such module.
+	// module has failure and said where the runner says them of a module; none says why there is no
+	// such module.
 	module *words
 	none   string
 }
@@ -147,7 +150,8 @@ func build(t *testing.T, file string, environ ...string) string {
 	return file
 }
 
-// plugins writes plugins.yaml: rogues, then the default set. Rogues come first, where they have the most to say.
+// plugins writes plugins.yaml: rogues, then the default set. Rogues come first, where they have the
+// most to say.
 func plugins(t *testing.T, c *carrier, rogues []entry) (file string) {
 	t.Helper()
 	var b strings.Builder
@@ -164,7 +168,8 @@ func plugins(t *testing.T, c *carrier, rogues []entry) (file string) {
 		t.Fatal(err)
 	}
 	_, good, _ := bytes.Cut(set, []byte("plugins:\n"))
-	// When rogues die while something is edited, the edit is not to be held for what they took away.
+	// When rogues die while something is edited, the edit is not to be held for what they took
+	// away.
 	b.Write(bytes.Replace(good, []byte("    builtin: config/file\n"), []byte("    builtin: config/file\n    onLoss: apply\n"), 1))
 	file = filepath.Join(t.TempDir(), "plugins.yaml")
 	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {

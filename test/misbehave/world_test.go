@@ -19,7 +19,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// world is a control plane with rogues, an Envoy whose traffic must not suffer, and clients that the rogue generators serve.
+// world is a control plane with rogues, an Envoy whose traffic must not suffer, and clients that
+// the rogue generators serve.
 type world struct {
 	carrier  *carrier
 	rogues   []entry

@@ -53,7 +53,8 @@ const (
 	simple    // the same as a call, where only a simple statement may stand
 )
 
-// find returns all mutants of folders, in an order that seed fixes and that a change elsewhere leaves as it is.
+// find returns all mutants of folders, in an order that seed fixes and that a change elsewhere
+// leaves as it is.
 func find(folders []string, seed uint64) ([]mutant, error) {
 	loaded, err := packages.Load(&packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
@@ -92,7 +93,8 @@ func patterns(folders []string) []string {
 
 func sum(source []byte) string { return fmt.Sprintf("%x", sha256.Sum256(source))[:16] }
 
-// order puts mutants in the order of a hash of what they do, so that a sample changes only where the product does.
+// order puts mutants in the order of a hash of what they do, so that a sample changes only where
+// the product does.
 func order(all []mutant, seed uint64) {
 	slices.SortStableFunc(all, func(a, b mutant) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End),
@@ -150,7 +152,8 @@ func mutantsOf(p *packages.Package, path string, tree *ast.File) ([]mutant, erro
 	return f.made, nil
 }
 
-// others are operators and what may stand in their place: the neighbour at a boundary, and the opposite.
+// others are operators and what may stand in their place: the neighbour at a boundary, and the
+// opposite.
 var others = map[token.Token][]token.Token{
 	token.LSS: {token.LEQ, token.GEQ}, token.LEQ: {token.LSS, token.GTR}, token.GTR: {token.GEQ, token.LEQ}, token.GEQ: {token.GTR, token.LSS},
 	token.EQL: {token.NEQ}, token.NEQ: {token.EQL}, token.LAND: {token.LOR}, token.LOR: {token.LAND},

@@ -33,7 +33,8 @@ func small(t *testing.T) string {
 	return dir
 }
 
-// TestMutants: each change is made, tests of the package and of those that import it judge it, the tree stays as it was, and what is known isn't done again.
+// TestMutants: each change is made, tests of the package and of those that import it judge it, the
+// tree stays as it was, and what is known isn't done again.
 func TestMutants(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Fatal(err)

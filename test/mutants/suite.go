@@ -53,8 +53,8 @@ type suite struct {
 	program *program
 	// beside is the tests' own program where the switches are in another, which they start.
 	beside string
-	// reached are, for each mutant's number, the tests that come by it, reaches how many each test comes by,
-	// and seconds how long it takes.
+	// reached are, for each mutant's number, the tests that come by it, reaches how many each test
+	// comes by, and seconds how long it takes.
 	reached map[int][]string
 	reaches map[string]int
 	seconds map[string]float64
@@ -176,7 +176,8 @@ func (t *suite) command(ctx context.Context, program string, args ...string) *ex
 	return cmd
 }
 
-// run runs some tests. That they fail is an exec.ExitError, and that they took too long a context's.
+// run runs some tests. That they fail is an exec.ExitError, and that they took too long a
+// context's.
 func (t *suite) run(ctx context.Context, program string, tests []string, timeout time.Duration) ([]byte, error) {
 	within, cancel := context.WithTimeout(ctx, timeout+10*time.Second)
 	defer cancel()
@@ -187,7 +188,8 @@ func (t *suite) run(ctx context.Context, program string, tests []string, timeout
 
 var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: ([^\s/]+)`)
 
-// judge says what becomes of a mutant: the tests that reach it run while it is on. What fails must fail twice.
+// judge says what becomes of a mutant: the tests that reach it run while it is on. What fails must
+// fail twice.
 func (t *suite) judge(ctx context.Context, n int) (outcome, string, error) {
 	tests := t.reached[n]
 	if len(tests) == 0 {

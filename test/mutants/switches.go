@@ -177,7 +177,8 @@ func (w writer) text(from, to int, inside []*mutant) string {
 	return out.String()
 }
 
-// one returns a mutant's node as a switch. What is on is one mutant at most: the changed form has no other switches.
+// one returns a mutant's node as a switch. What is on is one mutant at most: the changed form has
+// no other switches.
 func (w writer) one(m *mutant, inside []*mutant) string {
 	is := fmt.Sprintf("%s.Is(%d)", chosen, m.number)
 	written := func() string { return w.text(m.from, m.to, inside) }

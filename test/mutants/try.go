@@ -58,7 +58,8 @@ func (s *settings) try(ctx context.Context, mutants []*mutant, known *results) e
 	return nil
 }
 
-// tested returns the packages that have tests, those in the folders that are changed, and all others but test's.
+// tested returns the packages that have tests, those in the folders that are changed, and all
+// others but test's.
 func (t *trial) tested() (inside, outside []pkg) {
 	wd, _ := os.Getwd()
 	for _, p := range t.packages {
@@ -223,8 +224,8 @@ func (t *trial) has(p pkg, other string) bool {
 	return false
 }
 
-// throughProgram lets the tests of t.through judge a program with the mutants that are open. Those without a switch would
-// need a program each: nothing more is asked about them.
+// throughProgram lets the tests of t.through judge a program with the mutants that are open. Those
+// without a switch would need a program each: nothing more is asked about them.
 func (t *trial) throughProgram(ctx context.Context) error {
 	if len(t.open) == 0 || len(t.through) == 0 {
 		return nil

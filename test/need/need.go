@@ -1,10 +1,12 @@
-// Package need ends tests that lack something: tools, recorded configurations, rights. They are skipped, and fail where
-// COXSWAIN_NO_SKIPS is set, as continuous integration sets it: there nothing goes untested in silence.
+// Package need ends tests that lack something: tools, recorded configurations, rights. They are
+// skipped, and fail where COXSWAIN_NO_SKIPS is set, as continuous integration sets it: there
+// nothing goes untested in silence.
 //
-// Two kinds of skips fail nowhere: what takes long is left to `make test-all` (All), or to another target (Left), and
-// nobody can install another system than the one that there is (Impossible). All skips are noted in the file that
-// COXSWAIN_SKIPPED names; `make test` prints it at its end. It imports nothing of ours, so that every package's tests may
-// import it; test/skips_test.go sees that nobody skips without it.
+// Two kinds of skips fail nowhere: what takes long is left to `make test-all` (All), or to another
+// target (Left), and nobody can install another system than the one that there is (Impossible). All
+// skips are noted in the file that COXSWAIN_SKIPPED names; `make test` prints it at its end. It
+// imports nothing of ours, so that every package's tests may import it; test/skips_test.go sees
+// that nobody skips without it.
 package need
 
 import (
@@ -13,15 +15,15 @@ import (
 	"testing"
 )
 
-// NoSkips is the variable of the environment that makes what is missing a failure, Skipped the one that names the file
-// in which skips are noted, a line each: the reason, a tab, and the test.
+// NoSkips is the variable of the environment that makes what is missing a failure, Skipped the one
+// that names the file in which skips are noted, a line each: the reason, a tab, and the test.
 const NoSkips, Skipped = "COXSWAIN_NO_SKIPS", "COXSWAIN_SKIPPED"
 
 // all is the variable of the environment that `make test-all` sets.
 const all = "COXSWAIN_TEST_ALL"
 
-// All ends the test unless `make test-all` runs it: it takes long, or needs servers that take long to build. Makefile
-// finds the packages that call it.
+// All ends the test unless `make test-all` runs it: it takes long, or needs servers that take long
+// to build. Makefile finds the packages that call it.
 func All(t testing.TB) {
 	t.Helper()
 	if !Long() {

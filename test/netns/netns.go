@@ -1,5 +1,6 @@
-// Package netns runs programs of tests in a network namespace of their own, which has no route to anywhere: what they dial stays there, and what
-// they listen on is theirs alone. Files and Unix sockets are shared with the test.
+// Package netns runs programs of tests in a network namespace of their own, which has no route to
+// anywhere: what they dial stays there, and what they listen on is theirs alone. Files and Unix
+// sockets are shared with the test.
 package netns
 
 import (
@@ -14,10 +15,12 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
-// inside is the first argument of a test binary that is to become another program, once its namespace is ready.
+// inside is the first argument of a test binary that is to become another program, once its
+// namespace is ready.
 const inside = "in-a-network-namespace"
 
-// Main comes first in TestMain of a package that uses Command. In a process that Command started, it doesn't return.
+// Main comes first in TestMain of a package that uses Command. In a process that Command started,
+// it doesn't return.
 func Main() {
 	if len(os.Args) < 3 || os.Args[1] != inside {
 		return
@@ -28,7 +31,8 @@ func Main() {
 	}
 }
 
-// Command is a program with arguments, to be started in a new namespace. The test is skipped where such namespaces are forbidden.
+// Command is a program with arguments, to be started in a new namespace. The test is skipped where
+// such namespaces are forbidden.
 func Command(t testing.TB, program string, args ...string) *exec.Cmd {
 	t.Helper()
 	possible(t)

@@ -16,7 +16,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
-// Pod is a network namespace with an address, in which several programs run and in which the test itself can listen and dial.
+// Pod is a network namespace with an address, in which several programs run and in which the test
+// itself can listen and dial.
 type Pod struct {
 	Name, Address string
 
@@ -26,7 +27,8 @@ type Pod struct {
 	path string
 }
 
-// NewPod makes one. It has no link to any other yet. The test is skipped without the right to make it.
+// NewPod makes one. It has no link to any other yet. The test is skipped without the right to make
+// it.
 func NewPod(t testing.TB, name, address string) *Pod {
 	t.Helper()
 	if os.Getuid() != 0 || !users() {
@@ -132,7 +134,8 @@ func Link(t testing.TB, a, b *Pod) {
 	b.reaches(t, a)
 }
 
-// reaches leads to another pod. The device has the pod's address, too: what comes in and is redirected goes to that of its device.
+// reaches leads to another pod. The device has the pod's address, too: what comes in and is
+// redirected goes to that of its device.
 func (p *Pod) reaches(t testing.TB, other *Pod) {
 	t.Helper()
 	p.Run(t, "ip", "addr", "add", p.Address+"/32", "dev", other.Name)

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Get returns what an address, HOST:PORT or unix:PATH, answers to GET path within 10 seconds; another status than 200 is an error with the text.
+// Get returns what an address, HOST:PORT or unix:PATH, answers to GET path within 10 seconds;
+// another status than 200 is an error with the text.
 func Get(address, path string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

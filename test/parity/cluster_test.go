@@ -119,7 +119,8 @@ func (c *cluster) remove(t *testing.T, at schema.GroupVersionResource, o *unstru
 	}
 }
 
-// bury ends namespaces that are being deleted, and what is in them, as the controller of namespaces does.
+// bury ends namespaces that are being deleted, and what is in them, as the controller of namespaces
+// does.
 func (c *cluster) bury(t *testing.T) {
 	t.Helper()
 	ctx, ending := context.Background(), map[string]*unstructured.Unstructured{}

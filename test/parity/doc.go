@@ -1,5 +1,6 @@
-// Package parity compares the control plane with a living istiod: both run beside each other on one Kubernetes API server, the same proxies ask both, and
-// the answers are compared field by field. `make parity-live` runs it.
+// Package parity compares the control plane with a living istiod: both run beside each other on one
+// Kubernetes API server, the same proxies ask both, and the answers are compared field by field.
+// `make parity-live` runs it.
 //
 // A state is a folder:
 //
@@ -11,15 +12,21 @@
 //	case.yaml   a title, and the proxies that ask, with their xDS nodes
 //	clusters/   optional: other clusters of the mesh, a folder of each, by its id, with objects/ and edits/ of its own
 //
-// Of each of the other clusters the first one has a Secret, as `istioctl create-remote-secret` makes them: one that the harness writes, or, where manifests of the first
-// cluster have ${kubeconfig ID} (which stands for the kubeconfig as `data` of a Secret has it), what they say. Files of one name in several clusters are applied together.
+// Of each of the other clusters the first one has a Secret, as `istioctl create-remote-secret`
+// makes them: one that the harness writes, or, where manifests of the first cluster have
+// ${kubeconfig ID} (which stands for the kubeconfig as `data` of a Secret has it), what they say.
+// Files of one name in several clusters are applied together.
 //
-// Each state has a cluster of its own: all that another one left is wiped. The control plane runs the set for a cluster without its guards: a state may take away all
-// at once. There is no kubelet and no controller: pods, nodes and slices are manifests.
+// Each state has a cluster of its own: all that another one left is wiped. The control plane runs
+// the set for a cluster without its guards: a state may take away all at once. There is no kubelet
+// and no controller: pods, nodes and slices are manifests.
 //
-// TestMeshes makes random meshes instead: a world of namespaces, Services and pods that stays (random_world_test.go), and objects of Istio's kinds, settings of the mesh and
-// proxies that come and go in it. Fields are those of the messages' descriptors (random_fields_test.go), set to what they may well hold (random_values_test.go);
-// what istiod's own webhook or the API server refuses is left out and counted. Two control planes on one cluster see all meshes of a run one after the other. The tool that
-// compares stays (asker.go.in is built into it) and asks for all proxies at once. The first difference of each sort is shrunk, objects first, then fields, to a state folder
+// TestMeshes makes random meshes instead: a world of namespaces, Services and pods that stays
+// (random_world_test.go), and objects of Istio's kinds, settings of the mesh and proxies that come
+// and go in it. Fields are those of the messages' descriptors (random_fields_test.go), set to what
+// they may well hold (random_values_test.go); what istiod's own webhook or the API server refuses
+// is left out and counted. Two control planes on one cluster see all meshes of a run one after the
+// other. The tool that compares stays (asker.go.in is built into it) and asks for all proxies at
+// once. The first difference of each sort is shrunk, objects first, then fields, to a state folder
 // that `make parity-live STATES=…` runs again.
 package parity

@@ -32,8 +32,9 @@ type history struct {
 	edits []string
 }
 
-// Objects have few names, so that they come again, and pods few addresses, so that one has that of another that has gone.
-// What is changed in place of a pod, of a node, or of a pod's slice before it, is left to states.
+// Objects have few names, so that they come again, and pods few addresses, so that one has that of
+// another that has gone. What is changed in place of a pod, of a node, or of a pod's slice before
+// it, is left to states.
 const (
 	historyNamespace = "gamma"
 	historyPods      = 6
@@ -92,7 +93,8 @@ func (h *history) step() {
 	}
 }
 
-// drop deletes an object. A pod's endpoints go with it, as those of a cluster with its controllers do: what istiod makes of others depends on what it saw before (docs/differences.md).
+// drop deletes an object. A pod's endpoints go with it, as those of a cluster with its controllers
+// do: what istiod makes of others depends on what it saw before (docs/differences.md).
 func (h *history) drop(key string) {
 	delete(h.objects, key)
 	h.edits = append(h.edits, "delete "+key)
@@ -220,7 +222,8 @@ func (h *history) istio() {
 	}
 }
 
-// askers are proxies that see what the history changes: two of the world, and those of its own pods that run.
+// askers are proxies that see what the history changes: two of the world, and those of its own pods
+// that run.
 func (h *history) askers() []proxy {
 	on := func(node int, p proxy) proxy {
 		p.Node["metadata"].(map[string]any)["NODE_NAME"] = fmt.Sprintf("node-%d", node)
@@ -241,8 +244,9 @@ func (h *history) askers() []proxy {
 	return all
 }
 
-// TestHistories compares after each step of random histories. Where both differ, both are asked again as they are when they start anew: a difference counts as istiod's memory where
-// it says something else then. After each history ours must say what it says when it starts anew.
+// TestHistories compares after each step of random histories. Where both differ, both are asked
+// again as they are when they start anew: a difference counts as istiod's memory where it says
+// something else then. After each history ours must say what it says when it starts anew.
 func TestHistories(t *testing.T) {
 	if *histories == 0 {
 		need.Left(t, "`make parity-live HISTORIES=10` makes some")

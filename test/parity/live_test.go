@@ -32,7 +32,8 @@ var program string
 
 func TestMain(m *testing.M) { flag.Parse(); mesh.Main(&program, m.Run) }
 
-// tally is what the tool counts. Fields are the sum over resources of the share of fields that are equal.
+// tally is what the tool counts. Fields are the sum over resources of the share of fields that are
+// equal.
 type tally struct {
 	Expected, Equal, Missing, Extra int
 	Leaves                          float64
@@ -59,7 +60,8 @@ func (t tally) String() string {
 	return fmt.Sprintf("exact %5.1f %%  fields %5.1f %%  (%d expected, %d equal, %d missing, %d extra)", exact, fields, t.Expected, t.Equal, t.Missing, t.Extra)
 }
 
-// TestStates compares in each of the states that -states names. What it finds is printed as it comes.
+// TestStates compares in each of the states that -states names. What it finds is printed as it
+// comes.
 func TestStates(t *testing.T) {
 	if *states == "" {
 		need.Left(t, "`make parity-live` names states")
@@ -86,7 +88,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// patience is how often both are asked in a state of several clusters until they say the same, each time until their answers stay as they are.
+// patience is how often both are asked in a state of several clusters until they say the same, each
+// time until their answers stay as they are.
 const patience = 4
 
 // compare asks both control planes in a state, and after each of its edits.
@@ -136,7 +139,8 @@ func (c *cluster) compare(t *testing.T, dir string) (sum tally) {
 	return sum
 }
 
-// unguarded is the set for a cluster, whose plugins may take away as much at once as they like: istiod asks nobody.
+// unguarded is the set for a cluster, whose plugins may take away as much at once as they like:
+// istiod asks nobody.
 func unguarded(t *testing.T) string {
 	file := filepath.Join(t.TempDir(), "plugins.yaml")
 	set := bytes.ReplaceAll(coxswain.KubernetesSet(), []byte("\n    onLoss: apply"), nil) // which some have already
@@ -147,7 +151,8 @@ func unguarded(t *testing.T) string {
 	return file
 }
 
-// score has the tool ask ours, and the peer, whose answers are right. It returns the lines that say what differs, too.
+// score has the tool ask ours, and the peer, whose answers are right. It returns the lines that say
+// what differs, too.
 func score(t *testing.T, dir, ours, peer string) (tally, []string) {
 	cmd := exec.Command(*tool, "score", "--json", "--diff", fmt.Sprint(*differing), "--addr", ours, "--want", peer, dir)
 	var out, failed bytes.Buffer

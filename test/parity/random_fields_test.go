@@ -16,7 +16,8 @@ import (
 	mesh "istio.io/api/mesh/v1alpha1"
 )
 
-// gen makes random values out of the descriptors of Istio's messages. What a field may well hold is in the tables below; others hold something of their type.
+// gen makes random values out of the descriptors of Istio's messages. What a field may well hold is
+// in the tables below; others hold something of their type.
 type gen struct {
 	r *rand.Rand
 	// density is how likely a field is set.
@@ -236,7 +237,8 @@ func (g *gen) proxyConfig() map[string]any {
 }
 
 // meshConfig is random settings of the mesh, with the extension providers that others name.
-// takeable removes what istiod refuses of settings: it would have its defaults, or what it had before.
+// takeable removes what istiod refuses of settings: it would have its defaults, or what it had
+// before.
 func takeable(c *mesh.MeshConfig) {
 	if c.MeshMTLS != nil {
 		c.MeshMTLS.EcdhCurves = nil

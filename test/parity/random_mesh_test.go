@@ -61,7 +61,8 @@ func (g *gen) newMesh(valid func(map[string]any) bool, refused *int) randomMesh 
 	return m
 }
 
-// declares reports whether a ServiceEntry has a host that another one of its namespace has already: docs/differences.md says what then differs.
+// declares reports whether a ServiceEntry has a host that another one of its namespace has already:
+// docs/differences.md says what then differs.
 func (m randomMesh) declares(o map[string]any) bool {
 	hostsOf := func(o map[string]any) []any {
 		list, _ := o["spec"].(map[string]any)["hosts"].([]any)
@@ -176,7 +177,8 @@ func (j *judge) meet(peer *kube.Istiod) {
 	j.in, j.out = startTool(j.t, j.ours, peer.XDS)
 }
 
-// renew starts istiod anew: it remembers things that are gone (docs/differences.md), and what it says then must not depend on them.
+// renew starts istiod anew: it remembers things that are gone (docs/differences.md), and what it
+// says then must not depend on them.
 func (j *judge) renew() {
 	_ = j.in.Close()
 	j.peer.Stop()
@@ -222,7 +224,8 @@ func (j *judge) valid(o map[string]any) bool {
 	return answer.Response.Allowed
 }
 
-// move makes the cluster hold these objects instead of those that it holds, and returns those that the API server took. Objects that stay are changed in place.
+// move makes the cluster hold these objects instead of those that it holds, and returns those that
+// the API server took. Objects that stay are changed in place.
 func (j *judge) move(old map[string]map[string]any, objects []map[string]any) (taken []map[string]any) {
 	var wg sync.WaitGroup
 	ctx, now := context.Background(), int64(0)
@@ -294,7 +297,8 @@ func (j *judge) move(old map[string]map[string]any, objects []map[string]any) (t
 // markerProxy sees nothing but the marker.
 var markerProxy = newProxy("sidecar", "marker", "marker", markerNamespace, "10.99.0.1", map[string]any{})
 
-// ask has the tool compare what both say to the proxies, once both have seen the objects. Answers that differ must have been the same for the duration still.
+// ask has the tool compare what both say to the proxies, once both have seen the objects. Answers
+// that differ must have been the same for the duration still.
 func (j *judge) ask(proxies []proxy, still time.Duration) reply {
 	j.marked++
 	host := fmt.Sprintf("m%d.marker", j.marked)

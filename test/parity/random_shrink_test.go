@@ -13,8 +13,9 @@ import (
 // trials is how often a mesh is tried while it is shrunk.
 const trials = 100
 
-// shrink finds a smaller mesh in which a proxy sees the same sort of difference: objects go first, then fields of what is left, and of the proxy. It returns what
-// differs there, nothing where the difference is not seen again.
+// shrink finds a smaller mesh in which a proxy sees the same sort of difference: objects go first,
+// then fields of what is left, and of the proxy. It returns what differs there, nothing where the
+// difference is not seen again.
 func (j *judge) shrink(m randomMesh, p proxy, sort string) (randomMesh, string) {
 	left, report := trials, ""
 	m.proxies = []proxy{p}
@@ -40,7 +41,8 @@ func (j *judge) shrink(m randomMesh, p proxy, sort string) (randomMesh, string) 
 	if !differs(m) {
 		return m, ""
 	}
-	// Objects, in ever smaller pieces. The settings of the mesh are first, and stay: what there were would count without them.
+	// Objects, in ever smaller pieces. The settings of the mesh are first, and stay: what there
+	// were would count without them.
 	for size := (len(m.objects) + 1) / 2; size > 0; size /= 2 {
 		for at := 1; at < len(m.objects); {
 			try := m
@@ -115,7 +117,8 @@ func copied(v any) any {
 	return out
 }
 
-// prune takes fields and elements of lists away, those that hold most first, and keeps it so wherever keep says so. keep is shown the whole.
+// prune takes fields and elements of lists away, those that hold most first, and keeps it so
+// wherever keep says so. keep is shown the whole.
 func prune(root any, keep func(any) bool) {
 	root = copied(root)
 	var visit func(v any, replace func(any)) any

@@ -115,7 +115,8 @@ const (
 
 func words(s string) []string { return strings.Fields(s) }
 
-// texts are what fields of strings may well hold, by MESSAGE.FIELD or .FIELD; those of a map's keys with .key behind.
+// texts are what fields of strings may well hold, by MESSAGE.FIELD or .FIELD; those of a map's keys
+// with .key behind.
 var texts = map[string][]string{
 	".hosts": words(hostNames + wildcards), ".host": words(hostNames), "DestinationRule.host": words(hostNames + wildcards), "ServiceEntry.hosts": words("a.example.com b.example.com c.example.com *.example.com d.internal"),
 	"Server.hosts":              words("* a.example.com *.example.com alpha/* ./a.example.com */b.example.com web.alpha.svc.cluster.local alpha/web.alpha.svc.cluster.local c.example.com"),

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// The world is what random meshes have in common: namespaces, nodes, Services with pods and slices of all sorts. It stays while meshes come and go.
+// The world is what random meshes have in common: namespaces, nodes, Services with pods and slices
+// of all sorts. It stays while meshes come and go.
 
 const rootNamespace = "istio-system"
 

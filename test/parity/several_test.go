@@ -10,13 +10,15 @@ import (
 	"testing"
 )
 
-// place is one of a state's clusters: where it stands in the folder, and the cluster that has its objects.
+// place is one of a state's clusters: where it stands in the folder, and the cluster that has its
+// objects.
 type place struct {
 	*cluster
 	dir string
 }
 
-// places are the clusters of a state: the first, which both control planes read, and by name those of which it has Secrets.
+// places are the clusters of a state: the first, which both control planes read, and by name those
+// of which it has Secrets.
 func (c *cluster) places(t *testing.T, dir string) []place {
 	t.Helper()
 	all := []place{{c, dir}}
@@ -30,7 +32,8 @@ func (c *cluster) places(t *testing.T, dir string) []place {
 	return all
 }
 
-// kubeconfigs makes what is written in manifests into the kubeconfigs that it stands for, ready for `data` of a Secret.
+// kubeconfigs makes what is written in manifests into the kubeconfigs that it stands for, ready for
+// `data` of a Secret.
 func kubeconfigs(t *testing.T, places []place) *strings.Replacer {
 	t.Helper()
 	var words []string
@@ -70,7 +73,8 @@ func mentions(t *testing.T, dir, text string) bool {
 	})
 }
 
-// files are the manifests of a folder of each of the clusters, by their names: those of one name belong together.
+// files are the manifests of a folder of each of the clusters, by their names: those of one name
+// belong together.
 func files(places []place, folder string) (names []string, of map[string][]placed) {
 	of = map[string][]placed{}
 	for _, p := range places {

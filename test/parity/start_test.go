@@ -13,9 +13,11 @@ import (
 
 // start is how the two are started in a state, where it is not as always: its start.yaml.
 type start struct {
-	// Istiod is added to its environment, Coxswain to our flags: what means the same. Flags are added to those of both.
+	// Istiod is added to its environment, Coxswain to our flags: what means the same. Flags are
+	// added to those of both.
 	Istiod, Coxswain, Flags []string
-	// Plugins are entries of plugins.yaml. One of a name that the set has adds to its config; others are added.
+	// Plugins are entries of plugins.yaml. One of a name that the set has adds to its config;
+	// others are added.
 	Plugins []map[string]any
 	// GatewayAPI: the cluster has the definitions of the Gateway API, too.
 	GatewayAPI bool

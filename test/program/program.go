@@ -1,5 +1,5 @@
-// Package program finds and runs the servers that tests need: programs of nested modules, which `make TARGET` builds
-// into the user's cache folder, once for each go.sum.
+// Package program finds and runs the servers that tests need: programs of nested modules, which
+// `make TARGET` builds into the user's cache folder, once for each go.sum.
 package program
 
 import (
@@ -16,15 +16,15 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
-// Built is the folder in which `make TARGET` puts the programs of a nested module (a path in the repository). Without
-// one of those that are named the test is skipped.
+// Built is the folder in which `make TARGET` puts the programs of a nested module (a path in the
+// repository). Without one of those that are named the test is skipped.
 func Built(t testing.TB, module, target string, names ...string) string {
 	t.Helper()
 	return Cached(t, module+"/go.sum", target, names...)
 }
 
-// Cached is the folder in the user's cache where `make TARGET` puts what a file, by its path from the repository's root,
-// says. Without one of what is named the test is skipped.
+// Cached is the folder in the user's cache where `make TARGET` puts what a file, by its path from
+// the repository's root, says. Without one of what is named the test is skipped.
 func Cached(t testing.TB, file, target string, names ...string) string {
 	t.Helper()
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()

@@ -22,28 +22,31 @@ var (
 	result    = flag.String("result", "", "a file for the figures as JSON")
 )
 
-// Figures are what changes cost; times in milliseconds, CPU in seconds of processor time, sizes in MB of 10^6 bytes.
+// Figures are what changes cost; times in milliseconds, CPU in seconds of processor time, sizes in
+// MB of 10^6 bytes.
 type Figures struct {
 	Builtin   string
 	Instances int
 	// FirstList is from the control plane's start to ready, with all instances registered.
 	FirstList float64
-	// Rate is how many changes a second were written; P50, P99 and Most are from before a write began to the endpoint
-	// at the client.
+	// Rate is how many changes a second were written; P50, P99 and Most are from before a write
+	// began to the endpoint at the client.
 	Rate, P50, P99, Most float64
-	// CPU of the control plane with its plugins, and of this plugin alone, over the changes. Of a peer it is that of what
-	// it needs besides.
+	// CPU of the control plane with its plugins, and of this plugin alone, over the changes. Of a
+	// peer it is that of what it needs besides.
 	CPU, PluginCPU, Seconds float64
-	// Memory (proportional set size) of the control plane with its plugins, at its most and after a rest; Plugin is
-	// this one's at the most, or of what a peer needs besides.
+	// Memory (proportional set size) of the control plane with its plugins, at its most and after a
+	// rest; Plugin is this one's at the most, or of what a peer needs besides.
 	Peak, After, Plugin float64
 }
 
-// Peer is another control plane that serves the instances of a registry, by whatever way it knows of them.
+// Peer is another control plane that serves the instances of a registry, by whatever way it knows
+// of them.
 type Peer struct {
 	Name string
 	Server
-	// Start starts it when all instances are registered, and returns its address for xDS and its process.
+	// Start starts it when all instances are registered, and returns its address for xDS and its
+	// process.
 	Start func(t testing.TB) (xds string, pid int)
 	// Besides are processes that it needs.
 	Besides []int
@@ -76,8 +79,8 @@ func sizes() (each, services int) {
 	return each, *instances / each
 }
 
-// Changes registers instances, changes the addresses of some all the time, and measures how long each takes to an xDS
-// client and what it costs. Every change has to arrive.
+// Changes registers instances, changes the addresses of some all the time, and measures how long
+// each takes to an xDS client and what it costs. Every change has to arrive.
 func (tr Trial) Changes(t *testing.T) {
 	each, services := sizes()
 	var began time.Time
@@ -142,8 +145,8 @@ func (m measured) own() (seconds float64) {
 	return seconds
 }
 
-// change gives instances new addresses, at the rate that is wanted, and returns what was written and when each write
-// began.
+// change gives instances new addresses, at the rate that is wanted, and returns what was written
+// and when each write began.
 func (w *world) change(t *testing.T, services, each int) (changes []Instance, wrote []time.Time) {
 	t.Helper()
 	n := max(int(float64(*rate)*changing.Seconds()), 1)

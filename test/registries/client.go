@@ -32,8 +32,8 @@ type endpoint struct {
 	healthy bool
 }
 
-// client is an xDS client (state of the world) that wants all clusters and some of their endpoints, and notes what it
-// gets.
+// client is an xDS client (state of the world) that wants all clusters and some of their endpoints,
+// and notes what it gets.
 type client struct {
 	stream discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
 
@@ -43,7 +43,8 @@ type client struct {
 	version  string
 	nonce    string
 	clusters map[string]bool
-	// sets are the healthy and other endpoints of clusters, by address; first is when an address came first.
+	// sets are the healthy and other endpoints of clusters, by address; first is when an address
+	// came first.
 	sets  map[string]map[string]endpoint
 	first map[string]time.Time
 	// losses say when a set or a cluster that was there went, of those that are guarded.
@@ -51,8 +52,8 @@ type client struct {
 	losses  []string
 }
 
-// connect connects one. Sets of guarded clusters must never be empty once they aren't; those of other clusters that it
-// wants may.
+// connect connects one. Sets of guarded clusters must never be empty once they aren't; those of
+// other clusters that it wants may.
 func connect(t testing.TB, address string, guarded, others []string) *client {
 	t.Helper()
 	c := &client{

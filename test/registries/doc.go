@@ -1,9 +1,9 @@
-// Package registries is a trial that every plugin of kind registry passes against its registry's real server: a real
-// control plane with the plugin, a real Envoy under requests, and an xDS client that notes all that it is sent. Between
-// the plugin and the server is a line that can be cut.
+// Package registries is a trial that every plugin of kind registry passes against its registry's
+// real server: a real control plane with the plugin, a real Envoy under requests, and an xDS client
+// that notes all that it is sent. Between the plugin and the server is a line that can be cut.
 //
-// A registry has a folder of its own below this one, with a Trial and two tests, the second of which
-// `make bench-registries` runs with more of everything:
+// A registry has a folder of its own below this one, with a Trial and two tests, the second of
+// which `make bench-registries` runs with more of everything:
 //
 //	func TestMain(m *testing.M)       { registries.Main(m) }
 //	func TestTrial(t *testing.T)      { trial.Run(t) }
@@ -13,8 +13,8 @@
 //
 // What is heavy (servers that take long to build or to start) calls need.All(t) first.
 //
-// The steps of Run come in this order, each under requests, none of which may fail; and never may a set of endpoints
-// that had some be empty:
+// The steps of Run come in this order, each under requests, none of which may fail; and never may a
+// set of endpoints that had some be empty:
 //
 //	first list       services and instances that are there before the plugin is
 //	add, remove      an instance comes, one goes
@@ -37,6 +37,6 @@
 //	dropped          with onLoss: {drop-after: 2s} the server dies: the endpoints go, and come back with it. The
 //	                 plugin has to say that its server is away and back (sdk.Lost, sdk.Found)
 //
-// Cut, stall, partial answers, credentials and many are left to `make test-all`. A step that a registry can't do stands
-// in Trial.Cannot, with the reason, which Run prints.
+// Cut, stall, partial answers, credentials and many are left to `make test-all`. A step that a
+// registry can't do stands in Trial.Cannot, with the reason, which Run prints.
 package registries

@@ -17,7 +17,8 @@ import (
 // dropAfter is how long rows are served whose server is away.
 const dropAfter = 2 * time.Second
 
-// away waits until the plugin's source is as accept says; nil is what is shown of one that is there.
+// away waits until the plugin's source is as accept says; nil is what is shown of one that is
+// there.
 func (w *world) away(t *testing.T, what string, accept func(*admin.Away) bool) *admin.Away {
 	t.Helper()
 	var last *admin.Away

@@ -22,7 +22,8 @@ import (
 
 func TestMain(m *testing.M) { Main(m) }
 
-// merged is a control plane with two registries that have the same services: an etcd, and ServiceEntries in files.
+// merged is a control plane with two registries that have the same services: an etcd, and
+// ServiceEntries in files.
 type merged struct {
 	etcd   *etcd.Server
 	plane  *mesh.Plane
@@ -158,8 +159,9 @@ func TestUnion(t *testing.T) {
 	m.whole(t)
 }
 
-// TestPriority: the preferred registry's endpoints alone, and the other's once it has a service no more; never an empty set between, and what is not
-// the registry's word changes nothing: its plugin dies or is swapped, or etcd is away.
+// TestPriority: the preferred registry's endpoints alone, and the other's once it has a service no
+// more; never an empty set between, and what is not the registry's word changes nothing: its plugin
+// dies or is swapped, or etcd is away.
 func TestPriority(t *testing.T) {
 	m := newMerged(t, "merge: {priority: 10}")
 	for s := range manyBoth {

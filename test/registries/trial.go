@@ -49,14 +49,14 @@ type Instance struct {
 type Server interface {
 	// Address is HOST:PORT where its clients connect.
 	Address() string
-	// Put registers instances, and changes those that are there, by ID; it connects to the server itself, not by the
-	// line. Several goroutines call it at once.
+	// Put registers instances, and changes those that are there, by ID; it connects to the server
+	// itself, not by the line. Several goroutines call it at once.
 	Put(t testing.TB, all ...Instance)
 	// Remove takes instances back.
 	Remove(t testing.TB, all ...Instance)
-	// Stop ends the server as a crash does, by its process id, and Start starts it again, at the same address, with
-	// what it keeps on disk. After Start all instances are put again, as those who register do. The t of Start is that
-	// of the whole test.
+	// Stop ends the server as a crash does, by its process id, and Start starts it again, at the
+	// same address, with what it keeps on disk. After Start all instances are put again, as those
+	// who register do. The t of Start is that of the whole test.
 	Stop(t testing.TB)
 	Start(t testing.TB)
 }
@@ -69,8 +69,8 @@ type Forgetter interface {
 
 // Spoiler is an optional extra of servers; those who lack it say so in Trial.Cannot[Malformed].
 type Spoiler interface {
-	// Spoil puts a record in the instance's place that can't be read. It returns what `coxswain config`, or the log,
-	// says of it then.
+	// Spoil puts a record in the instance's place that can't be read. It returns what `coxswain
+	// config`, or the log, says of it then.
 	Spoil(t testing.TB, i Instance) (says string)
 }
 
@@ -78,22 +78,25 @@ type Spoiler interface {
 type Trial struct {
 	// Builtin is the plugin, such as registry/etcd.
 	Builtin string
-	// Entry has other lines of the entry in plugins.yaml than `builtin: registry/etcd`, given the address at which the
-	// plugin reaches the server: for a program or a module.
+	// Entry has other lines of the entry in plugins.yaml than `builtin: registry/etcd`, given the
+	// address at which the plugin reaches the server: for a program or a module.
 	Entry func(address string) string
 	// Start starts the server. Its TestMain may have built it.
 	Start func(t testing.TB) Server
 	// Config is the plugin's, given the address at which it reaches the server (the line's).
 	Config func(address string) map[string]any
-	// Wrong is one with credentials that the server refuses, and what the log says then (a part of a line).
+	// Wrong is one with credentials that the server refuses, and what the log says then (a part of
+	// a line).
 	Wrong func(address string) (config map[string]any, says string)
-	// Host is a service's host in the mesh, and ServicePort its port there, given that of its instances; nil: the same.
+	// Host is a service's host in the mesh, and ServicePort its port there, given that of its
+	// instances; nil: the same.
 	Host        func(service string) string
 	ServicePort func(port int) int
-	// Offsets are further ports of the server that its clients reach by themselves, as distances from the first: lines
-	// carry them, too.
+	// Offsets are further ports of the server that its clients reach by themselves, as distances
+	// from the first: lines carry them, too.
 	Offsets []int
-	// Session is how long the server or the client remembers each other: a cut lasts longer. At least 5 s.
+	// Session is how long the server or the client remembers each other: a cut lasts longer. At
+	// least 5 s.
 	Session time.Duration
 	// Cannot says of steps why they can't be done.
 	Cannot map[string]string

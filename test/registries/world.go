@@ -68,7 +68,8 @@ func newWorld(t *testing.T, tr Trial) *world {
 	return w
 }
 
-// newPlane starts the server, has register put the first instances there, and starts the control plane.
+// newPlane starts the server, has register put the first instances there, and starts the control
+// plane.
 func newPlane(t *testing.T, tr Trial, register func(*world)) *world {
 	t.Helper()
 	w := &world{outer: t, trial: tr, server: tr.Start(t), port: wait.Port(t), gateway: wait.Port(t), dir: t.TempDir(), live: map[string]Instance{}}
@@ -232,7 +233,8 @@ func (w *world) target() mesh.Target {
 	return mesh.Target{Address: fmt.Sprintf("127.0.0.1:%d", w.gateway), Host: "web", Path: "/"}
 }
 
-// step does one under requests: none may fail, and nothing that was there may be lost; but for one that empties sets of endpoints.
+// step does one under requests: none may fail, and nothing that was there may be lost; but for one
+// that empties sets of endpoints.
 func (w *world) step(t *testing.T, empties bool, do func()) {
 	t.Helper()
 	var traffic *mesh.Traffic

@@ -66,7 +66,8 @@ func accidentTrials() []trial {
 	return all
 }
 
-// spoil hurts the configuration under traffic, and mends it. Steps come one after the other, with requests between them.
+// spoil hurts the configuration under traffic, and mends it. Steps come one after the other, with
+// requests between them.
 func (w *world) spoil(steps ...func()) {
 	for _, step := range steps {
 		step()
@@ -111,7 +112,8 @@ func diskFull(w *world) {
 	w.under(func(context.Context, func()) {})
 }
 
-// cut writes the first bytes of plugins.yaml in place, as an editor whose disk is full or a copy that breaks off does.
+// cut writes the first bytes of plugins.yaml in place, as an editor whose disk is full or a copy
+// that breaks off does.
 func (w *world) cut(times int) {
 	text := w.plugins()
 	valid := 0
@@ -204,7 +206,8 @@ func (w *world) disable(name string) {
 	w.under(func(context.Context, func()) { w.pass(100) })
 }
 
-// busyDirectory changes plugins.yaml while another file of its directory is written 150 times a second.
+// busyDirectory changes plugins.yaml while another file of its directory is written 150 times a
+// second.
 func busyDirectory(w *world) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var writer sync.WaitGroup

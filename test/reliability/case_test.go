@@ -15,18 +15,21 @@ type trial struct {
 	set func(w *world) string
 	// limits are those of each plugin.
 	limits string
-	// secure opens the port with TLS, own runs a copy of the program that belongs to the test, few leaves it 256 descriptors,
-	// small puts the configuration on a disk of 256 KiB, shared has one port for pages and xDS.
+	// secure opens the port with TLS, own runs a copy of the program that belongs to the test, few
+	// leaves it 256 descriptors, small puts the configuration on a disk of 256 KiB, shared has one
+	// port for pages and xDS.
 	secure, own, few, small, shared bool
 	// restarts are plugins that it may cost a restart.
 	restarts []string
-	// own edits are held up by what it does, until the promised time in words: delays are shown and not judged.
+	// own edits are held up by what it does, until the promised time in words: delays are shown and
+	// not judged.
 	late bool
 	// core and generator are MiB that they may have at most; 0: most.
 	core, generator int
 }
 
-// most is how many MiB a process may have at its peak, and how much more where the race detector's shadows come on top.
+// most is how many MiB a process may have at its peak, and how much more where the race detector's
+// shadows come on top.
 const (
 	most      = 512
 	raceTimes = 4
@@ -36,7 +39,8 @@ func trials() []trial {
 	return slices.Concat(nodeTrials(), nameTrials(), floodTrials(), wireTrials(), pageTrials(), sharedTrials(), pluginTrials(), accidentTrials())
 }
 
-// often are the trials of `go test`: cheap, and one of each kind. `make reliability` runs the others, too.
+// often are the trials of `go test`: cheap, and one of each kind. `make reliability` runs the
+// others, too.
 var often = []string{
 	"node of 1.1 MB", "extensions of 1.8 MB", "name of 2 MB, SotW EDS", "requests on one stream",
 	"plugins that are killed", "plugin that spies", "processes that leave the group",

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// set is plugins.yaml: one of each kind that traffic or clients depend on. The registry and the patch are the first to be misused.
+// set is plugins.yaml: one of each kind that traffic or clients depend on. The registry and the
+// patch are the first to be misused.
 const set = `# What runs.
 plugins:
 - name: files

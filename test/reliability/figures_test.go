@@ -11,12 +11,14 @@ import (
 // figures are what was seen of a trial.
 type figures struct {
 	asked, failed int
-	// calm is the slowest edit before the abuse, worst the slowest while it lasted; lost never came in time.
+	// calm is the slowest edit before the abuse, worst the slowest while it lasted; lost never came
+	// in time.
 	calm, worst time.Duration
 	edits, lost int
 	// before and core are MiB of the core before and at its peak, generator those of istio.
 	before, core, generator int
-	// restarts of plugins that should not have been, ended are streams of well-behaved clients that were.
+	// restarts of plugins that should not have been, ended are streams of well-behaved clients that
+	// were.
 	restarts, ended int
 	notes           []string
 }

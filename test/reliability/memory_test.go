@@ -19,7 +19,8 @@ type memory struct {
 	ended           sync.WaitGroup
 }
 
-// watch looks at a core and its children until stop is closed: a generator that is restarted leaves nothing behind to look at.
+// watch looks at a core and its children until stop is closed: a generator that is restarted leaves
+// nothing behind to look at.
 func watch(core int) *memory {
 	m := &memory{stop: make(chan struct{})}
 	m.ended.Go(func() {

@@ -18,7 +18,8 @@ type patient struct {
 	gone    bool
 }
 
-// atFirst is how much a stream, and the connection, may send before the server opens their windows wider.
+// atFirst is how much a stream, and the connection, may send before the server opens their windows
+// wider.
 const atFirst = 65535
 
 func newPatient(ctx context.Context, address string) (*patient, error) {

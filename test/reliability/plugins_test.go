@@ -237,7 +237,8 @@ func offspring(w *world) {
 	w.under(func(context.Context, func()) {})
 }
 
-// offspring are the processes that the rogue of this test started: its own number of seconds is in their command lines.
+// offspring are the processes that the rogue of this test started: its own number of seconds is in
+// their command lines.
 func (w *world) offspring() (all []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {

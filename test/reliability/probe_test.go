@@ -93,7 +93,8 @@ func insist(ctx context.Context, f func(context.Context)) {
 	}
 }
 
-// insistStream does something on a stream whose answers are read by others, and again on another one when that has ended, until ctx ends.
+// insistStream does something on a stream whose answers are read by others, and again on another
+// one when that has ended, until ctx ends.
 func insistStream[Q, A any](ctx context.Context, open func(context.Context, ...grpc.CallOption) (grpc.BidiStreamingClient[Q, A], error),
 	do func(grpc.BidiStreamingClient[Q, A])) {
 	insist(ctx, func(ctx context.Context) {

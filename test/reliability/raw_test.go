@@ -21,7 +21,8 @@ type raw struct {
 
 const streamPath = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
 
-// newRaw connects and sends the preface and settings. What comes is read and thrown away, unless deaf.
+// newRaw connects and sends the preface and settings. What comes is read and thrown away, unless
+// deaf.
 func newRaw(ctx context.Context, address string, deaf bool, settings ...http2.Setting) (*raw, error) {
 	conn, err := dialer(stranger)(ctx, address)
 	if err != nil {
@@ -51,7 +52,8 @@ func newRaw(ctx context.Context, address string, deaf bool, settings ...http2.Se
 	return r, r.WriteSettingsAck()
 }
 
-// insistRaw does something on a connection, and again on another one when that is over, until ctx ends.
+// insistRaw does something on a connection, and again on another one when that is over, until ctx
+// ends.
 func (w *world) insistRaw(ctx context.Context, deaf bool, do func(context.Context, *raw)) {
 	insist(ctx, func(ctx context.Context) {
 		if r, err := newRaw(ctx, w.plane.XDS, deaf); err == nil {

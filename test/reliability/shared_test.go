@@ -6,7 +6,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// sharedTrials misuse one port for pages and xDS: by what is for nobody, and by what the ports of their own are misused by.
+// sharedTrials misuse one port for pages and xDS: by what is for nobody, and by what the ports of
+// their own are misused by.
 func sharedTrials() []trial {
 	all := []trial{
 		{name: "10,000 half prefaces", promise: wirePromise, do: func(w *world) {

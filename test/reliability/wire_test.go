@@ -221,7 +221,8 @@ func halfMessages(w *world) {
 	})
 }
 
-// nearlyMessages has ten connections of 100 streams each with a message of 4 MiB of which the last 100 kB never come: 3.9 GB that would be kept.
+// nearlyMessages has ten connections of 100 streams each with a message of 4 MiB of which the last
+// 100 kB never come: 3.9 GB that would be kept.
 func nearlyMessages(w *world) {
 	var sent atomic.Int64
 	w.under(func(ctx context.Context, ready func()) {
@@ -246,7 +247,8 @@ func nearlyMessages(w *world) {
 	w.note("%d MB were sent", sent.Load()/1e6)
 }
 
-// waitingRequests has ten connections of 1,000 streams each whose windows are full of requests, more than are taken in a minute.
+// waitingRequests has ten connections of 1,000 streams each whose windows are full of requests,
+// more than are taken in a minute.
 func waitingRequests(w *world) {
 	first, _ := proto.Marshal(&discoveryv3.DiscoveryRequest{Node: strangerNode(), TypeUrl: cds})
 	old, _ := proto.Marshal(&discoveryv3.DiscoveryRequest{TypeUrl: cds, ResponseNonce: "old"})

@@ -23,7 +23,8 @@ import (
 type world struct {
 	t     *testing.T
 	trial trial
-	// root holds all that follows: dir has the configuration, file is plugins.yaml, runtime where the core keeps its sockets, program the binary.
+	// root holds all that follows: dir has the configuration, file is plugins.yaml, runtime where
+	// the core keeps its sockets, program the binary.
 	root, dir, file, runtime, program string
 	// reg is how plugins.yaml runs the registry.
 	reg string
@@ -203,8 +204,9 @@ func (w *world) edit() {
 	}
 }
 
-// under does something and measures edits while it lasts: ten after it called ready, and as long as 600 requests take, or until it ends by itself.
-// It is over after a minute and a half, whatever it does.
+// under does something and measures edits while it lasts: ten after it called ready, and as long as
+// 600 requests take, or until it ends by itself. It is over after a minute and a half, whatever it
+// does.
 func (w *world) under(abuse func(ctx context.Context, ready func())) {
 	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
 	defer cancel()
@@ -305,7 +307,8 @@ func (w *world) bounded() {
 	}
 }
 
-// prompt: edits came, and in time, which is only looked at where nothing else keeps the machine busy.
+// prompt: edits came, and in time, which is only looked at where nothing else keeps the machine
+// busy.
 func (w *world) prompt() {
 	f := w.figures
 	if f.lost > 0 {

@@ -1,5 +1,5 @@
-// Package scenario reads scenarios: configuration, calls, and what must come of them, each with the document that says so. They are played on real
-// Envoys and on the simulator.
+// Package scenario reads scenarios: configuration, calls, and what must come of them, each with the
+// document that says so. They are played on real Envoys and on the simulator.
 package scenario
 
 import (
@@ -29,13 +29,15 @@ type Call struct {
 	Want `yaml:",inline"`
 	// Eventually: it is repeated until it is as wanted (an Envoy must notice something first).
 	Eventually bool `yaml:"eventually"`
-	// Envoys says why it is played on Envoys alone: what it depends on that a walk through configuration can't know.
+	// Envoys says why it is played on Envoys alone: what it depends on that a walk through
+	// configuration can't know.
 	Envoys string `yaml:"envoys"`
 }
 
 // Ask is what is asked for.
 type Ask struct {
-	// Get is HOST/PATH; Method and Headers are sent. With Claims it has a token whose payload they are, with Token another one.
+	// Get is HOST/PATH; Method and Headers are sent. With Claims it has a token whose payload they
+	// are, with Token another one.
 	Get     string            `yaml:"get"`
 	Method  string            `yaml:"method"`
 	Headers map[string]string `yaml:"headers"`
@@ -43,9 +45,11 @@ type Ask struct {
 	Token   string            `yaml:"token"`
 	// Through is the gateway: empty for the first, `second` for the other.
 	Through string `yaml:"through"`
-	// TLS: the client opens TLS to the gateway's port that passes it through, with the host as the server's name.
+	// TLS: the client opens TLS to the gateway's port that passes it through, with the host as the
+	// server's name.
 	TLS bool `yaml:"tls"`
-	// Pod that asks, and the address (IP:PORT) that it dials, where there are pods. Without Get it sends bytes.
+	// Pod that asks, and the address (IP:PORT) that it dials, where there are pods. Without Get it
+	// sends bytes.
 	Pod string `yaml:"pod"`
 	At  string `yaml:"at"`
 	// Times is how many requests there are, one after the other, or with Together at once.
@@ -55,7 +59,8 @@ type Ask struct {
 
 // Want is what must come of it.
 type Want struct {
-	// Status of the answer, 200 if it isn't said; Statuses are all that must come where they differ.
+	// Status of the answer, 200 if it isn't said; Statuses are all that must come where they
+	// differ.
 	Status   int   `yaml:"status"`
 	Statuses []int `yaml:"statuses"`
 	// Refused: there is no answer, because a connection isn't taken.
@@ -64,14 +69,16 @@ type Want struct {
 	From map[string]int `yaml:"from"`
 	// Same: one backend answers all of them.
 	Same bool `yaml:"same"`
-	// Answer are headers of the answer, Seen those that the backend saw; empty: there is no such header. `*` is any text.
+	// Answer are headers of the answer, Seen those that the backend saw; empty: there is no such
+	// header. `*` is any text.
 	Answer map[string]string `yaml:"answer"`
 	Seen   map[string]string `yaml:"seen"`
 	// Path is what the backend saw.
 	Path string `yaml:"path"`
 	// Body of the answer, where no backend gives it.
 	Body string `yaml:"body"`
-	// Tried are the backends that saw the request, with how often, answered or not. Copies of a mirror count.
+	// Tried are the backends that saw the request, with how often, answered or not. Copies of a
+	// mirror count.
 	Tried map[string]int `yaml:"tried"`
 	// Logged is a part of a line of the access log.
 	Logged string `yaml:"logged"`

@@ -11,8 +11,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/page"
 )
 
-// TestDeclaredTable: rows of a table of which one plugin says that they are secrets are in no page, recording or log, though nothing in the table's name says so;
-// neither are they in the recording of a plugin that reads it and says nothing.
+// TestDeclaredTable: rows of a table of which one plugin says that they are secrets are in no page,
+// recording or log, though nothing in the table's name says so; neither are they in the recording
+// of a plugin that reads it and says nothing.
 func TestDeclaredTable(t *testing.T) {
 	dir := t.TempDir()
 	if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "accounts"), "./testdata/accounts").CombinedOutput(); err != nil {

@@ -9,8 +9,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// TestFolder: certificates from a folder of PEM files, which is mounted as Kubernetes mounts a Secret, are served, rotated under requests none of which fails, held while they don't
-// fit, and kept when they go.
+// TestFolder: certificates from a folder of PEM files, which is mounted as Kubernetes mounts a
+// Secret, are served, rotated under requests none of which fails, held while they don't fit, and
+// kept when they go.
 func TestFolder(t *testing.T) {
 	http, https := wait.Port(t), wait.Port(t)
 	certificates := t.TempDir()
@@ -49,7 +50,8 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// mount is a volume as a kubelet writes it: links to the files of a folder to which the link ..data leads.
+// mount is a volume as a kubelet writes it: links to the files of a folder to which the link ..data
+// leads.
 type mount struct{ dir string }
 
 // swap changes all files at once.

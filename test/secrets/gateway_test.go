@@ -14,8 +14,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// TestGateway: a gateway whose secret is missing serves the rest at once; HTTPS begins to be served when the secret comes, a new certificate fails no request, and one that is
-// broken or deleted leaves what there was.
+// TestGateway: a gateway whose secret is missing serves the rest at once; HTTPS begins to be served
+// when the secret comes, a new certificate fails no request, and one that is broken or deleted
+// leaves what there was.
 func TestGateway(t *testing.T) {
 	for _, protocol := range []string{"delta", "sotw"} {
 		t.Run(protocol, func(t *testing.T) {
@@ -64,7 +65,8 @@ func TestGateway(t *testing.T) {
 			c.shows(t, third)
 			stop()
 			for _, line := range e.Unhappy(t) {
-				// Nobody can tell a client of the state of the world that there is no secret: it waited for it.
+				// Nobody can tell a client of the state of the world that there is no secret: it
+				// waited for it.
 				if protocol == "delta" || !strings.Contains(line, "init_fetch_timeout = 1") {
 					t.Error(line)
 				}
@@ -143,7 +145,8 @@ func traffic(t *testing.T, clients ...client) (stop func()) {
 	return func() { cancel(); all.Wait() }
 }
 
-// TestOthers: proxies of another namespace, of another account, and nobody's get nothing of a secret that isn't theirs.
+// TestOthers: proxies of another namespace, of another account, and nobody's get nothing of a
+// secret that isn't theirs.
 func TestOthers(t *testing.T) {
 	http, https := wait.Port(t), wait.Port(t)
 	text := func(namespace string, http, https int) string {

@@ -15,8 +15,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// TestSecretsStaySecret: keys in files, good and broken ones, are in no log, page, metric, recording, environment or command line, and in the memory of no plugin
-// but those that read and serve them.
+// TestSecretsStaySecret: keys in files, good and broken ones, are in no log, page, metric,
+// recording, environment or command line, and in the memory of no plugin but those that read and
+// serve them.
 func TestSecretsStaySecret(t *testing.T) {
 	http, https := wait.Port(t), wait.Port(t)
 	w := newWorld(t, map[string]string{"gateway.yaml": fill(gateway, "NAMESPACE", "edge", "HTTPPORT", fmt.Sprint(http), "HTTPSPORT", fmt.Sprint(https))})
@@ -80,7 +81,8 @@ func (w *world) pages(t *testing.T, clean func(where string, text []byte)) {
 	}
 }
 
-// recordings looks at what plugins that have secrets and the core say to each other, which the secret's name, as each has it, is in.
+// recordings looks at what plugins that have secrets and the core say to each other, which the
+// secret's name, as each has it, is in.
 func (w *world) recordings(t *testing.T, clean func(where string, text []byte), plugins map[string]string) {
 	t.Helper()
 	for name, secret := range plugins {

@@ -1,4 +1,5 @@
-// Package secrets tests generator/sds and its sources as users run them: the program, real Envoys that show who they are, and clients of theirs.
+// Package secrets tests generator/sds and its sources as users run them: the program, real Envoys
+// that show who they are, and clients of theirs.
 package secrets
 
 import (

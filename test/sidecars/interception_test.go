@@ -15,8 +15,9 @@ import (
 // proxyUser is who Istio's proxies run as: what this user sends is not intercepted again.
 const proxyUser = 1337
 
-// interception: what a workload sends goes to port 15001 and what comes for it to 15006, but for the proxy's own connections: those to the
-// workload come from 127.0.0.6. What a proxy sends to its own pod's address comes in as from outside.
+// interception: what a workload sends goes to port 15001 and what comes for it to 15006, but for
+// the proxy's own connections: those to the workload come from 127.0.0.6. What a proxy sends to its
+// own pod's address comes in as from outside.
 const interception = `*nat
 :PREROUTING ACCEPT
 :OUTPUT ACCEPT
@@ -45,7 +46,8 @@ const interception = `*nat
 COMMIT
 `
 
-// intercept sets the rules in a pod. Services' addresses lead out of it by way of another pod, though nothing ever goes there.
+// intercept sets the rules in a pod. Services' addresses lead out of it by way of another pod,
+// though nothing ever goes there.
 func intercept(t *testing.T, p, way *netns.Pod) {
 	t.Helper()
 	p.Run(t, "ip", "route", "add", "10.96.0.0/12", "dev", way.Name, "src", p.Address)
@@ -54,7 +56,8 @@ func intercept(t *testing.T, p, way *netns.Pod) {
 	p.Finish(t, cmd)
 }
 
-// iptables is the system's iptables-restore or that of `make iptables`. Without one the test is skipped.
+// iptables is the system's iptables-restore or that of `make iptables`. Without one the test is
+// skipped.
 func iptables(t *testing.T) *exec.Cmd {
 	t.Helper()
 	if path, err := exec.LookPath("iptables-restore"); err == nil {

@@ -9,8 +9,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// TestMutual: sidecars with certificates speak mutual TLS with each other, by themselves (https://istio.io/latest/docs/concepts/security/), and
-// PeerAuthentication says what a workload takes (https://istio.io/latest/docs/tasks/security/authentication/mtls-migration/).
+// TestMutual: sidecars with certificates speak mutual TLS with each other, by themselves
+// (https://istio.io/latest/docs/concepts/security/), and PeerAuthentication says what a workload
+// takes (https://istio.io/latest/docs/tasks/security/authentication/mtls-migration/).
 func TestMutual(t *testing.T) {
 	for name, s := range map[string]settings{
 		"files": {protocol: "delta"},

@@ -18,7 +18,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// TestScenarios plays scenarios on pods and on the simulator, one after the other, in a mesh whose sidecars have certificates.
+// TestScenarios plays scenarios on pods and on the simulator, one after the other, in a mesh whose
+// sidecars have certificates.
 func TestScenarios(t *testing.T) {
 	all := scenario.Load(t, "testdata/scenarios/*.yaml")
 	w := newWorld(t, settings{protocol: "delta", authority: authority.New(t)})
@@ -86,7 +87,8 @@ func refusal(err error) error {
 	return nil
 }
 
-// known says whether a sidecar tells its server who the client is, as X-Forwarded-Client-Cert has it.
+// known says whether a sidecar tells its server who the client is, as X-Forwarded-Client-Cert has
+// it.
 func known(want, got string) error {
 	switch {
 	case want == "", want == "none" && got == "", want != "none" && strings.Contains(got, "URI="+spiffe(want)):
@@ -95,7 +97,8 @@ func known(want, got string) error {
 	return fmt.Errorf("the server knows its client as %q, not %s", got, want)
 }
 
-// taken counts what sidecars sent to clusters, or wanted to, once the simulator has played the call.
+// taken counts what sidecars sent to clusters, or wanted to, once the simulator has played the
+// call.
 func (w *world) taken(t *testing.T, clusters map[string]string) map[string]int {
 	t.Helper()
 	n := map[string]int{}

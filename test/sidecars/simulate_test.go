@@ -27,7 +27,8 @@ func (w *world) dump(t *testing.T, p *netns.Pod) *simulator.Config {
 	return c
 }
 
-// journey is a call on the simulator: through the sidecar of the pod that asks and through that of the pod that is asked.
+// journey is a call on the simulator: through the sidecar of the pod that asks and through that of
+// the pod that is asked.
 type journey struct {
 	conn    simulator.Connection
 	request *simulator.Request

@@ -19,7 +19,8 @@ import (
 
 // seen is what a workload saw of a request or a connection.
 type seen struct {
-	// Remote is the address of the peer, Identity what its sidecar says of the client's certificate.
+	// Remote is the address of the peer, Identity what its sidecar says of the client's
+	// certificate.
 	Remote, Identity string
 }
 

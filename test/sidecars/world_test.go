@@ -133,7 +133,8 @@ func (w *world) happy(t *testing.T) {
 	}
 }
 
-// through waits until requests are answered, and returns what the server saw. They must have come through its sidecar.
+// through waits until requests are answered, and returns what the server saw. They must have come
+// through its sidecar.
 func through(t *testing.T, what string, ask func() (seen, error)) seen {
 	t.Helper()
 	var s seen

@@ -19,7 +19,8 @@ func certificate(t *testing.T) tls.Certificate {
 	return s.TLS.Certificates[0]
 }
 
-// backend starts a server that says its name to whoever says something, in plain text or in TLS, and returns its port.
+// backend starts a server that says its name to whoever says something, in plain text or in TLS,
+// and returns its port.
 func backend(t *testing.T, name string, c tls.Certificate) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -22,7 +22,8 @@ type cluster struct {
 	Port int
 }
 
-// TestChains opens connections to an Envoy and on the simulator: to each address, from each, in plain text and in TLS.
+// TestChains opens connections to an Envoy and on the simulator: to each address, from each, in
+// plain text and in TLS.
 func TestChains(t *testing.T) {
 	for name, chains := range map[string][]chain{
 		"one of each": {

@@ -36,7 +36,8 @@ var headers = [][]string{
 	{"x-forwarded-for: 10.1.1.1"}, {"content-type: application/grpc"}, {"x-forwarded-for: 10.1.1.1, 192.0.2.1", "x-no: 1"},
 }
 
-// TestRoutes asks an Envoy and the simulator the same: each host, and of one that has routes each path with each of several headers and methods.
+// TestRoutes asks an Envoy and the simulator the same: each host, and of one that has routes each
+// path with each of several headers and methods.
 func TestRoutes(t *testing.T) {
 	for name, c := range map[string]struct {
 		Port       int

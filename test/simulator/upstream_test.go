@@ -54,7 +54,8 @@ func tokens() [][]string {
 		[]string{bearer + token(`{"iss":"a","aud":"x","scope":"read"}`), "x-t-scope: 1"})
 }
 
-// TestUpstream asks an Envoy and the simulator what becomes of requests until they are at a backend.
+// TestUpstream asks an Envoy and the simulator what becomes of requests until they are at a
+// backend.
 func TestUpstream(t *testing.T) {
 	one, two := echo(t, "one"), echo(t, "two")
 	for _, specific := range []bool{false, true} {

@@ -19,8 +19,9 @@ import (
 // callHeader names the call that a request belongs to.
 const callHeader = "X-Call"
 
-// backends are servers that answer with what they see, and remember it. Paths tell them more, wherever they have them: /status/N answers with N,
-// /fail/N with 503 to the first N requests of a call, /wait/DURATION later.
+// backends are servers that answer with what they see, and remember it. Paths tell them more,
+// wherever they have them: /status/N answers with N, /fail/N with 503 to the first N requests of a
+// call, /wait/DURATION later.
 type backends struct {
 	mu   sync.Mutex
 	seen map[string]map[string]int // by call and name

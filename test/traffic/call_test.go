@@ -107,10 +107,12 @@ func (w *world) message(ctx context.Context, c scenario.Call) (r *http.Request, 
 	return r, port, nil
 }
 
-// slack is by how many percent a share may be off. With the 200 requests of a scenario that is more than four times the deviation to expect.
+// slack is by how many percent a share may be off. With the 200 requests of a scenario that is more
+// than four times the deviation to expect.
 const slack = 15
 
-// aftermath looks at what a call leaves behind: what backends saw of it (copies may come later than the answer), and the access log.
+// aftermath looks at what a call leaves behind: what backends saw of it (copies may come later than
+// the answer), and the access log.
 func (w *world) aftermath(c scenario.Call, id string) error {
 	deadline := time.Now().Add(patience)
 	for {

@@ -64,7 +64,8 @@ func base64URL(b []byte) string { return base64.RawURLEncoding.EncodeToString(b)
 // ticket is the header that servers which authorize ask for.
 const ticket = "x-ticket"
 
-// authorizeHTTP starts a server that lets through what has a ticket. https://www.envoyproxy.io/docs/envoy/latest/api-v3/extensions/filters/http/ext_authz/v3/ext_authz.proto
+// authorizeHTTP starts a server that lets through what has a ticket.
+// https://www.envoyproxy.io/docs/envoy/latest/api-v3/extensions/filters/http/ext_authz/v3/ext_authz.proto
 func authorizeHTTP(t *testing.T) (port int) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(ticket) != "good" {

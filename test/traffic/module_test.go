@@ -11,7 +11,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/scenario"
 )
 
-// module compiles testdata/module, a filter for Envoy, and returns where it is; empty where there is no compiler.
+// module compiles testdata/module, a filter for Envoy, and returns where it is; empty where there
+// is no compiler.
 func module(t *testing.T) string {
 	t.Helper()
 	python := filepath.Join(envoy.Root(t), ".cache", "venv", "bin", "python")

@@ -12,7 +12,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// TestScenarios plays all scenarios on gateways, and those that a walk through configuration can decide on the simulator.
+// TestScenarios plays all scenarios on gateways, and those that a walk through configuration can
+// decide on the simulator.
 func TestScenarios(t *testing.T) {
 	module := module(t)
 	all := playable(t, scenario.Load(t, "testdata/*.yaml"), module)

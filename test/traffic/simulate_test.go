@@ -15,7 +15,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/scenario"
 )
 
-// simulate makes a call on the simulator and checks what comes of it as if it were real. Shares are what is wanted to the percent.
+// simulate makes a call on the simulator and checks what comes of it as if it were real. Shares are
+// what is wanted to the percent.
 func (w *world) simulate(c scenario.Call) error {
 	o, err := w.walk(c)
 	if err != nil {
@@ -73,7 +74,8 @@ type likely struct {
 	answer  scenario.Answer
 }
 
-// possible are the answers that an outcome leads to, with what backends of the test do, and how often each backend is tried by all requests.
+// possible are the answers that an outcome leads to, with what backends of the test do, and how
+// often each backend is tried by all requests.
 func (w *world) possible(o *simulator.Outcome, c scenario.Call) (list []likely, tried map[string]int, err error) {
 	tried = map[string]int{}
 	whole := 100.0
@@ -104,7 +106,8 @@ func (w *world) possible(o *simulator.Outcome, c scenario.Call) (list []likely, 
 	return list, tried, nil
 }
 
-// backend is what a backend of the test answers (backend_test.go), and what becomes of that on its way back.
+// backend is what a backend of the test answers (backend_test.go), and what becomes of that on its
+// way back.
 func (w *world) backend(o *simulator.Outcome, s simulator.Share, e simulator.Endpoint, c scenario.Call) scenario.Answer {
 	a := scenario.Answer{Status: http.StatusOK, Header: o.Answer.Header, Took: o.Delay}
 	if w.stranger(e) {
@@ -152,7 +155,8 @@ func (w *world) backendAt(address string) string {
 	return address
 }
 
-// draw makes as many answers as there are requests, each as often as its share wants; of several that may come of a single one, all.
+// draw makes as many answers as there are requests, each as often as its share wants; of several
+// that may come of a single one, all.
 func draw(list []likely, n int) (answers []scenario.Answer) {
 	if len(list) > 1 {
 		n = max(n, 100)

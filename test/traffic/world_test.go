@@ -19,11 +19,14 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// world is a control plane with two gateways and what stands behind it. What is exported may stand in configuration.
+// world is a control plane with two gateways and what stands behind it. What is exported may stand
+// in configuration.
 type world struct {
-	// Gateway is its port for HTTP, Passthrough the one for TLS that isn't opened, Second that of another gateway.
+	// Gateway is its port for HTTP, Passthrough the one for TLS that isn't opened, Second that of
+	// another gateway.
 	Gateway, Passthrough, Second int
-	// V1 and V2 are versions of a service; Near, Far and Failing (with 503) stand in different places; Secure speaks TLS.
+	// V1 and V2 are versions of a service; Near, Far and Failing (with 503) stand in different
+	// places; Secure speaks TLS.
 	V1, V2, Near, Far, Failing, Secure int
 	// Roots is a file that has the certificate of Secure's authority.
 	Roots string
@@ -31,7 +34,8 @@ type world struct {
 	Module string
 	// JWKS has the key of tokens.
 	JWKS string
-	// AuthorizeHTTP and AuthorizeGRPC are the ports of servers that authorize, Spans that of a collector.
+	// AuthorizeHTTP and AuthorizeGRPC are the ports of servers that authorize, Spans that of a
+	// collector.
 	AuthorizeHTTP, AuthorizeGRPC, Spans int
 
 	backends *backends

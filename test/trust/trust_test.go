@@ -101,7 +101,8 @@ func users() []int {
 	return []int{os.Getuid()}
 }
 
-// A plugin can neither read the core nor use its admin socket, whether it runs as the same user or as root.
+// A plugin can neither read the core nor use its admin socket, whether it runs as the same user or
+// as root.
 func TestAttempts(t *testing.T) {
 	for _, uid := range users() {
 		t.Run(fmt.Sprint("uid", uid), func(t *testing.T) {
@@ -152,7 +153,8 @@ func show(t *testing.T, dir string, plugin string) string {
 	return string(out)
 }
 
-// What is in force is shown; where the kernel can't do it that is shown, and fails here: a test that skipped it would say that all is well.
+// What is in force is shown; where the kernel can't do it that is shown, and fails here: a test
+// that skipped it would say that all is well.
 func TestShown(t *testing.T) {
 	dir := home(t, os.Getuid())
 	as(t, os.Getuid(), dir, memory("")).Ready(t)
@@ -183,7 +185,8 @@ func pidOf(t *testing.T, plane *mesh.Plane, plugin string, before int) (pid int)
 	return pid
 }
 
-// After an upgrade in place, and after the program was removed, built-ins are started from the program that runs.
+// After an upgrade in place, and after the program was removed, built-ins are started from the
+// program that runs.
 func TestUpgradeInPlace(t *testing.T) {
 	dir := home(t, os.Getuid())
 	plane := as(t, os.Getuid(), dir, memory(""))
@@ -289,7 +292,8 @@ plugins:
 	}
 }
 
-// A plugin may run as another user, who sees nothing of the core's; where the core may not change users it says so.
+// A plugin may run as another user, who sees nothing of the core's; where the core may not change
+// users it says so.
 func TestUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		need.Missing(t, "only root can be somebody else: run as root")

@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// reserved are this process's ports: each is an abstract Unix socket (Linux), so that nobody else has it, and whoever ends gives it back.
+// reserved are this process's ports: each is an abstract Unix socket (Linux), so that nobody else
+// has it, and whoever ends gives it back.
 var (
 	reserving sync.Mutex
 	reserved  = map[int]net.Listener{}

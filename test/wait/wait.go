@@ -28,8 +28,8 @@ func For(t testing.TB, what string, check func() error) {
 	}
 }
 
-// Port returns a free port of 127.0.0.1, outside of the range from which the system takes ports for connections. No other test that asks here gets it
-// while this process lives.
+// Port returns a free port of 127.0.0.1, outside of the range from which the system takes ports for
+// connections. No other test that asks here gets it while this process lives.
 func Port(t testing.TB) int {
 	t.Helper()
 	for range 1000 {

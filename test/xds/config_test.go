@@ -11,8 +11,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// TestConfig: proxies follow the objects of another control plane: made, changed, deleted; while it is away, after it was killed, and by a line that
-// is cut or stalls.
+// TestConfig: proxies follow the objects of another control plane: made, changed, deleted; while it
+// is away, after it was killed, and by a line that is cut or stalls.
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, map[string]string{"a.yaml": entry("a", "a"), "b.yaml": entry("b", "b"), "c.yaml": entry("c", "c")})
@@ -114,8 +114,8 @@ func TestDropped(t *testing.T) {
 	}
 }
 
-// TestServerAwayAtTheStart: the start waits for a server that isn't there, or doesn't, as the entry says; either way it is said, and what the server has
-// comes when it is there.
+// TestServerAwayAtTheStart: the start waits for a server that isn't there, or doesn't, as the entry
+// says; either way it is said, and what the server has comes when it is there.
 func TestServerAwayAtTheStart(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, map[string]string{"a.yaml": entry("a", "a")})

@@ -32,7 +32,8 @@ func TestConformance(t *testing.T) {
 	}, plugin("config/xds"))
 }
 
-// TestManyAndSwaps: 10,000 objects, and the plugin is swapped while they change: nothing is lost, and what changed arrives.
+// TestManyAndSwaps: 10,000 objects, and the plugin is swapped while they change: nothing is lost,
+// and what changed arrives.
 func TestManyAndSwaps(t *testing.T) {
 	need.All(t)
 	t.Parallel()

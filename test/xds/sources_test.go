@@ -13,8 +13,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// TestFirstWins: of two sources with the same object the first in plugins.yaml counts, whatever comes when, and the other one's once that has it no
-// more. Here xDS, etcd and files, in this order; who writes is etcd, for it alone takes writes.
+// TestFirstWins: of two sources with the same object the first in plugins.yaml counts, whatever
+// comes when, and the other one's once that has it no more. Here xDS, etcd and files, in this
+// order; who writes is etcd, for it alone takes writes.
 func TestFirstWins(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, map[string]string{"same.yaml": entry("same", "of-xds"), "stays.yaml": entry("stays", "stays"), "stays-too.yaml": entry("stays-too", "stays-too")})

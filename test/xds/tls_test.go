@@ -11,7 +11,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// guarded is a set whose configuration is for callers of the root namespace: by certificate, or by token.
+// guarded is a set whose configuration is for callers of the root namespace: by certificate, or by
+// token.
 const guarded = `
 plugins:
   - {name: files, kind: config, builtin: config/file}
@@ -23,7 +24,8 @@ plugins:
 
 const token = "a-token-of-thirty-two-characters"
 
-// TestTLS: the server is known by its certificate, and the client by its own, or by a token; both are read anew, and who is wrong hears why.
+// TestTLS: the server is known by its certificate, and the client by its own, or by a token; both
+// are read anew, and who is wrong hears why.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	a, other := authority.New(t), authority.New(t)

@@ -33,7 +33,8 @@ type server struct {
 	dir string
 }
 
-// serving is its set of plugins. Callers need no identity, for they connect in plain text, and whatever its files lose is let through.
+// serving is its set of plugins. Callers need no identity, for they connect in plain text, and
+// whatever its files lose is let through.
 const serving = `
 plugins:
   - {name: files, kind: config, builtin: config/file, onLoss: apply}
@@ -65,7 +66,8 @@ func (s *server) put(t *testing.T, name, text string) {
 	}
 }
 
-// says waits until it answers with so many ServiceEntries: files are read when their folder says that they changed.
+// says waits until it answers with so many ServiceEntries: files are read when their folder says
+// that they changed.
 func (s *server) says(t *testing.T, many int) {
 	t.Helper()
 	conn, err := grpc.NewClient(s.XDS, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30)))

@@ -1,5 +1,5 @@
-// Package zookeeper runs ZooKeeper itself, on loopback, for tests. `make zookeeper` gets it from Maven Central, as
-// pom.xml says.
+// Package zookeeper runs ZooKeeper itself, on loopback, for tests. `make zookeeper` gets it from
+// Maven Central, as pom.xml says.
 package zookeeper
 
 import (
@@ -41,8 +41,8 @@ type Server struct {
 	made      sync.Map // nodes without a value that are there
 }
 
-// LoseDisk ends it, and starts it without what it had on disk. The test has a new session then: a server refuses who has
-// seen what it knows nothing of.
+// LoseDisk ends it, and starts it without what it had on disk. The test has a new session then: a
+// server refuses who has seen what it knows nothing of.
 func (s *Server) LoseDisk(t testing.TB) {
 	t.Helper()
 	s.Down()
@@ -55,7 +55,8 @@ func (s *Server) LoseDisk(t testing.TB) {
 	s.connect(t)
 }
 
-// Lib is the folder with Java libraries of ZooKeeper and Dubbo, and java's path. Without either the test is skipped.
+// Lib is the folder with Java libraries of ZooKeeper and Dubbo, and java's path. Without either the
+// test is skipped.
 func Lib(t testing.TB) (java, lib string) {
 	t.Helper()
 	java, err := exec.LookPath("java")
@@ -65,7 +66,8 @@ func Lib(t testing.TB) (java, lib string) {
 	return java, filepath.Join(program.Cached(t, "test/zookeeper/pom.xml", "zookeeper", ".installed"), "lib")
 }
 
-// Start starts one whose configuration has more lines, and waits until it answers. The test's end stops it.
+// Start starts one whose configuration has more lines, and waits until it answers. The test's end
+// stops it.
 func Start(t testing.TB, more ...string) *Server {
 	t.Helper()
 	s := &Server{Address: wait.Address(t), Dir: t.TempDir()}
@@ -138,8 +140,8 @@ func (s *Server) serves() error {
 	return err
 }
 
-// Create makes a node, and those above it. One that is ephemeral goes when the test's session does. One that is there
-// stays as it is.
+// Create makes a node, and those above it. One that is ephemeral goes when the test's session does.
+// One that is there stays as it is.
 func (s *Server) Create(t testing.TB, path string, value []byte, ephemeral bool) {
 	t.Helper()
 	for i, c := range path {

@@ -26,7 +26,8 @@ type Config struct {
 	Own        Own
 	// Pods that they run in, one each; empty: Namespaces and Own say where they are.
 	Pods []Pod
-	// Slow is the share of sidecars that wait a second before they read, 0 to 1. They don't count for times.
+	// Slow is the share of sidecars that wait a second before they read, 0 to 1. They don't count
+	// for times.
 	Slow float64
 	// CA, Cert and Key are files in PEM; CA empty: plain text.
 	CA, Cert, Key, ServerName string
@@ -62,7 +63,8 @@ type Fleet struct {
 	running sync.WaitGroup
 }
 
-// Arrival is how long it took until what was waited for had come: quantiles over the sidecars that are not slow.
+// Arrival is how long it took until what was waited for had come: quantiles over the sidecars that
+// are not slow.
 type Arrival struct {
 	P50, P99 time.Duration
 	// Missing sidecars never had it.
@@ -101,7 +103,8 @@ func Connect(ctx context.Context, c Config) (*Fleet, Arrival, error) {
 	return f, f.connected(), nil
 }
 
-// window of a connection and its stream: Istio's agent has 1 MiB; one who reads slowly is not to have much in the kernel.
+// window of a connection and its stream: Istio's agent has 1 MiB; one who reads slowly is not to
+// have much in the kernel.
 func window(slow bool) int32 {
 	if slow {
 		return 64 << 10
@@ -156,7 +159,8 @@ func (f *Fleet) arrival(times []time.Duration, missing int, bytes, messages int6
 	return a
 }
 
-// Change makes a change, and returns when all sidecars that aren't slow have a response of a type (cds, eds, lds, rds) with a text in it.
+// Change makes a change, and returns when all sidecars that aren't slow have a response of a type
+// (cds, eds, lds, rds) with a text in it.
 func (f *Fleet) Change(typ, text string, change func() error) (Arrival, error) {
 	url, ok := map[string]string{"cds": clusters, "eds": endpoints, "lds": listeners, "rds": routes}[typ]
 	if !ok {
@@ -189,7 +193,8 @@ func (f *Fleet) Change(typ, text string, change func() error) (Arrival, error) {
 	return f.arrival(times, missing(), bytes, messages), nil
 }
 
-// Concerns makes a change, waits until nothing has arrived for a time, and returns how many sidecars got anything, and how much.
+// Concerns makes a change, waits until nothing has arrived for a time, and returns how many
+// sidecars got anything, and how much.
 func (f *Fleet) Concerns(change func() error, silence time.Duration) (sidecars int, a Arrival, err error) {
 	before := make([]int64, len(f.sidecars))
 	for i, s := range f.sidecars {

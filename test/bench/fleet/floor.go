@@ -14,7 +14,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Floor is the least that a server over TLS can do: it writes responses that were encoded before, and reads requests to drop them.
+// Floor is the least that a server over TLS can do: it writes responses that were encoded before,
+// and reads requests to drop them.
 type Floor struct {
 	// resources by type, each as the field of a response.
 	resources map[string][][]byte
@@ -24,7 +25,8 @@ type Floor struct {
 	streams map[chan []byte]bool
 }
 
-// NewFloor reads what it serves: a directory with a response in each of cds.pb, eds.pb, lds.pb and rds.pb.
+// NewFloor reads what it serves: a directory with a response in each of cds.pb, eds.pb, lds.pb and
+// rds.pb.
 func NewFloor(dir string) (*Floor, error) {
 	f := &Floor{resources: map[string][][]byte{}, whole: map[string][]byte{}, streams: map[chan []byte]bool{}}
 	for i, short := range shortNames() {

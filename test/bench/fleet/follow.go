@@ -10,7 +10,8 @@ import (
 // Followed are addresses of endpoints, and when sidecars got them.
 type Followed struct {
 	number map[string]int
-	// got is how many sidecars have an address, and last when the latest of them got it, in Unix nanoseconds; by number.
+	// got is how many sidecars have an address, and last when the latest of them got it, in Unix
+	// nanoseconds; by number.
 	got  []atomic.Int64
 	last []atomic.Int64
 	// seen says which addresses a sidecar has; each is used by its own sidecar alone.
@@ -31,13 +32,14 @@ func (f *Fleet) Follow(addresses []string) *Followed {
 	return w
 }
 
-// Last returns how many sidecars have got an address, by its place in what is followed, and when the latest of them got it.
+// Last returns how many sidecars have got an address, by its place in what is followed, and when
+// the latest of them got it.
 func (w *Followed) Last(i int) (sidecars int, at time.Time) {
 	return int(w.got[i].Load()), time.Unix(0, w.last[i].Load())
 }
 
-// addressPath leads from a response of load assignments to the addresses in them: resources, their values, localities, endpoints, the endpoint itself, its
-// address, the socket's, and that as text.
+// addressPath leads from a response of load assignments to the addresses in them: resources, their
+// values, localities, endpoints, the endpoint itself, its address, the socket's, and that as text.
 var addressPath = []protowire.Number{responseResources, anyValue, 2, 2, 1, 1, 1, 2}
 
 // arrived notes the addresses of a response.

@@ -16,7 +16,8 @@ type Own struct {
 	Labels, Tags bool
 }
 
-// meshNamespaces is over how many namespaces the generated mesh's services are spread, by their number.
+// meshNamespaces is over how many namespaces the generated mesh's services are spread, by their
+// number.
 const meshNamespaces = 10
 
 // Pod is where a sidecar runs.
@@ -38,7 +39,8 @@ func (c Config) node(i int) ([]byte, error) {
 	return encode(p.Name, p.Namespace, p.Address, labels, map[string]any{"concurrency": 2})
 }
 
-// node encodes who sidecar i is that runs in no pod of the mesh, or in one that the mesh's generator made.
+// node encodes who sidecar i is that runs in no pod of the mesh, or in one that the mesh's
+// generator made.
 func node(i, namespaces int, own Own) ([]byte, error) {
 	name := fmt.Sprintf("fleet-%05d", i)
 	namespace, address := fmt.Sprintf("ns-%02d", i%namespaces), fmt.Sprintf("10.64.%d.%d", i>>8, i&255)

@@ -121,7 +121,8 @@ func (s *sidecar) take(response []byte) error {
 	return s.next()
 }
 
-// learn takes the names of a type from the resources that lead to it, and asks again if they are others.
+// learn takes the names of a type from the resources that lead to it, and asks again if they are
+// others.
 func (s *sidecar) learn(child string, response []byte) error {
 	a, names := s.asked[child], named(child, response)
 	if a.names != nil && maps.Equal(names, a.names) {

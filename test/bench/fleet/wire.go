@@ -31,7 +31,8 @@ func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// dig calls fn with each field that a path of field numbers leads to, in a message; all but the last are messages.
+// dig calls fn with each field that a path of field numbers leads to, in a message; all but the
+// last are messages.
 func dig(b []byte, fn func([]byte), path ...protowire.Number) {
 	for len(b) > 0 {
 		num, typ, n := protowire.ConsumeTag(b)
@@ -80,7 +81,8 @@ const (
 	anyValue          = 2
 )
 
-// named returns the names that the resources of a response lead to: load assignments of clusters, routes of listeners.
+// named returns the names that the resources of a response lead to: load assignments of clusters,
+// routes of listeners.
 func named(child string, response []byte) map[string]bool {
 	names := map[string]bool{}
 	add := func(v []byte) { names[string(v)] = true }
@@ -100,7 +102,8 @@ func named(child string, response []byte) map[string]bool {
 			}
 		}, responseResources, anyValue)
 	case routes:
-		// Of listeners: filter chains (or the default one), filters, typed_config, its value; of a connection manager: rds, its name.
+		// Of listeners: filter chains (or the default one), filters, typed_config, its value; of a
+		// connection manager: rds, its name.
 		for _, chain := range []protowire.Number{3, 25} {
 			dig(response, add, responseResources, anyValue, chain, 3, 4, anyValue, 3, 2)
 		}

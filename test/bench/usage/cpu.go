@@ -1,4 +1,5 @@
-// Package usage reads from /proc what a server takes of the machine, with all processes that it started.
+// Package usage reads from /proc what a server takes of the machine, with all processes that it
+// started.
 package usage
 
 import (

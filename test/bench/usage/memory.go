@@ -13,7 +13,8 @@ import (
 // Sampling of memory; what is shorter is not seen.
 const Sampling = 100 * time.Millisecond
 
-// Memory follows the proportional set size of a process and all that it started: pages that they share are counted once.
+// Memory follows the proportional set size of a process and all that it started: pages that they
+// share are counted once.
 type Memory struct {
 	pid  int
 	stop chan struct{}

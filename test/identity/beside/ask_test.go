@@ -42,7 +42,8 @@ type server struct {
 	// plain and secure are its ports.
 	plain, secure string
 	roots         *x509.CertPool
-	// silent: it says nothing of what there isn't, and answers the requests of a stream in their order.
+	// silent: it says nothing of what there isn't, and answers the requests of a stream in their
+	// order.
 	silent bool
 }
 
@@ -52,7 +53,8 @@ type caller struct {
 	certificate *tls.Certificate
 	// headers are names and values, in turn.
 	headers []string
-	// node is the proxy that it says it is: a part of its id (its name and namespace), and metadata.
+	// node is the proxy that it says it is: a part of its id (its name and namespace), and
+	// metadata.
 	node     string
 	metadata map[string]any
 }
@@ -73,7 +75,8 @@ func (c caller) inPlain() caller {
 	return c
 }
 
-// as says that it is a proxy of an account, NAMESPACE/ACCOUNT, with more metadata: names and values, in turn.
+// as says that it is a proxy of an account, NAMESPACE/ACCOUNT, with more metadata: names and
+// values, in turn.
 func (c caller) as(account string, more ...string) caller {
 	namespace, name, _ := strings.Cut(account, "/")
 	c.node, c.metadata = "one."+namespace, map[string]any{"NAMESPACE": namespace, "SERVICE_ACCOUNT": name, "CLUSTER_ID": "Kubernetes"}
@@ -128,7 +131,8 @@ func (c caller) proxy(t *testing.T) *corev3.Node {
 // byTLS is how a connection ends whose certificate the server doesn't take.
 const byTLS = "TLS refuses"
 
-// came says how something ended: by the code, or by TLS. The connection of a client of TLS 1.3 may be closed before it reads why.
+// came says how something ended: by the code, or by TLS. The connection of a client of TLS 1.3 may
+// be closed before it reads why.
 func came(err error) string {
 	code := status.Code(err)
 	if code == codes.Unavailable {

@@ -37,7 +37,8 @@ type result struct{ part, what, istiod, coxswain, verdict string }
 
 const same, listed, unlisted = "same", "listed", "DIFFERS"
 
-// TestIdentity asks both. A difference that no row lists, and one that is listed and is none, fails it.
+// TestIdentity asks both. A difference that no row lists, and one that is listed and is none, fails
+// it.
 func TestIdentity(t *testing.T) {
 	need.All(t)
 	w := newWorld(t)

@@ -18,7 +18,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/mesh"
 )
 
-// TestOnePort asks both about their HTTP port where --grpcAddr is empty: each page and each call is answered alike, but for one connection that is used for both.
+// TestOnePort asks both about their HTTP port where --grpcAddr is empty: each page and each call is
+// answered alike, but for one connection that is used for both.
 func TestOnePort(t *testing.T) {
 	c := kube.Start(t)
 	c.Apply(t, kube.Definitions(t))

@@ -30,7 +30,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// world is two clusters, an authority that both control planes sign with, an issuer of OpenID Connect, and the control planes.
+// world is two clusters, an authority that both control planes sign with, an issuer of OpenID
+// Connect, and the control planes.
 type world struct {
 	cluster, east    *kube.Cluster
 	authority        *authority
@@ -267,7 +268,8 @@ func (a *authority) secret() string {
 		base64.StdEncoding.EncodeToString(encoded("CERTIFICATE", a.certificate.Raw)), base64.StdEncoding.EncodeToString(encoded("EC PRIVATE KEY", der)))
 }
 
-// issue issues a certificate with the names of another, for a client of today unless that says otherwise.
+// issue issues a certificate with the names of another, for a client of today unless that says
+// otherwise.
 func (a *authority) issue(t *testing.T, of x509.Certificate) tls.Certificate {
 	t.Helper()
 	key := newKey(t)

@@ -16,7 +16,8 @@ const (
 	eds = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 )
 
-// generator serves clusters, by hand. place and want say what is sent when a connection is there, and when clusters are wanted.
+// generator serves clusters, by hand. place and want say what is sent when a connection is there,
+// and when clusters are wanted.
 type generator struct {
 	*rogue
 	revision *pb.Revision
@@ -146,7 +147,8 @@ func patches(r *rogue) error {
 	}
 }
 
-// derives is a deriver that says of each VirtualService that it has seen it. It dies of one called cursed, unless it does something else with all.
+// derives is a deriver that says of each VirtualService that it has seen it. It dies of one called
+// cursed, unless it does something else with all.
 func derives(name string, instead func()) sdk.DeriverPlugin {
 	return sdk.DeriverPlugin{
 		Name: name, Version: "v1", Reads: []string{virtualServices}, Publishes: []string{"rogue.example/Seen"},

@@ -1,4 +1,5 @@
-// Command rogue is a plugin that breaks a rule: as a process the one that its argument names, as a module the one that its file is called after.
+// Command rogue is a plugin that breaks a rule: as a process the one that its argument names, as a
+// module the one that its file is called after.
 package main
 
 import (

@@ -1,7 +1,8 @@
-// Package consul has the trial of registry/consul, as a process and as a module, against Consul itself.
+// Package consul has the trial of registry/consul, as a process and as a module, against Consul
+// itself.
 //
-// Consul is that of the module in server, the last one under the Mozilla Public License, which `make consul` builds
-// into the user's cache folder, once for each go.sum.
+// Consul is that of the module in server, the last one under the Mozilla Public License, which
+// `make consul` builds into the user's cache folder, once for each go.sum.
 package consul
 
 import (
@@ -20,8 +21,8 @@ func TestMain(m *testing.M) { registries.Main(m) }
 
 func host(service string) string { return service + ".service.consul" }
 
-// config is the plugin's. It waits for so short a time that a connection by which nothing passes is given up within a
-// trial's patience.
+// config is the plugin's. It waits for so short a time that a connection by which nothing passes is
+// given up within a trial's patience.
 func config(address string) map[string]any {
 	return map[string]any{"address": "http://" + address, "token": reader, "wait": "5s"}
 }
@@ -69,7 +70,8 @@ func TestModule(t *testing.T) {
 	asModule.Run(t)
 }
 
-// quick has a module, which may ask about less at once than there are services, hear of news a second late at most.
+// quick has a module, which may ask about less at once than there are services, hear of news a
+// second late at most.
 func quick(c map[string]any) map[string]any {
 	c["refresh"] = "1s"
 	return c

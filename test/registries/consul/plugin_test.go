@@ -82,8 +82,8 @@ func registration(node, id, service string, port int, status string, more ...fun
 	return r
 }
 
-// TestRights: what the token's policy lets it see no more stays, whether the policy changes or the token goes; a new
-// token counts as soon as its file has it.
+// TestRights: what the token's policy lets it see no more stays, whether the policy changes or the
+// token goes; a new token counts as soon as its file has it.
 func TestRights(t *testing.T) {
 	need.All(t)
 	s := start(t)
@@ -148,8 +148,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestSelection: filters, tags and metadata select as Consul understands them; warnings have their weight, maintenance
-// drains, and what leaves the selection goes.
+// TestSelection: filters, tags and metadata select as Consul understands them; warnings have their
+// weight, maintenance drains, and what leaves the selection goes.
 func TestSelection(t *testing.T) {
 	need.All(t)
 	s := startWith(t, nil)
@@ -190,8 +190,8 @@ func TestSelection(t *testing.T) {
 	has(t, h, "web", "10.0.0.1:80 dc1/z1 10 health 2", "10.0.0.3:80 dc1/z3 10 health 1")
 }
 
-// TestAnotherHistory: a server whose disk was lost begins anew, with smaller indexes. What it says then counts, once it
-// is certain.
+// TestAnotherHistory: a server whose disk was lost begins anew, with smaller indexes. What it says
+// then counts, once it is certain.
 func TestAnotherHistory(t *testing.T) {
 	need.All(t)
 	s := startWith(t, nil)
@@ -215,9 +215,9 @@ func TestAnotherHistory(t *testing.T) {
 	has(t, h, "web", "10.0.0.2:80 dc1/z2 10", "10.0.0.3:80 dc1/z3 10")
 }
 
-// TestCluster: three servers, of which the plugin asks one. It is started anew, and answers before it knows anything;
-// the leader dies, and there is none for a while; then the others die, too. Whatever it says meanwhile, nothing goes;
-// what changes afterwards is followed.
+// TestCluster: three servers, of which the plugin asks one. It is started anew, and answers before
+// it knows anything; the leader dies, and there is none for a while; then the others die, too.
+// Whatever it says meanwhile, nothing goes; what changes afterwards is followed.
 func TestCluster(t *testing.T) {
 	need.All(t)
 	all := cluster(t)
@@ -280,7 +280,8 @@ func TestCluster(t *testing.T) {
 	has(t, h, "web", append(want, "10.0.0.9:80 dc1/z9 10")...)
 }
 
-// watch fails, once its result is called, if service web had other endpoints than these at any time.
+// watch fails, once its result is called, if service web had other endpoints than these at any
+// time.
 func watch(t *testing.T, h *plugintest.Harness, want []string) (end func()) {
 	t.Helper()
 	return registries.Watch(t, func() []string { return endpoints(h.Rows(state.Endpoints), "web") }, want)

@@ -192,8 +192,8 @@ func (s *server) stop() {
 // nodes are so many: instances are on one of them by their ID.
 const nodes = 20
 
-// Put registers instances in the catalog, as an outside monitor does: the agent checks none of them, and health is what
-// is written.
+// Put registers instances in the catalog, as an outside monitor does: the agent checks none of
+// them, and health is what is written.
 func (s *server) Put(t testing.TB, all ...registries.Instance) {
 	t.Helper()
 	var ops api.TxnOps

@@ -1,5 +1,5 @@
-// Package eureka has the trial of registry/eureka against Eureka's own server, which `make eureka` gets into the user's cache folder, once for each version of
-// the folder server.
+// Package eureka has the trial of registry/eureka against Eureka's own server, which `make eureka`
+// gets into the user's cache folder, once for each version of the folder server.
 package eureka
 
 import (

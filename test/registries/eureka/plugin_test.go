@@ -93,7 +93,8 @@ func TestRegions(t *testing.T) {
 	has(t, own, "web", "10.0.0.1:80", "10.0.0.4:80")
 }
 
-// TestLease: an instance that doesn't renew its lease goes when the server says so; one that an operator takes out of service drains, and comes back.
+// TestLease: an instance that doesn't renew its lease goes when the server says so; one that an
+// operator takes out of service drains, and comes back.
 func TestLease(t *testing.T) {
 	need.All(t)
 	s := start(t, "--eureka.server.eviction-interval-timer-in-ms=500", "--eureka.server.enable-self-preservation=false")
@@ -117,7 +118,8 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// TestServers: two servers that tell each other; one dies, the other is asked, and nothing goes but what is taken out there.
+// TestServers: two servers that tell each other; one dies, the other is asked, and nothing goes but
+// what is taken out there.
 func TestServers(t *testing.T) {
 	need.All(t)
 	one, two := configure(t), configure(t)
@@ -193,7 +195,8 @@ func TestTLS(t *testing.T) {
 	has(t, h, "web", "10.0.0.1:80", "10.0.0.2:80")
 }
 
-// TestFlags: services of Eureka by flags alone, as with pilot-discovery when it had the registry. The server asks for no password.
+// TestFlags: services of Eureka by flags alone, as with pilot-discovery when it had the registry.
+// The server asks for no password.
 func TestFlags(t *testing.T) {
 	need.All(t)
 	s := start(t, "--open=true")
@@ -210,7 +213,8 @@ func TestFlags(t *testing.T) {
 	})
 }
 
-// TestModule is the trial of the same plugin as a WASM module. An answer for it has less than 1 MiB, so that it can't have many instances.
+// TestModule is the trial of the same plugin as a WASM module. An answer for it has less than 1
+// MiB, so that it can't have many instances.
 func TestModule(t *testing.T) {
 	need.All(t)
 	module := filepath.Join(t.TempDir(), "registry-eureka.wasm")

@@ -1,6 +1,7 @@
-// Package istiod_test measures what it costs istiod to serve a registry that it doesn't read: somebody writes a
-// ServiceEntry of each service to the API server, anew when an instance of it changes, as what users have to bridge
-// registries does. What reads the registry is not in the figures.
+// Package istiod_test measures what it costs istiod to serve a registry that it doesn't read:
+// somebody writes a ServiceEntry of each service to the API server, anew when an instance of it
+// changes, as what users have to bridge registries does. What reads the registry is not in the
+// figures.
 package istiod_test
 
 import (

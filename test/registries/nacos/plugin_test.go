@@ -62,7 +62,8 @@ func faulty(t *testing.T, h *plugintest.Harness, want ...string) {
 	h.WaitRows("faults", func(rows map[string]*sdk.Row) bool { return slices.Equal(slices.Sorted(maps.Keys(rows)), want) })
 }
 
-// must asks, and waits until that succeeds: what an answer says is done takes the server some time to know of.
+// must asks, and waits until that succeeds: what an answer says is done takes the server some time
+// to know of.
 func (s *server) must(t testing.TB, method, path string, pairs ...string) {
 	t.Helper()
 	form := url.Values{}
@@ -226,7 +227,8 @@ func (s *server) lists(want int) error {
 	return err
 }
 
-// watch fails, once its result is called, if service web had other endpoints than these at any time.
+// watch fails, once its result is called, if service web had other endpoints than these at any
+// time.
 func watch(t *testing.T, h *plugintest.Harness, want []string) (end func()) {
 	t.Helper()
 	return registries.Watch(t, func() []string { return endpoints(h.Rows(state.Endpoints), webHost) }, want)

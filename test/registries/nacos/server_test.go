@@ -34,7 +34,8 @@ const (
 	grpcOffset = 1000
 )
 
-// server is a Nacos server alone, in a pod of its own. Programs outside of it reach it by a door for each port.
+// server is a Nacos server alone, in a pod of its own. Programs outside of it reach it by a door
+// for each port.
 type server struct {
 	pod    *netns.Pod
 	port   int
@@ -263,7 +264,8 @@ func (s *server) Put(t testing.TB, all ...registries.Instance) {
 	registries.Each(t, all, func(i registries.Instance) error { return s.register(i, nil) })
 }
 
-// register registers an instance. One is its address to Nacos: at another one it is another one, and the first goes.
+// register registers an instance. One is its address to Nacos: at another one it is another one,
+// and the first goes.
 func (s *server) register(i registries.Instance, more map[string]string) error {
 	if _, err := s.ask(http.MethodPost, instancePath, record(i, more)); err != nil {
 		return err

@@ -15,8 +15,9 @@ import (
 	"time"
 )
 
-// certificates makes an authority, and of it a certificate for 127.0.0.1 with its key, in files of a folder: ca.pem,
-// cert.pem, key.pem, and server.pem with the last two. Java doesn't take authorities without a name.
+// certificates makes an authority, and of it a certificate for 127.0.0.1 with its key, in files of
+// a folder: ca.pem, cert.pem, key.pem, and server.pem with the last two. Java doesn't take
+// authorities without a name.
 func certificates(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()

@@ -29,8 +29,9 @@ const (
 	gatewayPort           = 7080
 )
 
-// TestDubbo: a provider of Dubbo 3 (Java), which speaks dubbo and tri, registers by interface, by application, or both,
-// as itself does it. It is one service, which an Envoy reaches by tri; when it ends there is nobody.
+// TestDubbo: a provider of Dubbo 3 (Java), which speaks dubbo and tri, registers by interface, by
+// application, or both, as itself does it. It is one service, which an Envoy reaches by tri; when
+// it ends there is nobody.
 func TestDubbo(t *testing.T) {
 	need.All(t)
 	if os.Getenv(insideNamespace) == "" {
@@ -126,8 +127,8 @@ func dubbo(t *testing.T, mode string) {
 	}
 }
 
-// call asks the provider, by the Envoy, for what it hasn't got: that Dubbo itself says so is the answer. Calls that it
-// serves are made in test/migration.
+// call asks the provider, by the Envoy, for what it hasn't got: that Dubbo itself says so is the
+// answer. Calls that it serves are made in test/migration.
 func call() error {
 	answer, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/nothing", gatewayPort))
 	if err != nil {
@@ -141,7 +142,8 @@ func call() error {
 	return err
 }
 
-// shares looks at what the Envoy has of the service: one endpoint at each port, of the weight that the provider says.
+// shares looks at what the Envoy has of the service: one endpoint at each port, of the weight that
+// the provider says.
 func shares(t *testing.T, admin string) {
 	t.Helper()
 	answer, err := http.Get("http://" + admin + "/clusters")

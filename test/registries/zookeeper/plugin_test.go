@@ -73,7 +73,8 @@ func endpoints(t *testing.T, p *mesh.Plane, host string) int {
 	return n
 }
 
-// TestTLS: a server's secureClientPort, with certificates of both sides; a server that isn't trusted is refused.
+// TestTLS: a server's secureClientPort, with certificates of both sides; a server that isn't
+// trusted is refused.
 func TestTLS(t *testing.T) {
 	mine, strange := certificates(t), certificates(t)
 	in := func(dir, name string) string { return filepath.Join(dir, name) }
@@ -111,7 +112,8 @@ func (s *server) open(t *testing.T, address string) {
 	s.Create(t, "/dubbo/com.example.Open/providers/tri%3A%2F%2F"+address+"%3A50051%2Fcom.example.Open%3Finterface%3Dcom.example.Open", nil, false)
 }
 
-// TestRights: nodes that may not be read any more stay what they were, and are read again when they may be.
+// TestRights: nodes that may not be read any more stay what they were, and are read again when they
+// may be.
 func TestRights(t *testing.T) {
 	s := &server{zookeeper.Start(t), nil}
 	s.open(t, "10.0.0.1")
@@ -143,8 +145,8 @@ func TestRights(t *testing.T) {
 	unsaid(t, p, "may not be read")
 }
 
-// TestLostDisk: a ZooKeeper that comes back without its disk takes nothing away. When providers are back, those that
-// aren't go, after a while.
+// TestLostDisk: a ZooKeeper that comes back without its disk takes nothing away. When providers are
+// back, those that aren't go, after a while.
 func TestLostDisk(t *testing.T) {
 	s := &server{zookeeper.Start(t), nil}
 	for i := range 4 {

@@ -1,5 +1,5 @@
-// Package zookeeper tries registry/zookeeper: providers by interface, as Dubbo 2 registers them, and by application, as
-// Dubbo 3 does. `make zookeeper` gets the server.
+// Package zookeeper tries registry/zookeeper: providers by interface, as Dubbo 2 registers them,
+// and by application, as Dubbo 3 does. `make zookeeper` gets the server.
 package zookeeper
 
 import (
@@ -113,8 +113,8 @@ func (s *server) each(all []registries.Instance, do func(registries.Instance)) {
 
 func iface(service string) string { return "com.example." + service }
 
-// byInterface has a provider be a node below its interface. A change is another node, after which the one before goes,
-// as when Dubbo exports a service anew.
+// byInterface has a provider be a node below its interface. A change is another node, after which
+// the one before goes, as when Dubbo exports a service anew.
 type byInterface struct{ nodes sync.Map }
 
 func (l *byInterface) put(s *server, t testing.TB, i registries.Instance) {
@@ -142,7 +142,8 @@ func (l *byInterface) remove(s *server, t testing.TB, i registries.Instance) {
 	}
 }
 
-// byApplication has an instance be a node below its application, and what it serves one of its revision.
+// byApplication has an instance be a node below its application, and what it serves one of its
+// revision.
 type byApplication struct{}
 
 func (byApplication) node(i registries.Instance) string {

@@ -1,5 +1,5 @@
-// Command rogue is a registry that tries what no plugin may: to read and end the core, and to change plugins. It writes what came of it into the file
-// that its config names.
+// Command rogue is a registry that tries what no plugin may: to read and end the core, and to
+// change plugins. It writes what came of it into the file that its config names.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Command inventory is a registry that has a service for each line of a file, and logs a secret of its config.
+// Command inventory is a registry that has a service for each line of a file, and logs a secret of
+// its config.
 package main
 
 import (

@@ -1,5 +1,6 @@
-// Command accounts publishes what is in a file as a row of the table example.com/Account, and says that its rows are secrets; as `accounts reader` it is a
-// plugin that reads the table and says nothing of it, and publishes a row of example.com/Holder for each.
+// Command accounts publishes what is in a file as a row of the table example.com/Account, and says
+// that its rows are secrets; as `accounts reader` it is a plugin that reads the table and says
+// nothing of it, and publishes a row of example.com/Holder for each.
 package main
 
 import (
