@@ -12,6 +12,21 @@ type groups struct {
 	mu     sync.Mutex
 	tree   *cgroup.Tree
 	failed error
+	said   bool // what could not be had
+}
+
+// open looks for the groups that killed cores left, which may take a moment: before plugins wait for
+// theirs.
+func (g *groups) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.look()
+}
+
+func (g *groups) look() {
+	if g.tree == nil && g.failed == nil {
+		g.tree, g.failed = ownTree()
+	}
 }
 
 // group makes the control group of one start of an entry; nil where there are none. What can't be
@@ -31,12 +46,12 @@ var errSaid = errors.New("no control groups")
 func (g *groups) make(name string, limit uint64) (*cgroup.Group, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.look()
 	said := errSaid
-	if g.tree == nil && g.failed == nil {
-		if g.tree, g.failed = ownTree(); g.failed == nil {
+	if !g.said {
+		g.said = true
+		if said = g.failed; said == nil {
 			said = g.tree.Undivided()
-		} else {
-			said = g.failed
 		}
 	}
 	if g.failed != nil {

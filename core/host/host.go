@@ -142,6 +142,7 @@ func (h *Host) run(ctx context.Context) error {
 		return fmt.Errorf("host: runtime directory: %w", err)
 	}
 	defer dir.remove()
+	h.groups.open()
 	defer h.groups.close()
 	defer h.adopt(ctx)()
 	if h.launcher.self != nil {
