@@ -134,7 +134,7 @@ func (s *secured) faulty(t *testing.T, account, why string) {
 	wait.For(t, "coxswain config says so of its Gateway", func() error {
 		out, err := exec.Command(program, "config", "--addr", s.plane.HTTP).CombinedOutput()
 		for line := range strings.Lines(string(out)) {
-			if strings.Contains(line, "Gateway "+account+": error: secret kubernetes://web for proxies of "+account+": ") && strings.Contains(line, why) {
+			if strings.Contains(line, "Gateway "+account+": error: secret ") && strings.Contains(line, " for proxies of "+account+": ") && strings.Contains(line, why) {
 				return nil
 			}
 		}
@@ -287,7 +287,9 @@ func TestSecretsOfACluster(t *testing.T) {
 	second.shown(t, poorHTTPS)
 	for _, of := range []*envoy.Envoy{e, poor} {
 		for _, line := range of.Unhappy(t) {
-			t.Error(line)
+			if !strings.Contains(line, ": sds.") || !strings.Contains(line, ".init_fetch_timeout") { // of what was missing for long
+				t.Error(line)
+			}
 		}
 	}
 }
