@@ -135,7 +135,7 @@ test: build envoy iptables grpc-js grpc-java languages kube zookeeper ## Pass al
 LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' 'need\.\(All\|Long\)\b' test core plugins sdk cmd examples)) $(wildcard test/registries/*/))
 
 .PHONY: test-all
-test-all: test peer consul eureka nacos migration-programs ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)
+test-all: test peer consul eureka nacos vault migration-programs ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)
 	@PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_ALL=1 COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' GORACE=atexit_sleep_ms=0 \
 		go test -race -p 1 -timeout 1h $(LONG:%/=./%)
 	@$(MAKE) parity parity-live
@@ -494,6 +494,17 @@ $(CONSUL)/consul:
 	@echo "building Consul: minutes, this once"
 	@mkdir -p '$(CONSUL)'
 	@cd $(CONSUL_SERVER) && go build -ldflags='-s -w -checklinkname=0' -o '$@.new' github.com/hashicorp/consul && mv '$@.new' '$@'
+
+VAULT_SERVER := test/secrets/vault
+VAULT := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/vault-$(shell sha256sum $(VAULT_SERVER)/go.sum | cut -c1-16)
+
+.PHONY: vault
+vault: $(VAULT)/vault ## Build Vault for tests (minutes, once)
+
+$(VAULT)/vault:
+	@echo "building Vault: minutes, this once"
+	@mkdir -p '$(VAULT)'
+	@cd $(VAULT_SERVER) && go build -ldflags='-s -w' -o '$@.new' . && mv '$@.new' '$@'
 
 ZOOKEEPER_POM := test/zookeeper/pom.xml
 ZOOKEEPER := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/zookeeper-$(shell sha256sum $(ZOOKEEPER_POM) | cut -c1-16)

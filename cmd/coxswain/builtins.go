@@ -15,6 +15,7 @@ import (
 	configpem "github.com/coxswain-mesh/coxswain/plugins/config/pem"
 	configsecrets "github.com/coxswain-mesh/coxswain/plugins/config/secrets"
 	configspiffe "github.com/coxswain-mesh/coxswain/plugins/config/spiffe"
+	configvault "github.com/coxswain-mesh/coxswain/plugins/config/vault"
 	configxds "github.com/coxswain-mesh/coxswain/plugins/config/xds"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/addresses"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/ca"
@@ -55,6 +56,7 @@ func builtins() map[string]sdk.Declaration {
 		"config/kubernetes":         configkubernetes.Plugin(),
 		"config/mesh":               configmesh.Plugin(),
 		"config/pem":                configpem.Plugin(),
+		"config/vault":              configvault.Plugin(),
 		"config/secrets":            configsecrets.Plugin(),
 		"config/spiffe":             configspiffe.Plugin(),
 		"config/xds":                configxds.Plugin(),

@@ -15,8 +15,8 @@ type groups struct {
 	said   bool // what could not be had
 }
 
-// open looks for the groups that killed cores left, which may take a moment: before plugins wait for
-// theirs.
+// open looks for the groups that killed cores left, which may take a moment: before plugins wait
+// for theirs.
 func (g *groups) open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -73,13 +73,19 @@ func newWorld(t *testing.T, files map[string]string) *world { return newWorldOf(
 // newWorldOf starts one with another set.
 func newWorldOf(t *testing.T, set string, files map[string]string) *world {
 	t.Helper()
+	return newWorldBy(t, files, func(*world) string { return set })
+}
+
+// newWorldBy is newWorldOf where what plugins.yaml says needs something of the world.
+func newWorldBy(t *testing.T, files map[string]string, set func(*world) string) *world {
+	t.Helper()
 	envoy.Binary(t) // or skip
 	w := &world{authority: authority.New(t), dir: t.TempDir(), certs: t.TempDir(), address: wait.Address(t)}
 	for name, text := range files {
 		put(t, filepath.Join(w.dir, name), text)
 	}
 	plugins := filepath.Join(t.TempDir(), "plugins.yaml")
-	put(t, plugins, set)
+	put(t, plugins, set(w))
 	own := w.folder(t, "plane")
 	w.authority.IssueLocal(t, own)
 	w.plane = mesh.Start(t, program, w.dir, "--plugins", plugins, "--secureGRPCAddr", w.address,
