@@ -15,10 +15,10 @@ import (
 // Compare begins to compare what is served with the trial's shadow.
 func (t *Candidate) Compare() *trial.Comparison {
 	ts, name := t.ts, t.Known.Name()
-	w := trial.Compare(t.Memo, ts.roster.Sensitive)
-	if state.Publishes(t.Known) || state.Publishes(ts.roster.Plugins[name]) {
-		shard := ts.roster.Plugins[name].Shard
-		w.Difference = guard.Rows(ts.env.Shard(shard), t.Known.Session.Shadow.Rows(), beside(ts.env, shard))
+	w := trial.Compare(t.Memo, ts.state.Roster.Sensitive)
+	if state.Publishes(t.Known) || state.Publishes(ts.state.Roster.Plugins[name]) {
+		shard := ts.state.Roster.Plugins[name].Shard
+		w.Difference = guard.Rows(ts.state.Env.Shard(shard), t.Known.Session.Shadow.Rows(), beside(ts.state.Env, shard))
 	}
 	if t.Known.Session.Generates() {
 		t.passes(w)
@@ -47,7 +47,7 @@ func (t *Candidate) Compare() *trial.Comparison {
 // passes adds what connections have of the served generator, and would have of the trial's.
 func (t *Candidate) passes(w *trial.Comparison) {
 	shadow := t.Known.Session.Shadow
-	for _, conn := range t.ts.conns.Sorted() {
+	for _, conn := range t.ts.state.Connections.Sorted() {
 		if why := shadow.Refused(conn); why != "" && len(w.Difference.Refused) < guard.Examples {
 			w.Difference.Refused = append(w.Difference.Refused, fmt.Sprintf("proxy %s would be refused: %s", conn.Peer.Node.GetId(), why))
 		}
@@ -88,14 +88,14 @@ func (t *Candidate) hasComposed() bool {
 // or after; what is not known yet is noted.
 func (t *Candidate) compose(waiting patch.Waiting, with func(*state.Connection, string, *view.Snapshot)) {
 	ts := t.ts
-	for _, conn := range ts.conns.Sorted() {
+	for _, conn := range ts.state.Connections.Sorted() {
 		for url := range conn.Places.All() {
-			chain := ts.patches.ChainBy(conn, url, ts.roster.Rivals[t.Known].Rules, t.Known.Patcher)
+			chain := ts.patches.ChainBy(conn, url, ts.state.Roster.Rivals[t.Known].Rules, t.Known.Patcher)
 			now := ts.patches.Chain(conn, url)
 			if !slices.Contains(chain, t.Known.Patcher) && !slices.ContainsFunc(now, func(p *patch.Patcher) bool { return p.Name == t.Known.Patcher.Name }) {
 				continue
 			}
-			if snap, ok := ts.patches.ComposeBy(conn, url, chain, ts.roster.Rivals[t.Known].Made, waiting); ok {
+			if snap, ok := ts.patches.ComposeBy(conn, url, chain, ts.state.Roster.Rivals[t.Known].Made, waiting); ok {
 				with(conn, url, snap)
 			}
 		}

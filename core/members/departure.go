@@ -16,16 +16,11 @@ import (
 
 // Departure is a plugin that may be removed.
 type Departure struct {
-	instances *state.Instances
-	holdMax   time.Duration
-	env       *environment.Environment
-	clock     *state.Clock
-	roster    *state.Roster
-	course    *state.Course
-	conns     *state.Connections
-	losses    *serving.Losses
-	streams   *serving.Streams
-	pipeline  *pipeline.Pipeline
+	state    *state.State
+	holdMax  time.Duration
+	losses   *serving.Losses
+	streams  *serving.Streams
+	pipeline *pipeline.Pipeline
 	// Parting is the plugin; nil: none.
 	Parting *parting
 }
@@ -55,7 +50,7 @@ func (dp *Departure) Part(now time.Time, at func(time.Time)) {
 	switch {
 	case p == nil || p.judged && p.err == nil:
 		return
-	case !p.aside && dp.course.Flight == nil && dp.pipeline.AtRest(p.known) && (!p.until.After(now) || dp.calm(p, now, at)):
+	case !p.aside && dp.state.Course.Flight == nil && dp.pipeline.AtRest(p.known) && (!p.until.After(now) || dp.calm(p, now, at)):
 		dp.stepAside(p, now)
 	case !p.aside && !p.until.After(now):
 		dp.Parting = nil
@@ -64,7 +59,7 @@ func (dp *Departure) Part(now time.Time, at func(time.Time)) {
 	case !p.aside:
 		at(p.until)
 	}
-	if p.judged && p.err != nil && dp.course.Flight == nil {
+	if p.judged && p.err != nil && dp.state.Course.Flight == nil {
 		dp.comeBack(p, now)
 	}
 }
@@ -72,8 +67,8 @@ func (dp *Departure) Part(now time.Time, at func(time.Time)) {
 // calm reports whether nothing is to be expected that makes up for what goes: a source under
 // another name that has just been declared, and what it says.
 func (dp *Departure) calm(p *parting, now time.Time, at func(time.Time)) bool {
-	for _, k := range dp.roster.Plugins {
-		s := dp.roster.Session(k.Name())
+	for _, k := range dp.state.Roster.Plugins {
+		s := dp.state.Roster.Session(k.Name())
 		switch {
 		case s == nil && k.Ready == nil && !k.Sleep.Asleep && now.Sub(k.Away) < dp.holdMax:
 			return false // it was declared just now, and has not come yet
@@ -82,7 +77,7 @@ func (dp *Departure) calm(p *parting, now time.Time, at func(time.Time)) bool {
 		}
 	}
 	end := p.since.Add(commitsSoon)
-	endpoints, rest := dp.env.Pending()
+	endpoints, rest := dp.state.Env.Pending()
 	if (endpoints || rest) && end.After(now) {
 		at(end)
 		return false
@@ -97,21 +92,21 @@ const commitsSoon = time.Second
 // stepAside begins the revision without a plugin's rows.
 func (dp *Departure) stepAside(p *parting, now time.Time) {
 	k := p.known
-	p.aside, p.shadow, p.endpoints = true, state.NewShadow(dp.env.Shard(k.Shard)), map[string]int{}
+	p.aside, p.shadow, p.endpoints = true, state.NewShadow(dp.state.Env.Shard(k.Shard)), map[string]int{}
 	for key := range p.shadow.Rows()[environment.Endpoints] {
 		service := environment.ServiceOf(key)
-		p.endpoints[service] = dp.env.EndpointsOf(service)
+		p.endpoints[service] = dp.state.Env.EndpointsOf(service)
 	}
-	dp.roster.Rivals[k] = &state.Rival{Rules: dp.roster.Rules, Warm: true}
+	dp.state.Roster.Rivals[k] = &state.Rival{Rules: dp.state.Roster.Rules, Warm: true}
 	if k.Session != nil {
 		k.Session.Shadow = p.shadow
 	}
 	gone := state.NewPlugin(state.Expected{Name: k.Name(), Order: k.Expected.Order, Kind: k.Kind()}, k.Shard, time.Time{})
 	gone.Ready = &pb.Ready{}
-	dp.roster.Plugins[k.Name()] = gone
-	delete(dp.course.Forced, k.Name())
-	dp.env.Replace(k.Shard, nil)
-	dp.pipeline.Begin("removal", dp.env.Of(k.Shard), true, now)
+	dp.state.Roster.Plugins[k.Name()] = gone
+	delete(dp.state.Course.Forced, k.Name())
+	dp.state.Env.Replace(k.Shard, nil)
+	dp.pipeline.Begin("removal", dp.state.Env.Of(k.Shard), true, now)
 }
 
 // PartingLoses has somebody judge what proxies are about to lose, if a plugin is aside of which
@@ -121,17 +116,17 @@ func (dp *Departure) PartingLoses(next state.Shown) (held, judges bool) {
 	if p == nil || !p.aside || p.judged {
 		return false, false
 	}
-	if dp.course.Flight == nil || !dp.course.Flight.Patching() {
+	if dp.state.Course.Flight == nil || !dp.state.Course.Flight.Patching() {
 		return false, true // of endpoints that overtake, or of connections that came
 	}
 	p.judged, p.err = true, p.decide(p.loses(dp, next))
 	if p.err != nil {
-		dp.course.Undo = dp.env.Number() + 1
-		dp.course.Ring()
+		dp.state.Course.Undo = dp.state.Env.Number() + 1
+		dp.state.Course.Ring()
 		return true, true
 	}
 	dp.losses.Holds.Approve()
-	dp.losses.Holds.Freeze(nil, dp.clock.Now())
+	dp.losses.Holds.Freeze(nil, dp.state.Clock.Now())
 	dp.losses.TellHolds()
 	p.Done <- nil
 	return false, true
@@ -139,12 +134,12 @@ func (dp *Departure) PartingLoses(next state.Shown) (held, judges bool) {
 
 // loses says what proxies would lose.
 func (p *parting) loses(dp *Departure, next state.Shown) []string {
-	if late := dp.course.Flight.Late(); len(late) > 0 {
+	if late := dp.state.Course.Flight.Late(); len(late) > 0 {
 		return []string{fmt.Sprintf("what proxies would lose is not known: plugins did not answer in time: %s", strings.Join(late, ", "))}
 	}
 	var thin []string
 	for service, had := range p.endpoints {
-		left := dp.env.EndpointsOf(service)
+		left := dp.state.Env.EndpointsOf(service)
 		if lost := had - left; left > 0 && lost > 1 && p.known.Guard().MaxRemoved.Exceeded(lost, had) && len(next) > 0 {
 			thin = append(thin, fmt.Sprintf("%d of %d endpoints of service %s would go", lost, had, service))
 		}
@@ -160,13 +155,13 @@ func (p *parting) loses(dp *Departure, next state.Shown) []string {
 func (dp *Departure) comeBack(p *parting, now time.Time) {
 	k := p.known
 	dp.Parting = nil
-	delete(dp.roster.Rivals, k)
-	dp.roster.Plugins[k.Name()] = k
+	delete(dp.state.Roster.Rivals, k)
+	dp.state.Roster.Plugins[k.Name()] = k
 	if k.Session != nil {
 		k.Session.Shadow = nil
 	}
-	dp.env.Replace(k.Shard, p.shadow.Rows())
-	dp.pipeline.Begin("removal", dp.env.Of(k.Shard), true, now)
+	dp.state.Env.Replace(k.Shard, p.shadow.Rows())
+	dp.pipeline.Begin("removal", dp.state.Env.Of(k.Shard), true, now)
 	p.Done <- p.err
 }
 
@@ -179,14 +174,14 @@ func (dp *Departure) departs(name string) bool {
 // Following returns the rows of tables as proxies are served by them, and has instances told of
 // changes from now on; ok: no revision is in the making, and nobody is being removed.
 func (dp *Departure) Following(tables []string) (rows map[string][]*pb.Row, ok bool) {
-	dp.instances.Tables = tables
-	if dp.course.Flight != nil || dp.course.Undo != 0 || dp.Parting != nil {
-		dp.instances.Changed = true
+	dp.state.Instances.Tables = tables
+	if dp.state.Course.Flight != nil || dp.state.Course.Undo != 0 || dp.Parting != nil {
+		dp.state.Instances.Changed = true
 		return nil, false
 	}
 	rows = map[string][]*pb.Row{}
 	for _, t := range tables {
-		for _, row := range dp.env.Rows(t, false) {
+		for _, row := range dp.state.Env.Rows(t, false) {
 			rows[t] = append(rows[t], row)
 		}
 	}

@@ -21,23 +21,18 @@ type Parts struct {
 func New(st *state.State, sv *serving.Parts, sg *pipeline.Parts, holdMax time.Duration) *Parts {
 	p := &Parts{}
 	p.Departure = &Departure{
-		instances: st.Instances,
-		holdMax:   holdMax, env: st.Env, clock: st.Clock, roster: st.Roster, course: st.Course, conns: st.Connections,
-		losses: sv.Losses, streams: sv.Streams, pipeline: sg.Pipeline,
+		state: st, holdMax: holdMax, losses: sv.Losses, streams: sv.Streams, pipeline: sg.Pipeline,
 	}
 	p.Members = &Members{
-		log: st.Log, metrics: st.Metrics, env: st.Env, clock: st.Clock, roster: st.Roster, course: st.Course, conns: st.Connections,
-		patches: sv.Patches, placer: sv.Placer, feeder: sg.Feeder, sleepers: sg.Sleepers, intake: sg.Intake, pipeline: sg.Pipeline,
+		state: st, patches: sv.Patches, placer: sv.Placer, feeder: sg.Feeder, sleepers: sg.Sleepers, intake: sg.Intake, pipeline: sg.Pipeline,
 		results: sg.Results, departure: p.Departure,
 	}
 	p.Orders = &Orders{
-		env: st.Env, clock: st.Clock, roster: st.Roster, course: st.Course, conns: st.Connections,
-		losses: sv.Losses, streams: sv.Streams, screen: sv.Screen, patches: sv.Patches, intake: sg.Intake, pipeline: sg.Pipeline,
+		state: st, losses: sv.Losses, streams: sv.Streams, screen: sv.Screen, patches: sv.Patches, intake: sg.Intake, pipeline: sg.Pipeline,
 		departure: p.Departure, members: p.Members,
 	}
 	p.Trials = &Trials{
-		env: st.Env, clock: st.Clock, roster: st.Roster, course: st.Course, conns: st.Connections,
-		losses: sv.Losses, streams: sv.Streams, screen: sv.Screen, patches: sv.Patches, intake: sg.Intake, pipeline: sg.Pipeline,
+		state: st, losses: sv.Losses, streams: sv.Streams, screen: sv.Screen, patches: sv.Patches, intake: sg.Intake, pipeline: sg.Pipeline,
 		All: map[string]*Candidate{},
 	}
 	return p

@@ -13,11 +13,7 @@ import (
 
 // Orders are what operators and plugins.yaml have done.
 type Orders struct {
-	env       *environment.Environment
-	clock     *state.Clock
-	roster    *state.Roster
-	course    *state.Course
-	conns     *state.Connections
+	state     *state.State
 	losses    *serving.Losses
 	streams   *serving.Streams
 	screen    *serving.Screen
@@ -30,11 +26,11 @@ type Orders struct {
 
 // Add declares a plugin.
 func (o *Orders) Add(e state.Expected, rules state.Rules) error {
-	if o.roster.Plugins[e.Name] != nil {
+	if o.state.Roster.Plugins[e.Name] != nil {
 		return fmt.Errorf("plugin %s is declared already", e.Name)
 	}
-	o.members.Declare(state.NewPlugin(e, state.NewShard(e), o.clock.Now()))
-	o.roster.Rules = rules
+	o.members.Declare(state.NewPlugin(e, state.NewShard(e), o.state.Clock.Now()))
+	o.state.Roster.Rules = rules
 	return nil
 }
 
@@ -42,42 +38,42 @@ func (o *Orders) Add(e state.Expected, rules state.Rules) error {
 func (o *Orders) Withdraw(name string, rules state.Rules, forced bool) error {
 	if p := o.departure.Parting; p != nil && p.known.Name() == name && p.judged {
 		o.departure.Parting = nil
-		delete(o.roster.Rivals, p.known)
+		delete(o.state.Roster.Rivals, p.known)
 	}
-	k := o.roster.Plugins[name]
+	k := o.state.Roster.Plugins[name]
 	switch {
 	case k == nil:
 		return fmt.Errorf("plugin %s is not declared", name)
-	case o.roster.Session(name) != nil || o.roster.Tried(name):
+	case o.state.Roster.Session(name) != nil || o.state.Roster.Tried(name):
 		return fmt.Errorf("plugin %s still runs", name)
 	}
-	now := o.clock.Now()
-	delete(o.roster.Plugins, name)
-	delete(o.course.Forced, name)
-	o.roster.Rules = rules
-	if o.course.Flight != nil {
-		o.course.Flight.Leave(name)
+	now := o.state.Clock.Now()
+	delete(o.state.Roster.Plugins, name)
+	delete(o.state.Course.Forced, name)
+	o.state.Roster.Rules = rules
+	if o.state.Course.Flight != nil {
+		o.state.Course.Flight.Leave(name)
 	}
-	for _, conn := range o.conns.Sorted() {
+	for _, conn := range o.state.Connections.Sorted() {
 		o.streams.LeaveGenerator(conn, name)
 	}
 	if k.Kind() == pb.KindPatch {
 		o.screen.SpoilAll()
 	}
-	o.env.Drop(k.Shard)
+	o.state.Env.Drop(k.Shard)
 	o.losses.Holds.Drop(name)
 	if forced || state.Publishes(k) { // it was judged before
 		if o.losses.Holds.Approve(); state.Publishes(k) {
 			o.losses.Holds.ApproveNext(false)
 		}
 	}
-	o.env.Replace(k.Shard, nil)
-	if !state.Publishes(k) && o.course.Flight == nil {
+	o.state.Env.Replace(k.Shard, nil)
+	if !state.Publishes(k) && o.state.Course.Flight == nil {
 		o.screen.Settle()
 	}
 	o.intake.Touched(name, now)
-	if o.pipeline.Advance(now); o.course.Flight == nil {
-		o.pipeline.Begin("swap", o.env.Of(k.Shard), false, now)
+	if o.pipeline.Advance(now); o.state.Course.Flight == nil {
+		o.pipeline.Begin("swap", o.state.Env.Of(k.Shard), false, now)
 	}
 	o.pipeline.Rest()
 	return nil
@@ -85,27 +81,27 @@ func (o *Orders) Withdraw(name string, rules state.Rules, forced bool) error {
 
 // Reorder gives plugins their places in plugins.yaml, and rules.
 func (o *Orders) Reorder(order map[string]int, rules state.Rules) {
-	o.roster.Rules = rules
+	o.state.Roster.Rules = rules
 	shards := map[*environment.Shard]int{}
-	for name, k := range o.roster.Plugins {
+	for name, k := range o.state.Roster.Plugins {
 		if at, ok := order[name]; ok {
 			k.Expected.Order = at
 			shards[k.Shard] = at
-			for rival := range o.roster.Rivals {
+			for rival := range o.state.Roster.Rivals {
 				if rival.Name() == name {
 					rival.Expected.Order = at
 				}
 			}
 		}
 	}
-	changes := o.env.Reorder(shards)
+	changes := o.state.Env.Reorder(shards)
 	if len(changes) > 0 {
 		o.intake.MarkDirty(changes)
 		o.intake.ForceReaders(changes)
 	}
-	for _, conn := range o.conns.Sorted() {
+	for _, conn := range o.state.Connections.Sorted() {
 		had := conn.Generators
-		o.roster.Assign(conn)
+		o.state.Roster.Assign(conn)
 		o.streams.Reattach(conn, had, "")
 	}
 	o.screen.SpoilAll()
@@ -114,18 +110,18 @@ func (o *Orders) Reorder(order map[string]int, rules state.Rules) {
 
 // Redeclare changes what is known of a plugin that does not run.
 func (o *Orders) Redeclare(e state.Expected, rules state.Rules) error {
-	k := o.roster.Plugins[e.Name]
-	if k == nil || o.roster.Session(e.Name) != nil {
+	k := o.state.Roster.Plugins[e.Name]
+	if k == nil || o.state.Roster.Session(e.Name) != nil {
 		return fmt.Errorf("plugin %s is not declared, or runs", e.Name)
 	}
-	k.Expected, o.roster.Rules = e, rules
+	k.Expected, o.state.Roster.Rules = e, rules
 	k.Absence.After = e.DropAfter
-	if p := o.roster.Patcher(e.Name); p != nil {
+	if p := o.state.Roster.Patcher(e.Name); p != nil {
 		p.Settings = k.PatchSettings(o.patches.Patience)
 	}
-	if changes := o.env.Prioritize(k.Shard, e.Priority); len(changes) > 0 {
-		o.course.Moved.Merge(changes)
-		o.course.Soon = true
+	if changes := o.state.Env.Prioritize(k.Shard, e.Priority); len(changes) > 0 {
+		o.state.Course.Moved.Merge(changes)
+		o.state.Course.Soon = true
 	}
 	return nil
 }
@@ -133,8 +129,8 @@ func (o *Orders) Redeclare(e state.Expected, rules state.Rules) error {
 // Waive lets the first revision be made without a plugin, and reports whether it would have waited
 // for it.
 func (o *Orders) Waive(name string) bool {
-	k, s := o.roster.Plugins[name], o.roster.Session(name)
-	if o.course.Started || k == nil || k.Expected.Optional || s != nil && (s.Source.Synced || !state.PublishesRows(s.Plugin.Ready)) {
+	k, s := o.state.Roster.Plugins[name], o.state.Roster.Session(name)
+	if o.state.Course.Started || k == nil || k.Expected.Optional || s != nil && (s.Source.Synced || !state.PublishesRows(s.Plugin.Ready)) {
 		return false
 	}
 	k.Expected.Optional = true
@@ -154,9 +150,9 @@ func (o *Orders) ApplyHold(plugin string) error {
 		o.pipeline.Rest()
 		return nil
 	}
-	o.env.Release(o.roster.Plugins[plugin].Shard)
+	o.state.Env.Release(o.state.Roster.Plugins[plugin].Shard)
 	o.losses.Holds.ApproveNext(false)
-	o.course.Soon = true
+	o.state.Course.Soon = true
 	return nil
 }
 
@@ -170,10 +166,10 @@ func (o *Orders) DropHold(plugin string) error {
 		return serving.ErrNotHeld(plugin)
 	}
 	o.losses.Release(plugin, "it was dropped by command")
-	if k := o.roster.Plugins[plugin]; k != nil {
-		o.env.Drop(k.Shard)
+	if k := o.state.Roster.Plugins[plugin]; k != nil {
+		o.state.Env.Drop(k.Shard)
 	}
-	if s := o.roster.Session(plugin); s != nil {
+	if s := o.state.Roster.Session(plugin); s != nil {
 		s.Cancel(errAsked)
 	}
 	return nil

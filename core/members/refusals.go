@@ -14,11 +14,11 @@ import (
 
 // countRefusals begins to count what proxies refuse of a switch.
 func (t *Candidate) countRefusals() {
-	before := make(map[*state.Connection]map[string]*view.Snapshot, len(t.ts.conns.All))
-	for _, conn := range t.ts.conns.All {
+	before := make(map[*state.Connection]map[string]*view.Snapshot, len(t.ts.state.Connections.All))
+	for _, conn := range t.ts.state.Connections.All {
 		before[conn] = maps.Clone(conn.Seen)
 	}
-	t.Refusals, t.Over = trial.NewRefusals(t.ts.env.Number()+1, before), make(chan struct{})
+	t.Refusals, t.Over = trial.NewRefusals(t.ts.state.Env.Number()+1, before), make(chan struct{})
 }
 
 // NoteSwitched finds out what switches changed whose revision has been served now.
@@ -49,13 +49,13 @@ func (ts *Trials) CountRefusal(conn *state.Connection, o xds.Outcome) {
 		return
 	}
 	for _, t := range ts.All {
-		if t.Refusals == nil || !ts.makes(ts.roster.Plugins[t.Known.Name()], conn, o.Type) {
+		if t.Refusals == nil || !ts.makes(ts.state.Roster.Plugins[t.Known.Name()], conn, o.Type) {
 			continue
 		}
 		over := t.Refusals.Refused(trial.Refusal[*state.Connection]{
 			Stream: conn, Node: conn.Peer.Node.GetId(), Type: o.Type, Reason: o.Refused, Revision: o.Number, Accepted: last.Revision,
 			Has: conn.Seen[o.Type], Wish: sub,
-		}, len(ts.conns.All))
+		}, len(ts.state.Connections.All))
 		if over {
 			close(t.Over)
 		}

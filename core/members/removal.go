@@ -13,22 +13,22 @@ import (
 
 // Goes returns a plugin that may be removed, and its rows as the difference that this makes.
 func (dp *Departure) Goes(name string) (*state.Plugin, *guard.Difference, error) {
-	k := dp.roster.Plugins[name]
+	k := dp.state.Roster.Plugins[name]
 	switch {
 	case k == nil:
 		return nil, nil, errors.New("it is not declared")
 	case dp.Parting != nil:
 		return nil, nil, fmt.Errorf("plugin %s is being removed: try again", dp.Parting.known.Name())
 	}
-	d := guard.Rows(dp.env.Shard(k.Shard), nil, beside(dp.env, k.Shard))
+	d := guard.Rows(dp.state.Env.Shard(k.Shard), nil, beside(dp.state.Env, k.Shard))
 	d.Silent = false
 	return k, d, nil
 }
 
 // Depart begins to find out what proxies would lose by a plugin's removal.
 func (dp *Departure) Depart(k *state.Plugin, d *guard.Difference, decide func(*guard.Difference, []string) error) *parting {
-	rows := slices.Concat(guard.Only(dp.env, k.Shard, dp.losses.TablesRead()), d.Emptied)
-	now := dp.clock.Now()
+	rows := slices.Concat(guard.Only(dp.state.Env, k.Shard, dp.losses.TablesRead()), d.Emptied)
+	now := dp.state.Clock.Now()
 	dp.Parting = &parting{known: k, since: now, until: now.Add(dp.holdMax), Done: make(chan error, 1), decide: func(why []string) error {
 		if len(why) > 0 {
 			why = append(why, rows...)
@@ -49,7 +49,7 @@ func (dp *Departure) Stays(p *parting, why error) {
 // SpeaksAgainst says what speaks against a removal, where no revision is needed to know.
 func (dp *Departure) SpeaksAgainst(k *state.Plugin, d *guard.Difference, rules state.Rules) (why []string, known bool) {
 	byRows := func(reason string) []string {
-		why := append(guard.Only(dp.env, k.Shard, dp.losses.TablesRead()), d.Emptied...)
+		why := append(guard.Only(dp.state.Env, k.Shard, dp.losses.TablesRead()), d.Emptied...)
 		if len(why) > 0 {
 			why = append(why, reason)
 		}
@@ -63,11 +63,11 @@ func (dp *Departure) SpeaksAgainst(k *state.Plugin, d *guard.Difference, rules s
 		why = dp.losses.GoneFrom(dp.streams.Orphaned(k))
 	case k.Kind() == pb.KindPatch:
 		why = guard.Undone(dp.streams.Unpatched(k, rules))
-	case !state.Publishes(k) || !dp.course.Started:
+	case !state.Publishes(k) || !dp.state.Course.Started:
 	case !dp.streams.AnySees():
 		return byRows("no proxy is connected that would show whether it needs them"), true
 	default:
-		if absent := dp.roster.Absent(); len(absent) > 0 {
+		if absent := dp.state.Roster.Absent(); len(absent) > 0 {
 			return byRows(fmt.Sprintf("plugins are away that would say what proxies need of them: %s", strings.Join(absent, ", "))), true
 		}
 		return nil, false

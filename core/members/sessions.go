@@ -2,7 +2,6 @@ package members
 
 import (
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/deadline"
@@ -18,13 +17,7 @@ import (
 
 // Members takes sessions in and out.
 type Members struct {
-	log       *slog.Logger
-	metrics   state.Metrics
-	env       *environment.Environment
-	clock     *state.Clock
-	roster    *state.Roster
-	course    *state.Course
-	conns     *state.Connections
+	state     *state.State
 	patches   *serving.Patches
 	placer    *serving.Placer
 	feeder    *pipeline.Feeder
@@ -37,7 +30,7 @@ type Members struct {
 
 // Declare adds a plugin.
 func (mb *Members) Declare(k *state.Plugin) {
-	mb.roster.Plugins[k.Name()] = k
+	mb.state.Roster.Plugins[k.Name()] = k
 	if k.Kind() == pb.KindPatch {
 		k.Patcher = mb.patches.NewPatcher(k)
 	}
@@ -52,24 +45,24 @@ func (mb *Members) Learn(name string, ready *pb.Ready) error {
 	}
 	k.Sleep.Asleep, k.Sleep.Roused = true, false
 	if mb.sleepers.Wanted(k.Name()) {
-		mb.roster.Rouse(k.Name())
+		mb.state.Roster.Rouse(k.Name())
 	}
 	return nil
 }
 
 // comes learns what a plugin says of itself that may have a session now.
 func (mb *Members) comes(name string, ready *pb.Ready) (*state.Plugin, error) {
-	k := mb.roster.Plugins[name]
+	k := mb.state.Roster.Plugins[name]
 	if k == nil {
 		return nil, fmt.Errorf("plugin %s is not declared", name)
 	}
 	if mb.departure.departs(k.Name()) {
 		return nil, fmt.Errorf("plugin %s is being removed", k.Name())
 	}
-	if mb.roster.Session(k.Name()) != nil {
+	if mb.state.Roster.Session(k.Name()) != nil {
 		return nil, fmt.Errorf("plugin %s has a live session already", k.Name())
 	}
-	levels, err := stage.Levels(mb.roster.StagePlugins(k.Name(), ready))
+	levels, err := stage.Levels(mb.state.Roster.StagePlugins(k.Name(), ready))
 	if err != nil {
 		return nil, err
 	}
@@ -79,16 +72,16 @@ func (mb *Members) comes(name string, ready *pb.Ready) (*state.Plugin, error) {
 		}
 	}
 	k.Ready, k.Away, k.Shard.Derived = ready, time.Time{}, ready.Derives
-	if p := mb.roster.Patcher(k.Name()); p != nil {
+	if p := mb.state.Roster.Patcher(k.Name()); p != nil {
 		p.Describes(k.Ready)
 	}
 	for name, level := range levels {
-		mb.roster.Plugins[name].Level = level
+		mb.state.Roster.Plugins[name].Level = level
 	}
-	mb.roster.WarnOfWriters(k)
+	mb.state.Roster.WarnOfWriters(k)
 	if k.Kind() == pb.KindGenerator {
-		for _, conn := range mb.conns.Sorted() {
-			mb.roster.Assign(conn)
+		for _, conn := range mb.state.Connections.Sorted() {
+			mb.state.Roster.Assign(conn)
 		}
 	}
 	return k, nil
@@ -108,20 +101,20 @@ func (mb *Members) Admit(name string, ready *pb.Ready, open func(*state.Plugin) 
 	k.Session = s
 	if s.Generates() {
 		s.Maker.Views = state.NewViews(ready)
-		for _, conn := range mb.conns.Sorted() {
+		for _, conn := range mb.state.Connections.Sorted() {
 			delete(conn.Attached, k.Name())
 			mb.placer.Introduce(conn, k.Name(), false)
 		}
 	}
 	switch {
 	case s.Generates() || ready.Derives:
-		mb.course.Forced[k.Name()] = true
+		mb.state.Course.Forced[k.Name()] = true
 	case s.Feed.ReadsAny() && !mb.feeder.Waits(s):
-		mb.feeder.SendState(s, mb.env.Number())
+		mb.feeder.SendState(s, mb.state.Env.Number())
 	}
 	mb.pipeline.Resume(s)
 	if s.Kind() == pb.KindPatch {
-		mb.results.PatcherIsBack(mb.roster.Patcher(k.Name()))
+		mb.results.PatcherIsBack(mb.state.Roster.Patcher(k.Name()))
 	}
 	return s, nil
 }
@@ -133,20 +126,20 @@ func (mb *Members) Dismiss(s *state.Session) {
 		return
 	}
 	s.Plugin.Session = nil
-	if p := mb.roster.Patcher(s.Name()); p != nil {
+	if p := mb.state.Roster.Patcher(s.Name()); p != nil {
 		p.Left()
 	}
-	delete(mb.course.Forced, s.Name())
-	mb.conns.Left.Forget(s)
-	s.Plugin.Away = mb.clock.Now()
-	mb.roster.Died(s)
-	for _, conn := range mb.conns.All {
+	delete(mb.state.Course.Forced, s.Name())
+	mb.state.Connections.Left.Forget(s)
+	s.Plugin.Away = mb.state.Clock.Now()
+	mb.state.Roster.Died(s)
+	for _, conn := range mb.state.Connections.All {
 		conn.Places.Forget(s)
 	}
 	switch {
 	case s.Plugin.Sleep.Asleep:
 		mb.pipeline.FallAsleep(s, s.Plugin.Away)
-	case s.Source.Synced && state.PublishesRows(s.Plugin.Ready) && !mb.course.Closed:
+	case s.Source.Synced && state.PublishesRows(s.Plugin.Ready) && !mb.state.Course.Closed:
 		mb.intake.GoesAway(s.Plugin, state.NoSession, s.Plugin.Away)
 	}
 }
@@ -155,8 +148,8 @@ func (mb *Members) Dismiss(s *state.Session) {
 // whether the plugin is to be pinged.
 func (mb *Members) Inspect(s *state.Session, now time.Time, lost time.Duration) (ping bool) {
 	s.Watch.Lost += lost
-	if mb.course.Flight != nil {
-		mb.course.Flight.Lost(s.Name(), lost, now)
+	if mb.state.Course.Flight != nil {
+		mb.state.Course.Flight.Lost(s.Name(), lost, now)
 	}
 	if seen := s.Link.LastSeen(); s.Watch.Pinged.At.IsZero() || !seen.Before(s.Watch.Pinged.At) {
 		if s.Watch.Silent = false; !s.Watch.Pinged.At.IsZero() {
@@ -168,11 +161,11 @@ func (mb *Members) Inspect(s *state.Session, now time.Time, lost time.Duration) 
 	}
 	mb.results.AskAgain(s, now)
 	why := s.Hangs(now)
-	if rival := mb.roster.Rivals[s.Plugin]; why == nil && rival != nil && !rival.Warm {
+	if rival := mb.state.Roster.Rivals[s.Plugin]; why == nil && rival != nil && !rival.Warm {
 		why = s.GaveUp(now)
 	}
 	if why != nil {
-		mb.metrics.Crossed(s.Name(), "hung")
+		mb.state.Metrics.Crossed(s.Name(), "hung")
 		s.Cancel(why)
 		s.State.Busy, s.Watch.Pinged = time.Time{}, deadline.Moment{}
 		return false
@@ -181,7 +174,7 @@ func (mb *Members) Inspect(s *state.Session, now time.Time, lost time.Duration) 
 	case !s.Watch.Pinged.At.IsZero():
 		if end := s.Watch.Due(s.Watch.Pinged, s.PingEvery()); !s.Watch.Silent && !now.Before(end) {
 			s.Watch.Silent = true
-			mb.log.Warn("a plugin does not answer; what it said last stays", "plugin", s.Name(), "since", s.Watch.Pinged.At.UTC(), "limit", s.Limits().Progress)
+			mb.state.Log.Warn("a plugin does not answer; what it said last stays", "plugin", s.Name(), "since", s.Watch.Pinged.At.UTC(), "limit", s.Limits().Progress)
 		}
 		return false
 	case now.Sub(s.Watch.Answered) >= s.PingEvery():
@@ -194,11 +187,11 @@ func (mb *Members) Inspect(s *state.Session, now time.Time, lost time.Duration) 
 // AdmitRival takes a candidate's session in: it is fed like the served one, and what it says goes
 // into its shadow.
 func (mb *Members) AdmitRival(name string, ready *pb.Ready, open func(*state.Plugin) *state.Session) (*state.Session, error) {
-	k := mb.roster.Awaited(name)
+	k := mb.state.Roster.Awaited(name)
 	if k == nil {
 		return nil, fmt.Errorf("plugin %s is not being swapped", name)
 	}
-	if _, err := stage.Levels(mb.roster.StagePlugins(name, ready)); err != nil {
+	if _, err := stage.Levels(mb.state.Roster.StagePlugins(name, ready)); err != nil {
 		return nil, err
 	}
 	k.Ready, k.Away = ready, time.Time{}
@@ -207,13 +200,13 @@ func (mb *Members) AdmitRival(name string, ready *pb.Ready, open func(*state.Plu
 	k.Session = s
 	if s.Generates() {
 		s.Maker.Views = state.NewViews(ready)
-		for _, conn := range mb.conns.Sorted() {
+		for _, conn := range mb.state.Connections.Sorted() {
 			mb.placer.AttachShadow(s, conn)
 		}
 	}
 	if s.Kind() == pb.KindPatch {
-		k.Patcher, mb.roster.Rivals[k].Made = mb.patches.NewPatcher(k), patch.NewMade()
-		k.Patcher.Learn(mb.roster.Patcher(s.Name()))
+		k.Patcher, mb.state.Roster.Rivals[k].Made = mb.patches.NewPatcher(k), patch.NewMade()
+		k.Patcher.Learn(mb.state.Roster.Patcher(s.Name()))
 		k.Patcher.Begin()
 	}
 	return s, nil
@@ -221,8 +214,8 @@ func (mb *Members) AdmitRival(name string, ready *pb.Ready, open func(*state.Plu
 
 // dismissRival takes a session out that was not served.
 func (mb *Members) dismissRival(s *state.Session) {
-	s.Plugin.Away = mb.clock.Now()
-	mb.conns.Left.Forget(s)
+	s.Plugin.Away = mb.state.Clock.Now()
+	mb.state.Connections.Left.Forget(s)
 	if s.Plugin.Patcher != nil {
 		s.Plugin.Patcher.Left()
 	}

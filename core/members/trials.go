@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
-	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/patch"
 	"github.com/coxswain-mesh/coxswain/core/pipeline"
 	"github.com/coxswain-mesh/coxswain/core/serving"
@@ -20,11 +19,7 @@ import (
 
 // Trials are plugins that may take another's place, or were replaced.
 type Trials struct {
-	env      *environment.Environment
-	clock    *state.Clock
-	roster   *state.Roster
-	course   *state.Course
-	conns    *state.Connections
+	state    *state.State
 	losses   *serving.Losses
 	streams  *serving.Streams
 	screen   *serving.Screen
@@ -58,12 +53,12 @@ var ErrEnded = errors.New("it ended")
 
 // Try declares what may take the place of a plugin.
 func (ts *Trials) Try(e state.Expected, rules state.Rules) (*Candidate, error) {
-	k, key := ts.roster.Plugins[e.Name], e.Name
+	k, key := ts.state.Roster.Plugins[e.Name], e.Name
 	if warm := ts.All[key]; warm != nil && warm.Refusals != nil {
 		key += " beside"
 	}
 	switch {
-	case !ts.course.Started:
+	case !ts.state.Course.Started:
 		return nil, errors.New("the first revision is not served yet")
 	case k == nil:
 		return nil, fmt.Errorf("plugin %s is not declared", e.Name)
@@ -72,16 +67,16 @@ func (ts *Trials) Try(e state.Expected, rules state.Rules) (*Candidate, error) {
 	case k.Kind() != e.Kind:
 		return nil, fmt.Errorf("plugin %s would become one of another kind; declare it under another name", e.Name)
 	}
-	t := &Candidate{ts: ts, key: key, Known: state.NewPlugin(e, k.Shard, ts.clock.Now()), Memo: trial.Memo{}}
-	ts.All[key], ts.roster.Rivals[t.Known] = t, &state.Rival{Rules: rules}
-	ts.roster.Rouse(e.Name)
+	t := &Candidate{ts: ts, key: key, Known: state.NewPlugin(e, k.Shard, ts.state.Clock.Now()), Memo: trial.Memo{}}
+	ts.All[key], ts.state.Roster.Rivals[t.Known] = t, &state.Rival{Rules: rules}
+	ts.state.Roster.Rouse(e.Name)
 	return t, nil
 }
 
 // End forgets the trial, and ends the session that is not served.
 func (t *Candidate) End() {
 	delete(t.ts.All, t.key)
-	delete(t.ts.roster.Rivals, t.Known)
+	delete(t.ts.state.Roster.Rivals, t.Known)
 	if t.Known.Session != nil {
 		t.Known.Session.Cancel(errors.New("it is not needed any more"))
 	}
@@ -125,14 +120,14 @@ func (ts *Trials) Meets(now time.Time, at func(time.Time)) (hold bool) {
 func (t *Candidate) upToDate(rest bool) (bool, error) {
 	ts := t.ts
 	switch {
-	case ts.course.Closed:
+	case ts.state.Course.Closed:
 		return false, errors.New("the control plane is stopping")
 	case ts.All[t.key] != t || t.Known.Session == nil && t.Known.Ready != nil:
 		return false, ErrEnded
 	case t.Known.Session == nil:
 		return false, nil
 	case rest:
-		return ts.course.Flight == nil && t.rested(), nil
+		return ts.state.Course.Flight == nil && t.rested(), nil
 	}
 	return t.said(), nil
 }
@@ -163,35 +158,35 @@ func (ts *Trials) Swap(t *Candidate, rules state.Rules, same map[*view.Body]*vie
 	if t.key != t.Known.Name() {
 		return fmt.Errorf("plugin %s was swapped a moment ago, and what had its place is kept warm", t.Known.Name())
 	}
-	now := ts.clock.Now()
+	now := ts.state.Clock.Now()
 	name := t.Known.Name()
-	last, next := ts.roster.Session(name), t.Known.Session
+	last, next := ts.state.Roster.Session(name), t.Known.Session
 	shadow := next.Shadow
-	before := ts.env.Shard(t.Known.Shard)
+	before := ts.state.Env.Shard(t.Known.Shard)
 
-	delete(ts.roster.Rivals, t.Known)
-	ts.roster.Plugins[name], t.Known = t.Known, ts.roster.Plugins[name]
-	ts.roster.Rivals[t.Known] = &state.Rival{Rules: ts.roster.Rules, Warm: true}
-	ts.roster.Rules, next.Shadow = rules, nil
+	delete(ts.state.Roster.Rivals, t.Known)
+	ts.state.Roster.Plugins[name], t.Known = t.Known, ts.state.Roster.Plugins[name]
+	ts.state.Roster.Rivals[t.Known] = &state.Rival{Rules: ts.state.Roster.Rules, Warm: true}
+	ts.state.Roster.Rules, next.Shadow = rules, nil
 	if last != nil {
 		last.Shadow = state.NewShadow(before)
 	}
-	delete(ts.course.Forced, name)
-	k := ts.roster.Plugins[name]
+	delete(ts.state.Course.Forced, name)
+	k := ts.state.Roster.Plugins[name]
 	k.Shard.Derived = k.Ready.Derives
-	if levels, err := stage.Levels(ts.roster.StagePlugins(name, k.Ready)); err == nil { // it was checked when the session joined
+	if levels, err := stage.Levels(ts.state.Roster.StagePlugins(name, k.Ready)); err == nil { // it was checked when the session joined
 		for n, level := range levels {
-			ts.roster.Plugins[n].Level = level
+			ts.state.Roster.Plugins[n].Level = level
 		}
 	}
-	ts.course.Moved.Merge(ts.env.Prioritize(k.Shard, k.Expected.Priority))
+	ts.state.Course.Moved.Merge(ts.state.Env.Prioritize(k.Shard, k.Expected.Priority))
 	if k.Succeeds(next); !k.Absence.Over(now) {
-		ts.course.Moved.Merge(ts.env.SetAside(k.Shard, false))
+		ts.state.Course.Moved.Merge(ts.state.Env.SetAside(k.Shard, false))
 	}
-	ts.env.Drop(k.Shard)
+	ts.state.Env.Drop(k.Shard)
 	ts.losses.Holds.Drop(name)
 	ts.losses.Holds.ApproveNext(false) // it was judged before
-	ts.env.Replace(k.Shard, shadow.Rows())
+	ts.state.Env.Replace(k.Shard, shadow.Rows())
 	switch k.Kind() {
 	case pb.KindGenerator:
 		next.Maker.Views.Adopt(same)
@@ -199,13 +194,13 @@ func (ts *Trials) Swap(t *Candidate, rules state.Rules, same map[*view.Body]*vie
 		ts.streams.Exchange(name, last, shadow)
 	case pb.KindPatch:
 		k.Patcher.Succeeds(t.Known.Patcher, same)
-		ts.roster.Rivals[t.Known].Made = patch.NewMade()
+		ts.state.Roster.Rivals[t.Known].Made = patch.NewMade()
 		ts.screen.SpoilAll()
 	}
 	t.Memo = trial.Memo{}
 	t.countRefusals()
-	ts.pipeline.Begin("swap", ts.env.Of(k.Shard), true, now)
-	ts.roster.Serving(name)
+	ts.pipeline.Begin("swap", ts.state.Env.Of(k.Shard), true, now)
+	ts.state.Roster.Serving(name)
 	ts.intake.Touched(name, now)
 	return nil
 }

@@ -11,43 +11,43 @@ import (
 
 // Paced reports whether endpoints may have a revision of their own now, and otherwise says when.
 func (p *Pipeline) Paced(now time.Time, at func(time.Time)) bool {
-	ok, again := p.course.Pace.May(len(p.conns.All), now)
+	ok, again := p.state.Course.Pace.May(len(p.state.Connections.All), now)
 	at(again)
 	return ok
 }
 
 // overtake commits endpoints on top of what is served, while a revision is in the making.
 func (p *Pipeline) overtake() {
-	for s := range p.roster.Sessions() {
+	for s := range p.state.Roster.Sessions() {
 		if s.Maker.Overtaking != 0 || s.Generates() && s.State.Acked == 0 {
 			return // one at a time, and not before there is something to go on top of
 		}
 	}
-	changes := p.env.Commit(false, p.env.Ahead)
+	changes := p.state.Env.Commit(false, p.state.Env.Ahead)
 	if len(changes) == 0 {
 		return
 	}
-	number := p.env.Number()
+	number := p.state.Env.Number()
 	if others := changes[environment.ClusterServices]; others != nil { // of services that others serve now: they wait for the next revision
 		delete(changes, environment.ClusterServices)
-		p.course.Moved.Merge(environment.Changes{environment.ClusterServices: others})
-		p.course.Soon = true
+		p.state.Course.Moved.Merge(environment.Changes{environment.ClusterServices: others})
+		p.state.Course.Soon = true
 	}
-	p.metrics.Committed("overtaking")
-	for s := range p.roster.RivalSessions() {
+	p.state.Metrics.Committed("overtaking")
+	for s := range p.state.Roster.RivalSessions() {
 		s.Feed.Changed(changes)
 	}
-	for s := range p.roster.Sessions() {
+	for s := range p.state.Roster.Sessions() {
 		if !s.Feed.Reads(environment.Endpoints) {
 			continue
 		}
-		t, size := s.Feed.Ahead(p.env, environment.Endpoints, changes[environment.Endpoints], s.Plugin.Suspects)
+		t, size := s.Feed.Ahead(p.state.Env, environment.Endpoints, changes[environment.Endpoints], s.Plugin.Suspects)
 		if !s.Generates() || size > outbox.MaxState {
 			s.Feed.Changed(changes)
 			continue
 		}
 		s.Maker.Overtaking = number
-		s.Out.State(&outbox.Job{Revision: pb.Revision{Epoch: p.course.Epoch, Number: number}, Overtakes: true, Tables: []*pb.TableRows{t}})
+		s.Out.State(&outbox.Job{Revision: pb.Revision{Epoch: p.state.Course.Epoch, Number: number}, Overtakes: true, Tables: []*pb.TableRows{t}})
 	}
 }
 

@@ -12,15 +12,15 @@ import (
 // each in a revision of its own. It waits for a moment at which proxies see all that was committed,
 // so that nothing else is let through with it.
 func (p *Pipeline) Drop(now time.Time, at func(time.Time)) {
-	if !p.course.Started {
+	if !p.state.Course.Started {
 		return
 	}
-	for _, k := range p.roster.Sorted() {
+	for _, k := range p.state.Roster.Sorted() {
 		over := k.Absence.Over(now)
 		if due := k.Absence.Due(); !due.IsZero() && !over {
 			at(due)
 		}
-		if over == k.Shard.Aside() || over && state.RowsOf(p.env, k.Shard) == 0 || p.course.Flight != nil || !p.AtRest(k) {
+		if over == k.Shard.Aside() || over && state.RowsOf(p.state.Env, k.Shard) == 0 || p.state.Course.Flight != nil || !p.AtRest(k) {
 			continue
 		}
 		p.setAside(k, over, now)
@@ -28,18 +28,18 @@ func (p *Pipeline) Drop(now time.Time, at func(time.Time)) {
 }
 
 func (p *Pipeline) setAside(k *state.Plugin, aside bool, now time.Time) {
-	changes := p.env.SetAside(k.Shard, aside)
-	rows, accept := state.RowsOf(p.env, k.Shard), func(environment.Name) bool { return false }
+	changes := p.state.Env.SetAside(k.Shard, aside)
+	rows, accept := state.RowsOf(p.state.Env, k.Shard), func(environment.Name) bool { return false }
 	kind := "dropped"
 	if aside {
-		p.log.Warn("a plugin's rows are dropped: its source is away for longer than onLoss allows (drop-after)", "plugin", k.Name(), "rows", rows,
+		p.state.Log.Warn("a plugin's rows are dropped: its source is away for longer than onLoss allows (drop-after)", "plugin", k.Name(), "rows", rows,
 			"since", k.Absence.Since.UTC().Format(time.RFC3339), "after", k.Absence.After, "reason", k.Absence.Why)
 		p.losses.Holds.ApproveNext(true) // that is what was asked for
 	} else {
-		p.log.Info("a plugin's rows are served again: its source is back", "plugin", k.Name(), "rows", rows)
-		kind, accept = "returned", p.env.Of(k.Shard)
+		p.state.Log.Info("a plugin's rows are served again: its source is back", "plugin", k.Name(), "rows", rows)
+		kind, accept = "returned", p.state.Env.Of(k.Shard)
 	}
-	p.course.Moved.Merge(changes)
+	p.state.Course.Moved.Merge(changes)
 	p.Begin(kind, accept, true, now)
 }
 
@@ -73,10 +73,10 @@ func (in *Intake) GoesAway(k *state.Plugin, why string, now time.Time) {
 		return // that it ended is said elsewhere
 	}
 	if due := k.Absence.Due(); !due.IsZero() {
-		in.log.Warn("a plugin's source is away: its rows are served until they are dropped (onLoss)", append(args, "dropped", due.UTC().Format(time.RFC3339))...)
+		in.state.Log.Warn("a plugin's source is away: its rows are served until they are dropped (onLoss)", append(args, "dropped", due.UTC().Format(time.RFC3339))...)
 		return
 	}
-	in.log.Warn("a plugin's source is away: its rows stay served", args...)
+	in.state.Log.Warn("a plugin's source is away: its rows stay served", args...)
 }
 
 func (in *Intake) comesBack(k *state.Plugin, now time.Time) {
@@ -84,7 +84,7 @@ func (in *Intake) comesBack(k *state.Plugin, now time.Time) {
 		return
 	}
 	if (k.Absence.After > 0 || k.Absence.Why != state.NoSession) && k.Absence.Said.AllowN(now, 1) {
-		in.log.Info("a plugin's source is back", "plugin", k.Name(), "away", now.Sub(k.Absence.Since).Round(time.Millisecond))
+		in.state.Log.Info("a plugin's source is back", "plugin", k.Name(), "away", now.Sub(k.Absence.Since).Round(time.Millisecond))
 	}
 	k.Absence.Ends()
 }

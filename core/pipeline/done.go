@@ -16,7 +16,7 @@ func (p *Pipeline) TakeDone(s *state.Session, m *pb.Done, now time.Time) error {
 	if s.Maker.Overtaking != 0 && m.Revision.Number == s.Maker.Overtaking {
 		return p.overtaken(s)
 	}
-	p.roster.TakeFaults(s, m.Faults, now)
+	p.state.Roster.TakeFaults(s, m.Faults, now)
 	if m.Revision.Number == s.State.Done && s.State.Busy.IsZero() {
 		return nil // it is done already: what failed has changed
 	}
@@ -32,7 +32,7 @@ func (p *Pipeline) TakeDone(s *state.Session, m *pb.Done, now time.Time) error {
 	if s.Plugin.Ready.Derives {
 		p.intake.derived(s, now)
 	}
-	f := p.course.Flight
+	f := p.state.Course.Flight
 	switch {
 	case s.Shadow != nil:
 		return p.shadowDone(s)
@@ -56,10 +56,10 @@ func (p *Pipeline) accept(s *state.Session) error {
 	if err := s.Apply(); err != nil {
 		return err
 	}
-	p.roster.Serving(s.Name())
-	if p.course.Flight == nil && s.State.Done >= p.course.Undo {
-		p.course.Undo = 0
-		p.instances.Tell()
+	p.state.Roster.Serving(s.Name())
+	if p.state.Course.Flight == nil && s.State.Done >= p.state.Course.Undo {
+		p.state.Course.Undo = 0
+		p.state.Instances.Tell()
 	}
 	p.screen.Publish(s)
 	s.Free()

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/outbox"
 	"github.com/coxswain-mesh/coxswain/core/state"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -12,10 +11,7 @@ import (
 
 // Feeder sends plugins what they read.
 type Feeder struct {
-	env    *environment.Environment
-	clock  *state.Clock
-	roster *state.Roster
-	course *state.Course
+	state *state.State
 }
 
 // SendState sends what the session has not been sent yet, at a revision; if it still owes a Done,
@@ -24,9 +20,9 @@ func (fd *Feeder) SendState(s *state.Session, number uint64) {
 	if !s.State.Busy.IsZero() {
 		return
 	}
-	tables, whole := s.Feed.Take(fd.env, !fd.course.Started && fd.course.Flight == nil, s.Plugin.Suspects)
-	s.Out.State(&outbox.Job{Revision: pb.Revision{Epoch: fd.course.Epoch, Number: number}, Whole: whole, Tables: tables})
-	s.State.Sent, s.State.Busy, s.State.BusyLost = number, fd.clock.Now(), s.Watch.Lost
+	tables, whole := s.Feed.Take(fd.state.Env, !fd.state.Course.Started && fd.state.Course.Flight == nil, s.Plugin.Suspects)
+	s.Out.State(&outbox.Job{Revision: pb.Revision{Epoch: fd.state.Course.Epoch, Number: number}, Whole: whole, Tables: tables})
+	s.State.Sent, s.State.Busy, s.State.BusyLost = number, fd.state.Clock.Now(), s.Watch.Lost
 	if s.Generates() {
 		s.Maker.Unused.Sent(s.Maker.Views.Unused())
 	}
@@ -35,9 +31,9 @@ func (fd *Feeder) SendState(s *state.Session, number uint64) {
 // TellEarly sends sources what they read of the first revision, as soon as nobody whom they wait
 // for lacks in it.
 func (fd *Feeder) TellEarly() {
-	for s := range fd.roster.Sessions() {
+	for s := range fd.state.Roster.Sessions() {
 		if s.Untold() && !fd.Waits(s) {
-			fd.SendState(s, fd.env.Number())
+			fd.SendState(s, fd.state.Env.Number())
 		}
 	}
 }
@@ -47,17 +43,17 @@ func (fd *Feeder) TellEarly() {
 // on what it will say. Sources that read themselves are not waited for, so that nobody waits in a
 // circle.
 func (fd *Feeder) Waits(s *state.Session) bool {
-	if fd.course.Started || !s.Untold() {
+	if fd.state.Course.Started || !s.Untold() {
 		return false
 	}
-	for _, k := range fd.roster.Plugins {
+	for _, k := range fd.state.Roster.Plugins {
 		if k == s.Plugin || k.Expected.Optional || k.Sleep.Asleep || k.Kind() != pb.KindRegistry && k.Kind() != pb.KindConfig {
 			continue
 		}
 		if k.Ready == nil {
 			return true // nobody knows yet what it publishes
 		}
-		if of := fd.roster.Session(k.Name()); of != nil && of.Source.Synced || k.Ready.Derives || len(k.Ready.Reads) > 0 {
+		if of := fd.state.Roster.Session(k.Name()); of != nil && of.Source.Synced || k.Ready.Derives || len(k.Ready.Reads) > 0 {
 			continue
 		}
 		if slices.ContainsFunc(k.Ready.Publishes, s.Feed.Reads) {
@@ -75,21 +71,21 @@ func (fd *Feeder) StateSent(s *state.Session, number uint64) {
 	}
 	s.State.Busy, s.State.Done = time.Time{}, number
 	if len(s.Feed.Left()) > 0 {
-		fd.SendState(s, fd.env.Number())
+		fd.SendState(s, fd.state.Env.Number())
 	}
 }
 
 // FeedShadows sends shadows what they lack, once all rows of a revision are made.
 func (fd *Feeder) FeedShadows() {
-	if fd.course.Flight != nil && !fd.course.Flight.Generating() {
+	if fd.state.Course.Flight != nil && !fd.state.Course.Flight.Generating() {
 		return
 	}
-	for s := range fd.roster.RivalSessions() {
+	for s := range fd.state.Roster.RivalSessions() {
 		if s.Lacks() && s.State.Busy.IsZero() {
-			fd.SendState(s, fd.env.Number())
+			fd.SendState(s, fd.state.Env.Number())
 			if s.Plugin.Patcher != nil {
 				s.Plugin.Patcher.Forget()
-				fd.roster.Rivals[s.Plugin].Made.Clear()
+				fd.state.Roster.Rivals[s.Plugin].Made.Clear()
 			}
 		}
 	}

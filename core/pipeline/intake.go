@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -13,21 +12,16 @@ import (
 
 // Intake takes rows from plugins.
 type Intake struct {
-	log               *slog.Logger
-	env               *environment.Environment
-	clock             *state.Clock
-	roster            *state.Roster
-	course            *state.Course
-	instances         *state.Instances
+	state             *state.State
 	sleepers          *Sleepers
 	debounceEndpoints bool
 }
 
 // ForceReaders makes a revision begin for those who read what changed without a commit.
 func (in *Intake) ForceReaders(changes environment.Changes) {
-	for s := range in.roster.Sessions() {
+	for s := range in.state.Roster.Sessions() {
 		if state.Concerns(s.Plugin.Ready, changes) {
-			in.course.Forced[s.Name()] = true
+			in.state.Course.Forced[s.Name()] = true
 		}
 	}
 }
@@ -55,7 +49,7 @@ func (in *Intake) TakeRows(s *state.Session, m *pb.Rows, now time.Time) error {
 		s.Shadow.Take(m.Tables)
 	default:
 		for _, t := range m.Tables {
-			in.env.Update(s.Plugin.Shard, t.Table, t.Upserts, t.Deletes)
+			in.state.Env.Update(s.Plugin.Shard, t.Table, t.Upserts, t.Deletes)
 		}
 		in.Touched(s.Name(), now)
 	}
@@ -74,10 +68,10 @@ func (in *Intake) TakeSynced(s *state.Session, now time.Time) error {
 		s.Source.Candidate = nil
 		return nil
 	}
-	in.env.Replace(s.Plugin.Shard, s.Source.Candidate)
+	in.state.Env.Replace(s.Plugin.Shard, s.Source.Candidate)
 	s.Source.Candidate = nil
 	in.there(s, now)
-	in.roster.Serving(s.Name())
+	in.state.Roster.Serving(s.Name())
 	in.Touched(s.Name(), now)
 	return nil
 }
@@ -85,9 +79,9 @@ func (in *Intake) TakeSynced(s *state.Session, now time.Time) error {
 // Touched starts the debounce for what now waits to be committed, after a source has changed
 // something.
 func (in *Intake) Touched(source string, now time.Time) {
-	endpoints, rest := in.env.Pending()
+	endpoints, rest := in.state.Env.Pending()
 	if rest || endpoints && in.debounceEndpoints {
-		in.course.Debounce.Touch(source, now)
+		in.state.Course.Debounce.Touch(source, now)
 	}
 }
 
@@ -103,33 +97,33 @@ func (in *Intake) derived(s *state.Session, now time.Time) {
 		s.Source.Synced = true
 		s.Source.Collect(s.Source.Staged)
 		s.Source.Staged = nil
-		in.env.Replace(s.Plugin.Shard, s.Source.Candidate)
+		in.state.Env.Replace(s.Plugin.Shard, s.Source.Candidate)
 		s.Source.Candidate = nil
 		in.there(s, now)
-		in.roster.Serving(s.Name())
+		in.state.Roster.Serving(s.Name())
 	}
 	staged := s.Source.Staged
 	s.Source.Staged = nil
-	if in.course.Flight != nil && in.course.Flight.Owes(s.Name(), s.State.Done) {
-		changes := in.env.Amend(s.Plugin.Shard, staged)
-		in.course.Flight.Changes.Merge(changes)
+	if in.state.Course.Flight != nil && in.state.Course.Flight.Owes(s.Name(), s.State.Done) {
+		changes := in.state.Env.Amend(s.Plugin.Shard, staged)
+		in.state.Course.Flight.Changes.Merge(changes)
 		in.MarkDirty(changes)
 		return
 	}
 	for _, t := range staged {
-		in.env.Update(s.Plugin.Shard, t.Table, t.Upserts, t.Deletes)
+		in.state.Env.Update(s.Plugin.Shard, t.Table, t.Upserts, t.Deletes)
 	}
 	in.Touched(s.Name(), now)
 }
 
 // MarkDirty notes changed keys for all plugins that read them.
 func (in *Intake) MarkDirty(changes environment.Changes) {
-	for _, k := range in.roster.Plugins {
+	for _, k := range in.state.Roster.Plugins {
 		k.Suspect(changes)
 	}
-	for s := range in.roster.AllSessions() {
+	for s := range in.state.Roster.AllSessions() {
 		s.Feed.Changed(changes)
 	}
 	in.sleepers.rouseReaders(changes)
-	in.instances.Mark(changes)
+	in.state.Instances.Mark(changes)
 }

@@ -7,21 +7,21 @@ import (
 // Hold looks after the revision in the making: endpoints may overtake it, and it doesn't wait for
 // ever.
 func (p *Pipeline) Hold(now time.Time, at func(time.Time)) {
-	f := p.course.Flight
+	f := p.state.Course.Flight
 	until := f.Until()
 	switch {
 	case until.IsZero():
 		return
 	case !until.After(now):
-		if p.giveUp(now); p.course.Flight == f {
+		if p.giveUp(now); p.state.Course.Flight == f {
 			at(f.Until())
 		}
 		return
 	}
 	at(until)
 	overtaken := f.Overtaken(p.timing.endpointPatience)
-	switch endpoints, _ := p.env.Pending(); {
-	case !endpoints || !p.course.Started || p.timing.debounceEndpoints || overtaken.IsZero():
+	switch endpoints, _ := p.state.Env.Pending(); {
+	case !endpoints || !p.state.Course.Started || p.timing.debounceEndpoints || overtaken.IsZero():
 	case overtaken.After(now):
 		at(overtaken)
 	case p.Paced(now, at):
@@ -31,9 +31,9 @@ func (p *Pipeline) Hold(now time.Time, at func(time.Time)) {
 
 // giveUp serves the revision without the plugins that are late.
 func (p *Pipeline) giveUp(now time.Time) {
-	f := p.course.Flight
+	f := p.state.Course.Flight
 	var asked []string
-	for s := range p.roster.Sessions() {
+	for s := range p.state.Roster.Sessions() {
 		if s.Maker.Asked.GiveUp() {
 			asked = append(asked, s.Name())
 		}
@@ -41,14 +41,14 @@ func (p *Pipeline) giveUp(now time.Time) {
 	for _, name := range f.GiveUp(asked, now) {
 		p.noteLate(name, now)
 	}
-	p.log.Warn("revision is partial: plugins were not done in time; what they said last stays", "revision", f.Number, "plugins", f.Late(), "waited", f.Took(now))
+	p.state.Log.Warn("revision is partial: plugins were not done in time; what they said last stays", "revision", f.Number, "plugins", f.Late(), "waited", f.Took(now))
 	p.Advance(now)
 }
 
 // noteLate notes that the revision goes out without a plugin.
 func (p *Pipeline) noteLate(name string, now time.Time) {
-	p.metrics.Partial(name)
-	if k := p.roster.Plugins[name]; k != nil && k.Late.IsZero() {
+	p.state.Metrics.Partial(name)
+	if k := p.state.Roster.Plugins[name]; k != nil && k.Late.IsZero() {
 		k.Late = now
 	}
 }

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -21,21 +20,14 @@ type timing struct {
 
 // Pipeline leads revisions through the stages.
 type Pipeline struct {
-	log     *slog.Logger
-	metrics state.Metrics
+	state *state.State
 
-	timing    timing
-	env       *environment.Environment
-	clock     *state.Clock
-	roster    *state.Roster
-	course    *state.Course
-	conns     *state.Connections
-	patches   *serving.Patches
-	losses    *serving.Losses
-	screen    *serving.Screen
-	instances *state.Instances
-	feeder    *Feeder
-	intake    *Intake
+	timing  timing
+	patches *serving.Patches
+	losses  *serving.Losses
+	screen  *serving.Screen
+	feeder  *Feeder
+	intake  *Intake
 
 	StartedUp chan struct{}
 	// onServed is called when a revision is served.
@@ -44,38 +36,38 @@ type Pipeline struct {
 
 // Begin commits what waits (of accept) and starts its revision.
 func (p *Pipeline) Begin(kind string, accept func(environment.Name) bool, force bool, now time.Time) {
-	if accept == nil && !p.course.Debounce.Due().IsZero() {
-		p.metrics.Debounced(now.Sub(p.course.Debounce.Due().Add(-p.course.Debounce.After)))
-		p.course.Debounce.Reset()
+	if accept == nil && !p.state.Course.Debounce.Due().IsZero() {
+		p.state.Metrics.Debounced(now.Sub(p.state.Course.Debounce.Due().Add(-p.state.Course.Debounce.After)))
+		p.state.Course.Debounce.Reset()
 	}
 	if kind != revision.Endpoints {
-		if endpoints, _ := p.env.Pending(); endpoints {
-			p.course.Pace.Carried(now)
+		if endpoints, _ := p.state.Env.Pending(); endpoints {
+			p.state.Course.Pace.Carried(now)
 		}
 		p.losses.Holds.Begin()
-		p.course.Soon = false
+		p.state.Course.Soon = false
 	}
-	force = force || len(p.course.Forced) > 0 || !p.course.Started
-	before := p.env.Number()
-	changes := p.course.Moved
-	p.course.Moved = environment.Changes{}
-	changes.Merge(p.env.Commit(force || len(changes) > 0, accept))
-	if p.env.Number() == before {
+	force = force || len(p.state.Course.Forced) > 0 || !p.state.Course.Started
+	before := p.state.Env.Number()
+	changes := p.state.Course.Moved
+	p.state.Course.Moved = environment.Changes{}
+	changes.Merge(p.state.Env.Commit(force || len(changes) > 0, accept))
+	if p.state.Env.Number() == before {
 		p.Rest()
 		return
 	}
-	p.metrics.Hidden(p.env.Hidden())
-	p.metrics.Committed(kind)
+	p.state.Metrics.Hidden(p.state.Env.Hidden())
+	p.state.Metrics.Committed(kind)
 	p.intake.MarkDirty(changes)
-	p.course.Flight = revision.Begin(p.env.Number(), kind, changes, p.course.Forced, p.timing.holdMax, now)
-	p.course.Forced = map[string]bool{}
+	p.state.Course.Flight = revision.Begin(p.state.Env.Number(), kind, changes, p.state.Course.Forced, p.timing.holdMax, now)
+	p.state.Course.Forced = map[string]bool{}
 	p.Advance(now)
 }
 
 // Advance leads the revision through the stages as far as nobody is waited for.
 func (p *Pipeline) Advance(now time.Time) {
-	for f := p.course.Flight; f != nil; f = p.course.Flight {
-		switch f.Next(p.roster.LastLevel(), p.wantsOpen) {
+	for f := p.state.Course.Flight; f != nil; f = p.state.Course.Flight {
+		switch f.Next(p.state.Roster.LastLevel(), p.wantsOpen) {
 		case revision.Derive:
 			p.hand(func(k *state.Plugin) bool { return k.Ready.Derives && k.Level == f.Level() }, now)
 		case revision.Generate:
@@ -97,12 +89,12 @@ func (p *Pipeline) Advance(now time.Time) {
 // hand gives the revision to those plugins of a stage that it concerns, and waits for them; also
 // for one that died just now.
 func (p *Pipeline) hand(stage func(*state.Plugin) bool, now time.Time) {
-	f := p.course.Flight
-	for _, k := range p.roster.Sorted() {
+	f := p.state.Course.Flight
+	for _, k := range p.state.Roster.Sorted() {
 		if k.Ready == nil || !stage(k) {
 			continue
 		}
-		switch s := p.roster.Session(k.Name()); {
+		switch s := p.state.Roster.Session(k.Name()); {
 		case s == nil && state.Concerns(k.Ready, f.Changes):
 			f.Away(k.Name(), k.Away, now)
 		case s != nil && f.Give(k.Name(), s.Feed.Lacks()):
@@ -113,13 +105,13 @@ func (p *Pipeline) hand(stage func(*state.Plugin) bool, now time.Time) {
 
 // handReaders gives the revision to patches and to sources that read; they owe no Done.
 func (p *Pipeline) handReaders() {
-	for s := range p.roster.Sessions() {
+	for s := range p.state.Roster.Sessions() {
 		if s.Generates() || s.Plugin.Ready.Derives || len(s.Feed.Left()) == 0 {
 			continue
 		}
-		p.feeder.SendState(s, p.course.Flight.Number)
+		p.feeder.SendState(s, p.state.Course.Flight.Number)
 		if s.Kind() == pb.KindPatch {
-			p.roster.Patcher(s.Name()).Forget()
+			p.state.Roster.Patcher(s.Name()).Forget()
 			p.screen.SpoilAll()
 		}
 	}
@@ -127,15 +119,15 @@ func (p *Pipeline) handReaders() {
 
 // Resume gives a revision in the making to a plugin that died in it and is back.
 func (p *Pipeline) Resume(s *state.Session) {
-	if p.course.Flight != nil && p.course.Flight.Back(s.Name()) {
-		delete(p.course.Forced, s.Name())
-		p.feeder.SendState(s, p.course.Flight.Number)
+	if p.state.Course.Flight != nil && p.state.Course.Flight.Back(s.Name()) {
+		delete(p.state.Course.Forced, s.Name())
+		p.feeder.SendState(s, p.state.Course.Flight.Number)
 	}
 }
 
 // wantsOpen says whether a view that the revision moves connections to still lacks answers.
 func (p *Pipeline) wantsOpen() bool {
-	for s := range p.roster.Sessions() {
+	for s := range p.state.Roster.Sessions() {
 		if s.Maker.Asked.Holds() {
 			return true
 		}
@@ -145,9 +137,9 @@ func (p *Pipeline) wantsOpen() bool {
 
 // serve gives the revision to the proxies, whole.
 func (p *Pipeline) serve(now time.Time) {
-	f := p.course.Flight
-	for _, k := range p.roster.Sorted() {
-		s := p.roster.Session(k.Name())
+	f := p.state.Course.Flight
+	for _, k := range p.state.Roster.Sorted() {
+		s := p.state.Roster.Session(k.Name())
 		if s == nil || !s.Generates() || s.State.Done != s.State.Sent {
 			continue
 		}
@@ -157,7 +149,7 @@ func (p *Pipeline) serve(now time.Time) {
 			continue
 		}
 		if before > 0 || f.Forced(k.Name()) {
-			p.roster.Serving(s.Name())
+			p.state.Roster.Serving(s.Name())
 		}
 		changed := s.Maker.Views.Publish()
 		p.screen.Blame(s)
@@ -165,10 +157,10 @@ func (p *Pipeline) serve(now time.Time) {
 		f.Views += len(changed)
 		s.Free()
 	}
-	if f.Number >= p.course.Undo && !slices.ContainsFunc(f.Late(), func(name string) bool {
-		return p.roster.Plugins[name] != nil && p.roster.Plugins[name].Kind() == pb.KindGenerator
+	if f.Number >= p.state.Course.Undo && !slices.ContainsFunc(f.Late(), func(name string) bool {
+		return p.state.Roster.Plugins[name] != nil && p.state.Roster.Plugins[name].Kind() == pb.KindGenerator
 	}) {
-		p.course.Undo = 0
+		p.state.Course.Undo = 0
 	}
 	p.screen.RetryLate()
 	p.show(now)
@@ -183,51 +175,51 @@ func (p *Pipeline) show(now time.Time) {
 
 // finish notes that the revision is served.
 func (p *Pipeline) finish(now time.Time) {
-	f := p.course.Flight
-	p.course.Flight = nil
-	p.course.Ring() // somebody may wait for a moment without a revision
-	if f.Number < p.course.Undo {
+	f := p.state.Course.Flight
+	p.state.Course.Flight = nil
+	p.state.Course.Ring() // somebody may wait for a moment without a revision
+	if f.Number < p.state.Course.Undo {
 		return // it is held
 	}
-	if !p.course.Started {
-		p.course.Started = true
-		p.env.Settle()
+	if !p.state.Course.Started {
+		p.state.Course.Started = true
+		p.state.Env.Settle()
 		close(p.StartedUp)
 	}
-	p.course.Served = state.Served{Number: max(f.Number, p.env.Number()), Kind: f.Kind, Partial: f.Late(), Rows: f.Rows()}
-	p.instances.Tell()
+	p.state.Course.Served = state.Served{Number: max(f.Number, p.state.Env.Number()), Kind: f.Kind, Partial: f.Late(), Rows: f.Rows()}
+	p.state.Instances.Tell()
 	p.onServed(f.Number)
 	took := f.Took(now)
-	p.metrics.Served(f.Kind, took)
+	p.state.Metrics.Served(f.Kind, took)
 	p.Rest()
-	p.log.Debug("revision served", "revision", f.Number, "kind", f.Kind, "rows", p.course.Served.Rows, "views", f.Views, "took", took)
+	p.state.Log.Debug("revision served", "revision", f.Number, "kind", f.Kind, "rows", p.state.Course.Served.Rows, "views", f.Views, "took", took)
 }
 
 // Rest notes that proxies see all that was committed.
 func (p *Pipeline) Rest() {
-	if p.course.Flight != nil || p.course.Undo != 0 || len(p.course.Served.Partial) > 0 {
+	if p.state.Course.Flight != nil || p.state.Course.Undo != 0 || len(p.state.Course.Served.Partial) > 0 {
 		return
 	}
-	for _, k := range p.roster.Plugins {
+	for _, k := range p.state.Roster.Plugins {
 		if k.Kind() != pb.KindGenerator || k.Ready == nil || k.Sleep.Asleep {
 			continue
 		}
-		s := p.roster.Session(k.Name())
+		s := p.state.Roster.Session(k.Name())
 		switch {
-		case s == nil && p.clock.Now().Sub(k.Away) >= p.timing.holdMax: // nobody waits for it any more
+		case s == nil && p.state.Clock.Now().Sub(k.Away) >= p.timing.holdMax: // nobody waits for it any more
 		case s == nil, !s.State.Busy.IsZero(), s.Maker.Overtaking != 0, s.State.Acked < s.State.Sent:
 			return
 		}
 	}
-	if p.losses.Holds.Settled(p.env, p.roster.Shards(), p.clock.Now()) {
-		p.course.Soon = true
-		p.course.Ring()
+	if p.losses.Holds.Settled(p.state.Env, p.state.Roster.Shards(), p.state.Clock.Now()) {
+		p.state.Course.Soon = true
+		p.state.Course.Ring()
 	}
 }
 
 // AtRest reports whether proxies see all that was committed, so that a plugin can step aside.
 func (p *Pipeline) AtRest(k *state.Plugin) bool {
-	s := p.roster.Session(k.Name())
+	s := p.state.Roster.Session(k.Name())
 	busy := s != nil && s.Plugin.Ready.Derives && !s.State.Busy.IsZero()
-	return !busy && p.course.Undo == 0 && !p.course.Soon && !p.losses.Holds.Approved() && len(p.course.Forced) == 0 && !p.patches.Asking() && !p.env.HasUnsettled()
+	return !busy && p.state.Course.Undo == 0 && !p.state.Course.Soon && !p.losses.Holds.Approved() && len(p.state.Course.Forced) == 0 && !p.patches.Asking() && !p.state.Env.HasUnsettled()
 }

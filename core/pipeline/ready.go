@@ -9,10 +9,10 @@ import (
 
 // NotReady says why new streams are not taken.
 func (p *Pipeline) NotReady() []string {
-	if p.course.Closed {
+	if p.state.Course.Closed {
 		return []string{"it is stopping"}
 	}
-	if !p.course.Started {
+	if !p.state.Course.Started {
 		reasons := p.Unready()
 		if len(reasons) == 0 {
 			reasons = []string{"the first revision is being made" + p.waitingFor()}
@@ -20,7 +20,7 @@ func (p *Pipeline) NotReady() []string {
 		return reasons
 	}
 	var reasons []string
-	for _, k := range p.roster.Sorted() {
+	for _, k := range p.state.Roster.Sorted() {
 		if k.Expected.Blocks && k.Ready != nil && k.Session == nil && !k.Sleep.Asleep {
 			reasons = append(reasons, "plugin "+k.Name()+" is away (onFailure: block)")
 		}
@@ -31,11 +31,11 @@ func (p *Pipeline) NotReady() []string {
 // Unready says what the first revision waits for.
 func (p *Pipeline) Unready() []string {
 	var reasons []string
-	for _, k := range p.roster.Sorted() {
+	for _, k := range p.state.Roster.Sorted() {
 		if k.Expected.Optional || k.Kind() == pb.KindAuthenticator || k.Kind() == pb.KindController {
 			continue
 		}
-		s := p.roster.Session(k.Name())
+		s := p.state.Roster.Session(k.Name())
 		switch {
 		case k.Sleep.Asleep:
 		case s == nil:
@@ -45,16 +45,16 @@ func (p *Pipeline) Unready() []string {
 			reasons = append(reasons, fmt.Sprintf("plugin %s has not synced", k.Name()))
 		}
 	}
-	if len(reasons) == 0 && !p.instances.Gone {
-		p.instances.Gather()
+	if len(reasons) == 0 && !p.state.Instances.Gone {
+		p.state.Instances.Gather()
 		reasons = append(reasons, "plugins that rows ask for (forEach) are being started")
 	}
 	return reasons
 }
 
 func (p *Pipeline) waitingFor() string {
-	if p.course.Flight == nil || len(p.course.Flight.Waiting()) == 0 {
+	if p.state.Course.Flight == nil || len(p.state.Course.Flight.Waiting()) == 0 {
 		return ""
 	}
-	return " by " + strings.Join(p.course.Flight.Waiting(), ", ")
+	return " by " + strings.Join(p.state.Course.Flight.Waiting(), ", ")
 }

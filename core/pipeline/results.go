@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"log/slog"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/manifest"
@@ -13,11 +12,7 @@ import (
 
 // Results are what patches answer.
 type Results struct {
-	log      *slog.Logger
-	metrics  state.Metrics
-	clock    *state.Clock
-	roster   *state.Roster
-	course   *state.Course
+	state    *state.State
 	patches  *serving.Patches
 	screen   *serving.Screen
 	pipeline *Pipeline
@@ -26,13 +21,13 @@ type Results struct {
 // TakePatched takes an answer. Late answers, and those to unknown calls, harm nobody.
 func (rs *Results) TakePatched(s *state.Session, m *pb.Patched) error {
 	p := s.Plugin.Patcher
-	r := p.Answered(m, rs.clock.Now())
+	r := p.Answered(m, rs.state.Clock.Now())
 	if r == nil {
-		rs.metrics.Unknown(s.Name(), "answer", 1)
+		rs.state.Metrics.Unknown(s.Name(), "answer", 1)
 		return nil
 	}
 	if manifest.IsLimit(m.Limit) {
-		rs.metrics.Crossed(s.Name(), m.Limit)
+		rs.state.Metrics.Crossed(s.Name(), m.Limit)
 	}
 	rs.Answered(p, r)
 	return nil
@@ -41,11 +36,11 @@ func (rs *Results) TakePatched(s *state.Session, m *pb.Patched) error {
 // Answered goes on with what waited for a result.
 func (rs *Results) Answered(p *patch.Patcher, r *patch.Result) {
 	if why := r.Failed(); why != "" {
-		rs.metrics.Fault(p.Name)
-		rs.log.Warn("a patch failed", "plugin", p.Name, "type", r.Type(), "resource", r.Name(), "reason", why)
+		rs.state.Metrics.Fault(p.Name)
+		rs.state.Log.Warn("a patch failed", "plugin", p.Name, "type", r.Type(), "resource", r.Name(), "reason", why)
 	}
-	if rs.course.Flight != nil && rs.course.Flight.Patching() {
-		rs.pipeline.Advance(rs.clock.Now())
+	if rs.state.Course.Flight != nil && rs.state.Course.Flight.Patching() {
+		rs.pipeline.Advance(rs.state.Clock.Now())
 		return
 	}
 	rs.screen.Settle()
@@ -54,16 +49,16 @@ func (rs *Results) Answered(p *patch.Patcher, r *patch.Result) {
 // Overdue fails calls that were not answered in time.
 func (rs *Results) Overdue(now time.Time, at func(time.Time)) {
 	for p, s := range rs.patches.AllPatchers() {
-		late := p.Late(now, rs.roster.Patcher(p.Name) == p, at)
+		late := p.Late(now, rs.state.Roster.Patcher(p.Name) == p, at)
 		if late.First {
 			r := late.Results[0]
-			rs.log.Warn("a patch did not answer in time", "plugin", p.Name, "type", r.Type(), "resource", r.Name(), "limit", p.Call)
+			rs.state.Log.Warn("a patch did not answer in time", "plugin", p.Name, "type", r.Type(), "resource", r.Name(), "limit", p.Call)
 		}
 		if late.Hangs != nil {
 			s.Cancel(late.Hangs)
 		}
 		for _, r := range late.Results {
-			rs.metrics.Crossed(p.Name, "call")
+			rs.state.Metrics.Crossed(p.Name, "call")
 			rs.Answered(p, r)
 		}
 	}
@@ -80,8 +75,8 @@ func (rs *Results) PatcherIsBack(p *patch.Patcher) {
 // AskAgain has a patch that left a call without an answer asked again, so that it is known whether
 // it answers at all before the next change needs it.
 func (rs *Results) AskAgain(s *state.Session, now time.Time) {
-	p := rs.roster.Patcher(s.Name())
-	if p == nil || rs.roster.Session(s.Name()) != s || !p.TryAgain(now, s.PingEvery()) {
+	p := rs.state.Roster.Patcher(s.Name())
+	if p == nil || rs.state.Roster.Session(s.Name()) != s || !p.TryAgain(now, s.PingEvery()) {
 		return
 	}
 	rs.screen.RetryLate()

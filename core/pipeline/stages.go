@@ -32,22 +32,19 @@ type Config struct {
 // New returns some that have led nothing yet.
 func New(st *state.State, sv *serving.Parts, cfg Config) *Parts {
 	s := &Parts{}
-	s.Feeder = &Feeder{env: st.Env, clock: st.Clock, roster: st.Roster, course: st.Course}
-	s.Sleepers = &Sleepers{env: st.Env, clock: st.Clock, roster: st.Roster, course: st.Course, conns: st.Connections}
+	s.Feeder = &Feeder{state: st}
+	s.Sleepers = &Sleepers{state: st}
 	s.Intake = &Intake{
-		log: st.Log, env: st.Env, clock: st.Clock, roster: st.Roster, course: st.Course, instances: st.Instances,
-		sleepers: s.Sleepers, debounceEndpoints: cfg.DebounceEndpoints,
+		state: st, sleepers: s.Sleepers, debounceEndpoints: cfg.DebounceEndpoints,
 	}
 	s.Pipeline = &Pipeline{
-		log: st.Log, metrics: st.Metrics, timing: timing{cfg.HoldMax, cfg.EndpointPatience, cfg.DebounceEndpoints},
-		env: st.Env, clock: st.Clock, roster: st.Roster, course: st.Course, conns: st.Connections, instances: st.Instances,
+		state: st, timing: timing{cfg.HoldMax, cfg.EndpointPatience, cfg.DebounceEndpoints},
 		patches: sv.Patches, losses: sv.Losses, screen: sv.Screen, feeder: s.Feeder, intake: s.Intake,
 		StartedUp: make(chan struct{}), onServed: cfg.Served,
 	}
 	s.Results = &Results{
-		log: st.Log, metrics: st.Metrics, clock: st.Clock, roster: st.Roster, course: st.Course,
-		patches: sv.Patches, screen: sv.Screen, pipeline: s.Pipeline,
+		state: st, patches: sv.Patches, screen: sv.Screen, pipeline: s.Pipeline,
 	}
-	s.Writes = &Writes{log: st.Log, metrics: st.Metrics, clock: st.Clock, roster: st.Roster, Stores: store.New[*state.Session](cfg.HoldMax)}
+	s.Writes = &Writes{state: st, Stores: store.New[*state.Session](cfg.HoldMax)}
 	return s
 }

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"log/slog"
 	"slices"
 	"time"
 
@@ -12,20 +11,17 @@ import (
 
 // Writes are requests for objects where they are kept.
 type Writes struct {
-	log     *slog.Logger
-	metrics state.Metrics
-	clock   *state.Clock
-	roster  *state.Roster
-	Stores  *store.Requests[*state.Session]
+	state  *state.State
+	Stores *store.Requests[*state.Session]
 }
 
 // TakeStore sends a request on, or answers it if that can't be. Only one that leaves answers unread
 // is blamed.
 func (w *Writes) TakeStore(s *state.Session, m *pb.Store, now time.Time) error {
 	to := store.Route[*state.Session]{
-		Asker: s.Name(), Served: s.Shadow == nil, Allowed: s.MayStore(m.Table), Writers: w.roster.Writers(m.Table),
+		Asker: s.Name(), Served: s.Shadow == nil, Allowed: s.MayStore(m.Table), Writers: w.state.Roster.Writers(m.Table),
 	}
-	for _, k := range w.roster.Sorted() { // who could say where it is changed
+	for _, k := range w.state.Roster.Sorted() { // who could say where it is changed
 		if to.Publisher == "" && k.Ready != nil && slices.Contains(k.Ready.Publishes, m.Table) {
 			to.Publisher, to.Plugin = k.Name(), k.Ready.Plugin
 		}
@@ -35,7 +31,7 @@ func (w *Writes) TakeStore(s *state.Session, m *pb.Store, now time.Time) error {
 	case on != nil:
 		to.Writers[0].Session.Out.Call(&pb.FromCore{Store: on})
 	case wake:
-		w.roster.Rouse(to.Writers[0].Name)
+		w.state.Roster.Rouse(to.Writers[0].Name)
 	}
 	w.TellStores()
 	return err
@@ -52,9 +48,9 @@ func (w *Writes) TellStores() {
 func (w *Writes) TakeStored(s *state.Session, m *pb.Stored) {
 	switch known, late := w.Stores.Answered(s, m); {
 	case !known:
-		w.metrics.Unknown(s.Name(), "answer", 1)
+		w.state.Metrics.Unknown(s.Name(), "answer", 1)
 	case late:
-		w.metrics.Unknown(s.Name(), "late answer", 1)
+		w.state.Metrics.Unknown(s.Name(), "late answer", 1)
 	}
 	w.TellStores()
 }
@@ -67,9 +63,9 @@ func (w *Writes) StoredSent(s *state.Session, m *pb.Stored) { w.Stores.Sent(s, m
 func (w *Writes) LateStores(now time.Time, at func(time.Time)) {
 	for _, x := range w.Stores.Late(now, at) {
 		s := x.Writer.Session
-		w.metrics.Crossed(s.Name(), "call")
+		w.state.Metrics.Crossed(s.Name(), "call")
 		if s.Plugin.Slow.AllowN(now, 1) {
-			w.log.Warn("a store did not answer in time", "plugin", s.Name(), "limit", s.Limits().Call)
+			w.state.Log.Warn("a store did not answer in time", "plugin", s.Name(), "limit", s.Limits().Call)
 		}
 		if x.Hangs != nil {
 			s.Cancel(x.Hangs)

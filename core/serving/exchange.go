@@ -9,10 +9,10 @@ import (
 
 // Exchange gives each connection the new generator's views; the old one keeps its own.
 func (st *Streams) Exchange(name string, last *state.Session, shadow *state.Shadow) {
-	next := st.roster.Session(name)
-	for _, conn := range st.conns.Sorted() {
+	next := st.state.Roster.Session(name)
+	for _, conn := range st.state.Connections.Sorted() {
 		had := conn.Generators
-		st.roster.Assign(conn)
+		st.state.Roster.Assign(conn)
 		before, after := state.TypesOf(had, name), conn.ServedBy(name)
 		if last != nil && conn.Attached[name] {
 			last.Shadow.Attach(conn, before)
@@ -48,8 +48,8 @@ func (st *Streams) takeOver(next *state.Session, conn *state.Connection, url str
 
 // Reattach tells other generators which types of a connection are theirs now.
 func (st *Streams) Reattach(conn *state.Connection, had map[string]string, except string) {
-	for _, k := range st.roster.Sorted() {
-		s := st.roster.Session(k.Name())
+	for _, k := range st.state.Roster.Sorted() {
+		s := st.state.Roster.Session(k.Name())
 		before, after := state.TypesOf(had, k.Name()), conn.ServedBy(k.Name())
 		if k.Name() == except || s == nil || !s.Generates() || slices.Equal(before, after) {
 			continue
@@ -70,7 +70,7 @@ func (st *Streams) Reattach(conn *state.Connection, had map[string]string, excep
 func (st *Streams) LeaveGenerator(conn *state.Connection, name string) {
 	had := conn.Generators
 	lost := conn.ServedBy(name)
-	st.roster.Assign(conn)
+	st.state.Roster.Assign(conn)
 	for _, url := range lost {
 		if at := conn.Places.At(url); conn.Generators[url] == "" && at.View != nil {
 			st.placer.move(at.Session, conn, url, nil)

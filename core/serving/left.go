@@ -16,38 +16,38 @@ const TidyAfter, TidySoon = 10 * time.Second, 500 * time.Millisecond
 // and if that was nothing the view stays a view: a generator that forgot it would have to place
 // anew whoever comes back.
 func (pl *Placer) depart(conn *state.Connection, typeURL string, at placement.Place[*state.Session]) {
-	s, v, sub, now := at.Session, at.View, conn.Subs[typeURL], pl.clock.Now()
-	if !pl.retains(conn, s, typeURL) || pl.conns.Left.Renew(v, sub, now) {
+	s, v, sub, now := at.Session, at.View, conn.Subs[typeURL], pl.state.Clock.Now()
+	if !pl.retains(conn, s, typeURL) || pl.state.Connections.Left.Renew(v, sub, now) {
 		pl.unwant(s, v, sub, true)
 		return
 	}
 	v.Connections--
-	pl.conns.Left.Keep(s, v, sub, now)
+	pl.state.Connections.Left.Keep(s, v, sub, now)
 }
 
 // retains reports whether views of a type outlive their connections. Secrets don't, nor does what
 // is not served any more.
 func (pl *Placer) retains(conn *state.Connection, s *state.Session, typeURL string) bool {
-	return pl.retention.For > 0 && s != nil && pl.roster.Session(s.Name()) == s && !pl.roster.Traits(conn.Generators[typeURL], typeURL).Sensitive
+	return pl.retention.For > 0 && s != nil && pl.state.Roster.Session(s.Name()) == s && !pl.state.Roster.Traits(conn.Generators[typeURL], typeURL).Sensitive
 }
 
 // Expire lets go of what was left too long ago, or is too much.
 func (pl *Placer) Expire(now time.Time, at func(time.Time)) {
-	w, again := pl.conns.Left.Expired(pl.retention, now)
-	for ; w != nil; w, again = pl.conns.Left.Expired(pl.retention, now) {
+	w, again := pl.state.Connections.Left.Expired(pl.retention, now)
+	for ; w != nil; w, again = pl.state.Connections.Left.Expired(pl.retention, now) {
 		pl.forgo(w)
 	}
 	at(again)
-	pl.metrics.Retained(pl.conns.Left.Kept())
+	pl.state.Metrics.Retained(pl.state.Connections.Left.Kept())
 }
 
 // LetGo lets go of so many bytes of what was left.
 func (pl *Placer) LetGo(bytes uint64) {
-	most := pl.conns.Left.But(bytes)
-	for w := pl.conns.Left.Oldest(most); w != nil; w = pl.conns.Left.Oldest(most) {
+	most := pl.state.Connections.Left.But(bytes)
+	for w := pl.state.Connections.Left.Oldest(most); w != nil; w = pl.state.Connections.Left.Oldest(most) {
 		pl.forgo(w)
 	}
-	pl.conns.Left.Short(pl.clock.Now().Add(TidyAfter))
+	pl.state.Connections.Left.Short(pl.state.Clock.Now().Add(TidyAfter))
 }
 
 // forgo takes back what was kept of a connection's wish.

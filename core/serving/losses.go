@@ -2,11 +2,9 @@ package serving
 
 import (
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 
-	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/state"
 	"github.com/coxswain-mesh/coxswain/core/view"
@@ -15,14 +13,8 @@ import (
 
 // Losses are what connections would lose, and what is held for that.
 type Losses struct {
-	log       *slog.Logger
-	clock     *state.Clock
-	env       *environment.Environment
-	roster    *state.Roster
-	course    *state.Course
-	conns     *state.Connections
-	instances *state.Instances
-	Holds     *guard.Holds[*state.Connection]
+	state *state.State
+	Holds *guard.Holds[*state.Connection]
 	// instead judges what connections are about to be shown in place of the guards, or does not.
 	instead func(next state.Shown) (held, judges bool)
 }
@@ -31,19 +23,19 @@ type Losses struct {
 // the rows that caused it are taken back in a revision that begins at once. Where there is no row
 // to take back, the connections that would lose are frozen.
 func (l *Losses) guards(next state.Shown) (held bool) {
-	if !l.course.Started {
+	if !l.state.Course.Started {
 		return false
 	}
 	if held, judged := l.instead(next); judged {
 		return held
 	}
 	held = l.Holds.Judge(guard.Scene[*state.Connection]{
-		Next: next, Connected: len(l.conns.All), Mature: l.course.Flight == nil || l.course.Flight.Patching(),
-		Env: l.env, Read: l.TablesRead, Sources: l.roster.Shards, Guard: l.roster.GuardOf,
-	}, l.clock.Now())
+		Next: next, Connected: len(l.state.Connections.All), Mature: l.state.Course.Flight == nil || l.state.Course.Flight.Patching(),
+		Env: l.state.Env, Read: l.TablesRead, Sources: l.state.Roster.Shards, Guard: l.state.Roster.GuardOf,
+	}, l.state.Clock.Now())
 	if held {
-		l.course.Undo, l.course.Soon = l.env.Number()+1, true
-		l.course.Ring()
+		l.state.Course.Undo, l.state.Course.Soon = l.state.Env.Number()+1, true
+		l.state.Course.Ring()
 	}
 	l.TellHolds()
 	return held
@@ -59,12 +51,12 @@ func (l *Losses) TellHolds() {
 				what, n = "proxies", e.Proxies
 			}
 			plugin := e.Plugins[0]
-			l.log.Warn("much would go at once: it is held, and what was there stays served", "plugin", plugin, what, n, "reasons", e.Reasons,
+			l.state.Log.Warn("much would go at once: it is held, and what was there stays served", "plugin", plugin, what, n, "reasons", e.Reasons,
 				"do", "coxswain hold show "+plugin+"; then coxswain hold apply "+plugin+", hold drop "+plugin+", or repair what it reads")
 		case guard.Released:
-			l.log.Info("nothing of this plugin is held any more", "plugin", e.Plugins[0], "because", e.Reasons[0])
+			l.state.Log.Info("nothing of this plugin is held any more", "plugin", e.Plugins[0], "because", e.Reasons[0])
 		case guard.Through:
-			l.log.Warn("much goes at once, and onLoss of its plugins is apply", "plugins", e.Plugins, "reasons", e.Reasons)
+			l.state.Log.Warn("much goes at once, and onLoss of its plugins is apply", "plugins", e.Plugins, "reasons", e.Reasons)
 		}
 	}
 }
@@ -78,12 +70,12 @@ func (l *Losses) Release(plugin, why string) {
 // OverHolds ends the holds of which nothing is left. What was let go by itself may be held again by
 // the revision in the making, and counts its tries.
 func (l *Losses) OverHolds() {
-	if l.course.Soon || l.course.Flight != nil {
+	if l.state.Course.Soon || l.state.Course.Flight != nil {
 		return
 	}
-	l.Holds.Over(func(conn *state.Connection) bool { return l.conns.All[conn.ID] != conn }, func(plugin string) int {
-		if k := l.roster.Plugins[plugin]; k != nil {
-			return l.env.HeldRows(k.Shard)
+	l.Holds.Over(func(conn *state.Connection) bool { return l.state.Connections.All[conn.ID] != conn }, func(plugin string) int {
+		if k := l.state.Roster.Plugins[plugin]; k != nil {
+			return l.state.Env.HeldRows(k.Shard)
 		}
 		return 0
 	})
@@ -94,8 +86,8 @@ func (l *Losses) OverHolds() {
 func (l *Losses) Held(name string) state.Held {
 	h := l.Holds.Of(name)
 	out := state.Held{Plugin: name, Since: h.Since.UTC(), Proxies: len(h.Frozen), Reasons: slices.Clone(h.Reasons)}
-	if k := l.roster.Plugins[name]; k != nil {
-		out.Rows = l.env.HeldRows(k.Shard)
+	if k := l.state.Roster.Plugins[name]; k != nil {
+		out.Rows = l.state.Env.HeldRows(k.Shard)
 	}
 	return out
 }
@@ -118,7 +110,7 @@ func (l *Losses) GoneFrom(next state.Shown) []string {
 // instance of a plugin for each row (forEach): whether these may go is judged when they do.
 func (l *Losses) TablesRead() map[string]bool {
 	read, asked := map[string]bool{}, map[string]bool{}
-	for _, k := range l.roster.Plugins {
+	for _, k := range l.state.Roster.Plugins {
 		if k.Ready == nil {
 			continue
 		}
@@ -130,6 +122,8 @@ func (l *Losses) TablesRead() map[string]bool {
 			asked[table] = k.Kind() == pb.KindGenerator && (by || !known)
 		}
 	}
-	maps.DeleteFunc(read, func(table string, _ bool) bool { return asked[table] || slices.Contains(l.instances.Tables, table) })
+	maps.DeleteFunc(read, func(table string, _ bool) bool {
+		return asked[table] || slices.Contains(l.state.Instances.Tables, table)
+	})
 	return read
 }

@@ -13,9 +13,7 @@ import (
 
 // Patches is what patches make of views.
 type Patches struct {
-	clock  *state.Clock
-	roster *state.Roster
-	course *state.Course
+	state *state.State
 	// Patience is how long a patch is waited for.
 	Patience time.Duration
 	made     *patch.Made
@@ -32,12 +30,12 @@ func (pt *Patches) NewPatcher(k *state.Plugin) *patch.Patcher {
 // is none.
 func (pt *Patches) AllPatchers() iter.Seq2[*patch.Patcher, *state.Session] {
 	return func(yield func(*patch.Patcher, *state.Session) bool) {
-		for _, k := range pt.roster.Plugins {
+		for _, k := range pt.state.Roster.Plugins {
 			if k.Patcher != nil && !yield(k.Patcher, k.Session) {
 				return
 			}
 		}
-		for k := range pt.roster.Rivals {
+		for k := range pt.state.Roster.Rivals {
 			if k.Patcher != nil && k.Session != nil && !yield(k.Patcher, k.Session) {
 				return
 			}
@@ -49,7 +47,7 @@ func (pt *Patches) AllPatchers() iter.Seq2[*patch.Patcher, *state.Session] {
 func (pt *Patches) AskPatches() {
 	for p, s := range pt.AllPatchers() {
 		for _, call := range p.Calls() {
-			call.Revision = &pb.Revision{Epoch: pt.course.Epoch, Number: s.State.Sent}
+			call.Revision = &pb.Revision{Epoch: pt.state.Course.Epoch, Number: s.State.Sent}
 			s.Out.State(&outbox.Job{Call: &pb.FromCore{Patch: call}})
 		}
 	}
@@ -57,7 +55,7 @@ func (pt *Patches) AskPatches() {
 
 // Asking reports whether patches owe answers.
 func (pt *Patches) Asking() bool {
-	for p := range pt.roster.Patchers() {
+	for p := range pt.state.Roster.Patchers() {
 		if p.Asking() {
 			return true
 		}
@@ -68,17 +66,17 @@ func (pt *Patches) Asking() bool {
 // Chain returns the patches for a connection's type, in order. The first revision waits for all
 // that aren't optional.
 func (pt *Patches) Chain(conn *state.Connection, typeURL string) []*patch.Patcher {
-	return pt.ChainBy(conn, typeURL, pt.roster.Rules, nil)
+	return pt.ChainBy(conn, typeURL, pt.state.Roster.Rules, nil)
 }
 
 // ChainBy is chain by other rules, with another patch in the place of the one of its name.
 func (pt *Patches) ChainBy(conn *state.Connection, typeURL string, rules state.Rules, instead *patch.Patcher) []*patch.Patcher {
-	if !pt.roster.HasPatches() || rules.Patches == nil || pt.roster.Traits(conn.Generators[typeURL], typeURL).BodyType != "" {
+	if !pt.state.Roster.HasPatches() || rules.Patches == nil || pt.state.Roster.Traits(conn.Generators[typeURL], typeURL).BodyType != "" {
 		return nil
 	}
 	var chain []*patch.Patcher
 	for _, name := range rules.Patches(typeURL, conn.Peer.Node) {
-		p := pt.roster.Patcher(name)
+		p := pt.state.Roster.Patcher(name)
 		if instead != nil && instead.Name == name {
 			p = instead
 		}
@@ -104,7 +102,7 @@ func (pt *Patches) ComposeBy(conn *state.Connection, typeURL string, chain []*pa
 	if len(chain) == 0 {
 		return v.Snapshot(), true
 	}
-	snap, ok = made.Of(v, chain, pt.made, waiting, pt.clock.Now())
+	snap, ok = made.Of(v, chain, pt.made, waiting, pt.state.Clock.Now())
 	if !ok {
 		pt.AskPatches()
 	}
@@ -114,13 +112,13 @@ func (pt *Patches) ComposeBy(conn *state.Connection, typeURL string, chain []*pa
 // sweep lets go of results of patches that nothing stands on.
 func (pt *Patches) sweep() {
 	pt.made.Sweep(func(yield func(*patch.Patcher) bool) {
-		for p := range pt.roster.Patchers() {
+		for p := range pt.state.Roster.Patchers() {
 			if !yield(p) {
 				return
 			}
 		}
 	}, func(yield func(*patch.Made) bool) {
-		for _, r := range pt.roster.Rivals {
+		for _, r := range pt.state.Roster.Rivals {
 			if r.Made != nil && !yield(r.Made) {
 				return
 			}

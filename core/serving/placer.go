@@ -3,7 +3,6 @@ package serving
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -15,12 +14,7 @@ import (
 
 // Placer is who is in which view, and what is wanted of it.
 type Placer struct {
-	log       *slog.Logger
-	metrics   state.Metrics
-	clock     *state.Clock
-	roster    *state.Roster
-	course    *state.Course
-	conns     *state.Connections
+	state     *state.State
 	screen    *Screen
 	retention placement.Retention
 }
@@ -28,7 +22,7 @@ type Placer struct {
 // Introduce tells a generator of a connection that asks for one of its types for the first time, at
 // once or in its turn. One whose types nobody asks for has no say in which nodes are good.
 func (pl *Placer) Introduce(conn *state.Connection, name string, inTurn bool) {
-	s := pl.roster.Session(name)
+	s := pl.state.Roster.Session(name)
 	if s == nil || !s.Generates() || conn.Attached[name] || !conn.Asks(name) {
 		return
 	}
@@ -38,7 +32,7 @@ func (pl *Placer) Introduce(conn *state.Connection, name string, inTurn bool) {
 		return
 	}
 	s.Maker.Turns.Attach(conn, state.PeerKey(conn))
-	s.Give(pl.clock.Now(), func(time.Time) {})
+	s.Give(pl.state.Clock.Now(), func(time.Time) {})
 }
 
 // TakeGenerated takes a message of a generator: into the served state if it belongs to what is
@@ -65,7 +59,7 @@ func (pl *Placer) TakeGenerated(s *state.Session, m *pb.FromPlugin) error {
 	case m.Wanted != nil:
 		return pl.takeWanted(s, m.Wanted)
 	}
-	pl.metrics.Unknown(s.Name(), "message", 1)
+	pl.state.Metrics.Unknown(s.Name(), "message", 1)
 	return nil
 }
 
@@ -73,7 +67,7 @@ func (pl *Placer) TakeGenerated(s *state.Session, m *pb.FromPlugin) error {
 func (pl *Placer) lenient(s *state.Session, err error) error {
 	var missing *view.MissingError
 	if errors.As(err, &missing) {
-		pl.log.Warn("plugin named bodies that it never sent", "plugin", s.Name(), "bodies", len(missing.Bodies))
+		pl.state.Log.Warn("plugin named bodies that it never sent", "plugin", s.Name(), "bodies", len(missing.Bodies))
 		for some := range slices.Chunk(missing.Bodies, state.IDsAtOnce) {
 			s.Out.Call(&pb.FromCore{Missing: &pb.Missing{Bodies: some}})
 		}
@@ -85,8 +79,8 @@ func (pl *Placer) lenient(s *state.Session, err error) error {
 // takePlace moves a connection between views. What the connection wants is wanted of the new view
 // at once, so that the move is complete when it is served.
 func (pl *Placer) takePlace(s *state.Session, m *pb.Place) error {
-	defer s.Handed(s.Maker.Turns.Attached, m.Connection, pl.clock.Now())
-	conn := pl.conns.All[m.Connection]
+	defer s.Handed(s.Maker.Turns.Attached, m.Connection, pl.state.Clock.Now())
+	conn := pl.state.Connections.All[m.Connection]
 	if conn == nil {
 		return nil // it went meanwhile
 	}
@@ -121,7 +115,7 @@ func (pl *Placer) takePlace(s *state.Session, m *pb.Place) error {
 // anew has a generator place a connection again that it placed into a view which the core has
 // forgotten: it describes the view again, unless others are in it.
 func (pl *Placer) anew(s *state.Session, conn *state.Connection, p *pb.Placement) {
-	pl.log.Warn("a generator placed a connection into a view that was forgotten; it is asked again", "plugin", s.Name(), "connection", conn.ID, "type", p.Type, "view", p.View)
+	pl.state.Log.Warn("a generator placed a connection into a view that was forgotten; it is asked again", "plugin", s.Name(), "connection", conn.ID, "type", p.Type, "view", p.View)
 	types := s.TypesFor(conn)
 	s.Detach(conn)
 	s.Out.Call(&pb.FromCore{Drop: &pb.Drop{Type: p.Type, View: p.View, All: true}})
@@ -136,14 +130,14 @@ func (pl *Placer) place(s *state.Session, conn *state.Connection, typeURL string
 	if to != nil {
 		to.Connections++
 		s.Maker.Unused.Entered(to)
-		pl.conns.Left.Weigh(to)
+		pl.state.Connections.Left.Weigh(to)
 		pl.want(s, to, conn, conn.Subs[typeURL], r != nil && r.Number > s.State.Acked)
 	}
 	if old := conn.Places.Plan(typeURL, next); old.View != nil {
 		pl.unwant(old.Session, old.View, conn.Subs[typeURL], true)
 	}
 	return pl.screen.at(s, r, func() error {
-		if pl.conns.All[conn.ID] == conn && conn.Places.Due(typeURL, next) { // it was not moved again, nor went
+		if pl.state.Connections.All[conn.ID] == conn && conn.Places.Due(typeURL, next) { // it was not moved again, nor went
 			pl.move(s, conn, typeURL, to)
 		}
 		return nil
@@ -161,7 +155,7 @@ func (pl *Placer) move(s *state.Session, conn *state.Connection, typeURL string,
 
 // takeWanted notes that a wish has been answered.
 func (pl *Placer) takeWanted(s *state.Session, m *pb.Wanted) error {
-	now := pl.clock.Now()
+	now := pl.state.Clock.Now()
 	asked := s.Maker.Asked.Answered(m.Id, s.Watch.Now(now))
 	if asked == nil {
 		return fmt.Errorf("it answered want %d, which was never asked or is answered already", m.Id)

@@ -10,7 +10,7 @@ import (
 
 // AnySees reports whether any connection has anything.
 func (st *Streams) AnySees() bool {
-	for _, conn := range st.conns.All {
+	for _, conn := range st.state.Connections.All {
 		if len(conn.Seen) > 0 {
 			return true
 		}
@@ -23,8 +23,8 @@ func (st *Streams) AnySees() bool {
 func (st *Streams) Orphaned(k *state.Plugin) state.Shown {
 	next := state.Shown{}
 	gone := &state.Plugin{Expected: state.Expected{Name: k.Name()}} // which offers nothing
-	for _, conn := range st.conns.Sorted() {
-		without := st.roster.Assignment(conn, st.roster.Rules, gone)
+	for _, conn := range st.state.Connections.Sorted() {
+		without := st.state.Roster.Assignment(conn, st.state.Roster.Rules, gone)
 		for _, url := range conn.ServedBy(k.Name()) {
 			if without[url] == "" {
 				next.Put(conn, url, nil)
@@ -39,7 +39,7 @@ func (st *Streams) Orphaned(k *state.Plugin) state.Shown {
 func (st *Streams) Unpatched(k *state.Plugin, rules state.Rules) state.Shown {
 	next := state.Shown{}
 	made := map[patch.Key]*view.Snapshot{}
-	for _, conn := range st.conns.Sorted() {
+	for _, conn := range st.state.Connections.Sorted() {
 		for url, at := range conn.Places.All() {
 			v := at.View
 			served := st.patches.Chain(conn, url)

@@ -2,9 +2,7 @@ package serving
 
 import (
 	"errors"
-	"log/slog"
 
-	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/patch"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/state"
@@ -15,13 +13,7 @@ import (
 
 // Screen is what connections see.
 type Screen struct {
-	log     *slog.Logger
-	metrics state.Metrics
-	clock   *state.Clock
-	env     *environment.Environment
-	roster  *state.Roster
-	course  *state.Course
-	conns   *state.Connections
+	state   *state.State
 	patches *Patches
 	losses  *Losses
 	// stale is what connections do not see yet.
@@ -43,8 +35,8 @@ func (v *Screen) Publish(s *state.Session) (views int) {
 // Blame says which resources were not taken, and whose they are.
 func (v *Screen) Blame(s *state.Session) {
 	for _, r := range s.Maker.Views.Refused() {
-		v.metrics.Fault(s.Name())
-		v.log.Error("a resource was refused; what there was before stays", "plugin", s.Name(), "type", r.Type, "resource", r.Name, "reason", r.Reason)
+		v.state.Metrics.Fault(s.Name())
+		v.state.Log.Error("a resource was refused; what there was before stays", "plugin", s.Name(), "type", r.Type, "resource", r.Name, "reason", r.Reason)
 	}
 }
 
@@ -69,7 +61,7 @@ func (v *Screen) at(s *state.Session, r *pb.Revision, o state.Op) error {
 
 // RetryLate makes live patches be asked again about what they did not answer in time.
 func (v *Screen) RetryLate() {
-	for p := range v.roster.Patchers() {
+	for p := range v.state.Roster.Patchers() {
 		if p.Retry() {
 			v.SpoilAll()
 		}
@@ -81,12 +73,12 @@ func (v *Screen) Spoil(changed []*view.View) {
 	if len(changed) == 0 {
 		return
 	}
-	v.conns.Left.Weigh(changed...)
+	v.state.Connections.Left.Weigh(changed...)
 	set := make(map[*view.View]bool, len(changed))
 	for _, v := range changed {
 		set[v] = true
 	}
-	for _, conn := range v.conns.All {
+	for _, conn := range v.state.Connections.All {
 		for url, at := range conn.Places.All() {
 			if set[at.View] {
 				v.stale.Spoil(conn, url)
@@ -97,7 +89,7 @@ func (v *Screen) Spoil(changed []*view.View) {
 
 // SpoilAll notes that what connections get must be looked at again, all of it.
 func (v *Screen) SpoilAll() {
-	for _, conn := range v.conns.All {
+	for _, conn := range v.state.Connections.All {
 		for url := range conn.Places.All() {
 			v.stale.Spoil(conn, url)
 		}
@@ -107,7 +99,7 @@ func (v *Screen) SpoilAll() {
 // Settle makes what changed visible to all connections at once, if patches have seen all of it;
 // otherwise they are asked, and it says false.
 func (v *Screen) Settle() bool {
-	if v.course.Undo != 0 {
+	if v.state.Course.Undo != 0 {
 		return true // what is there now is on its way out
 	}
 	if !v.stale.Any() {
@@ -134,7 +126,7 @@ func (v *Screen) Settle() bool {
 			woken++
 		}
 	}
-	v.metrics.Woken(woken, len(next))
+	v.state.Metrics.Woken(woken, len(next))
 	v.patches.made.DropUnused()
 	v.patches.sweep()
 	return true
@@ -148,7 +140,7 @@ func (v *Screen) showTo(conn *state.Connection, types map[string]*view.Snapshot)
 			continue
 		}
 		changed = true
-		if v.roster.Traits(conn.Generators[url], url).After == "" {
+		if v.state.Roster.Traits(conn.Generators[url], url).After == "" {
 			what = xds.WakeAll
 		}
 		if snap == nil {

@@ -32,22 +32,18 @@ type Config struct {
 // New returns one that serves nobody yet.
 func New(st *state.State, cfg Config) *Parts {
 	s := &Parts{}
-	s.Patches = &Patches{clock: st.Clock, roster: st.Roster, course: st.Course, Patience: cfg.Patience, made: patch.NewMade()}
+	s.Patches = &Patches{state: st, Patience: cfg.Patience, made: patch.NewMade()}
 	s.Losses = &Losses{
-		log: st.Log, clock: st.Clock, env: st.Env, roster: st.Roster, course: st.Course, conns: st.Connections, instances: st.Instances,
-		Holds: guard.NewHolds[*state.Connection](), instead: cfg.Instead,
+		state: st, Holds: guard.NewHolds[*state.Connection](), instead: cfg.Instead,
 	}
 	s.Screen = &Screen{
-		log: st.Log, metrics: st.Metrics, clock: st.Clock, env: st.Env, roster: st.Roster, course: st.Course, conns: st.Connections,
-		patches: s.Patches, losses: s.Losses, stale: placement.NewStale[*state.Connection](),
+		state: st, patches: s.Patches, losses: s.Losses, stale: placement.NewStale[*state.Connection](),
 	}
 	s.Placer = &Placer{
-		log: st.Log, metrics: st.Metrics, clock: st.Clock, roster: st.Roster, course: st.Course, conns: st.Connections,
-		screen: s.Screen, retention: cfg.Retention,
+		state: st, screen: s.Screen, retention: cfg.Retention,
 	}
 	s.Streams = &Streams{
-		log: st.Log, clock: st.Clock, roster: st.Roster, course: st.Course, conns: st.Connections,
-		patches: s.Patches, losses: s.Losses, screen: s.Screen, placer: s.Placer,
+		state: st, patches: s.Patches, losses: s.Losses, screen: s.Screen, placer: s.Placer,
 		refusals: rate.NewLimiter(state.LogsPerSecond, state.LogsAtOnce),
 	}
 	return s

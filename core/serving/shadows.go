@@ -12,7 +12,7 @@ import (
 
 // attachShadows tells shadows of a connection that asks for something of theirs for the first time.
 func (pl *Placer) attachShadows(conn *state.Connection) {
-	for s := range pl.roster.RivalSessions() {
+	for s := range pl.state.Roster.RivalSessions() {
 		if s.Generates() {
 			pl.AttachShadow(s, conn)
 		}
@@ -22,7 +22,7 @@ func (pl *Placer) attachShadows(conn *state.Connection) {
 // AttachShadow tells a rival's session of a connection that asks for something of its for the
 // first time.
 func (pl *Placer) AttachShadow(s *state.Session, conn *state.Connection) {
-	types := state.TypesOf(pl.roster.Assignment(conn, pl.roster.Rivals[s.Plugin].Rules, s.Plugin), s.Name())
+	types := state.TypesOf(pl.state.Roster.Assignment(conn, pl.state.Roster.Rivals[s.Plugin].Rules, s.Plugin), s.Name())
 	asked := func(url string) bool { _, ok := conn.Subs[url]; return ok }
 	if !s.Shadow.Attached(conn) && slices.ContainsFunc(types, asked) {
 		s.Shadow.Attach(conn, types)
@@ -32,7 +32,7 @@ func (pl *Placer) AttachShadow(s *state.Session, conn *state.Connection) {
 
 // subscribeShadows lets shadows know what a connection wants now.
 func (pl *Placer) subscribeShadows(conn *state.Connection, typeURL string, sub, old placement.Wish) {
-	for s := range pl.roster.RivalSessions() {
+	for s := range pl.state.Roster.RivalSessions() {
 		v := s.Shadow.View(conn, typeURL)
 		if v == nil {
 			continue
@@ -45,7 +45,7 @@ func (pl *Placer) subscribeShadows(conn *state.Connection, typeURL string, sub, 
 
 // detachShadows tells shadows that a connection has gone.
 func (pl *Placer) detachShadows(conn *state.Connection) {
-	for s := range pl.roster.RivalSessions() {
+	for s := range pl.state.Roster.RivalSessions() {
 		if !s.Shadow.Attached(conn) {
 			continue
 		}
@@ -79,7 +79,7 @@ func (pl *Placer) takeShadowPlace(s *state.Session, conn *state.Connection, m *p
 			}
 			to.Connections++ // so that it isn't forgotten meanwhile
 			s.Maker.Unused.Entered(to)
-			pl.conns.Left.Weigh(to)
+			pl.state.Connections.Left.Weigh(to)
 		}
 		if err := pl.screen.at(s, m.Revision, func() error { pl.seatAt(s, conn, p.Type, to); return nil }); err != nil {
 			return err
@@ -92,7 +92,7 @@ func (pl *Placer) takeShadowPlace(s *state.Session, conn *state.Connection, m *p
 // for proxies.
 func (pl *Placer) seatAt(s *state.Session, conn *state.Connection, typeURL string, to *view.View) {
 	switch {
-	case pl.conns.All[conn.ID] != conn:
+	case pl.state.Connections.All[conn.ID] != conn:
 		if to != nil {
 			pl.unwant(s, to, placement.Wish{}, true)
 		}

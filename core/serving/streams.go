@@ -1,8 +1,6 @@
 package serving
 
 import (
-	"log/slog"
-
 	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/state"
@@ -16,11 +14,7 @@ import (
 
 // Streams are what connections do, and which generators serve them.
 type Streams struct {
-	log     *slog.Logger
-	clock   *state.Clock
-	roster  *state.Roster
-	course  *state.Course
-	conns   *state.Connections
+	state   *state.State
 	patches *Patches
 	losses  *Losses
 	screen  *Screen
@@ -49,14 +43,14 @@ func (st *Streams) Subscribe(conn *state.Connection, typeURL string, sub placeme
 	if len(conn.Subs) > 0 {
 		st.placer.attachShadows(conn)
 		st.placer.Introduce(conn, conn.Generators[typeURL], true)
-		st.roster.Rouse(conn.Generators[typeURL])
+		st.state.Roster.Rouse(conn.Generators[typeURL])
 	}
 }
 
 // Pull is what a connection is served.
 func (st *Streams) Pull(conn *state.Connection) xds.Served {
-	s := xds.Served{Epoch: st.course.Epoch, Number: st.course.Served.Number, Types: make(map[string]*view.Snapshot, len(conn.Subs)), Err: conn.Err}
-	if st.course.Closed {
+	s := xds.Served{Epoch: st.state.Course.Epoch, Number: st.state.Course.Served.Number, Types: make(map[string]*view.Snapshot, len(conn.Subs)), Err: conn.Err}
+	if st.state.Course.Closed {
 		s.Err = status.Error(codes.Unavailable, "the control plane is stopping")
 	}
 	for url := range conn.Subs {
@@ -69,7 +63,7 @@ func (st *Streams) Pull(conn *state.Connection) xds.Served {
 
 // Report tells the generator of a type what became of a response, if it asks for that.
 func (st *Streams) Report(conn *state.Connection, o xds.Outcome) {
-	s := st.roster.Session(conn.Generators[o.Type])
+	s := st.state.Roster.Session(conn.Generators[o.Type])
 	if s == nil || !s.Plugin.Ready.Reports {
 		return
 	}
@@ -81,7 +75,7 @@ func (st *Streams) Report(conn *state.Connection, o xds.Outcome) {
 		event = pb.ReportEventNack
 	}
 	s.Out.Tell(&pb.FromCore{Report: &pb.Report{
-		Connection: conn.ID, Type: o.Type, Event: event, Detail: budget.Clip(o.Refused, min(state.MostDetail, s.MostName())), Revision: &pb.Revision{Epoch: st.course.Epoch, Number: o.Number},
+		Connection: conn.ID, Type: o.Type, Event: event, Detail: budget.Clip(o.Refused, min(state.MostDetail, s.MostName())), Revision: &pb.Revision{Epoch: st.state.Course.Epoch, Number: o.Number},
 	}})
 }
 
@@ -91,23 +85,23 @@ func (st *Streams) Note(conn *state.Connection, o xds.Outcome) {
 	last.Refused = o.Refused
 	if o.Refused == "" {
 		last.Acked, last.Revision, last.Refused = o.Version, o.Number, o.Left
-	} else if st.refusals.AllowN(st.clock.Now(), 1) {
-		st.log.Warn("proxy refused a response", "node", conn.Peer.Node.GetId(), "type", o.Type, "revision", o.Number, "reason", o.Refused)
+	} else if st.refusals.AllowN(st.state.Clock.Now(), 1) {
+		st.state.Log.Warn("proxy refused a response", "node", conn.Peer.Node.GetId(), "type", o.Type, "revision", o.Number, "reason", o.Refused)
 	}
 	conn.Outcomes[o.Type] = last
 }
 
 // Disconnect takes a connection out.
 func (st *Streams) Disconnect(conn *state.Connection) {
-	if st.conns.All[conn.ID] != conn {
+	if st.state.Connections.All[conn.ID] != conn {
 		return
 	}
-	delete(st.conns.All, conn.ID)
+	delete(st.state.Connections.All, conn.ID)
 	st.screen.stale.Fresh(conn)
-	for s := range st.roster.AllSessions() {
+	for s := range st.state.Roster.AllSessions() {
 		s.Maker.Turns.Leave(conn)
 	}
-	for s := range st.roster.Sessions() {
+	for s := range st.state.Roster.Sessions() {
 		if s.Generates() && conn.Attached[s.Name()] {
 			s.Detach(conn)
 		}

@@ -14,16 +14,16 @@ import (
 // makes the revision in the making wait for the answers about what the connection has now, which it
 // must not lose; these are asked for at once.
 func (pl *Placer) want(s *state.Session, v *view.View, conn *state.Connection, sub placement.Wish, hold bool) {
-	if !pl.roster.Lives(s) {
+	if !pl.state.Roster.Lives(s) {
 		v.Want(sub.Wildcard, sub.Names)
 		return // it is gone; the next session is asked anew
 	}
 	all, fresh := v.Want(sub.Wildcard, sub.Names)
 	s.Maker.Turns.Wish(conn, state.PeerKey(conn), v, sub, all, s.Short(v, fresh))
 	if hold {
-		s.KeepPromises(v, conn, sub, pl.clock.Now())
+		s.KeepPromises(v, conn, sub, pl.state.Clock.Now())
 	}
-	s.Give(pl.clock.Now(), func(time.Time) {})
+	s.Give(pl.state.Clock.Now(), func(time.Time) {})
 }
 
 // unwant takes wishes back; leave says that the connection leaves the view.
@@ -33,9 +33,9 @@ func (pl *Placer) unwant(s *state.Session, v *view.View, sub placement.Wish, lea
 	if leave {
 		v.Connections--
 	}
-	pl.conns.Left.Weigh(v)
+	pl.state.Connections.Left.Weigh(v)
 	tell := func(d *pb.Drop) {
-		if pl.roster.Lives(s) {
+		if pl.state.Roster.Lives(s) {
 			d.Type, d.View = v.Type, v.ID
 			s.Out.Call(&pb.FromCore{Drop: d})
 		}

@@ -23,8 +23,8 @@ func (pg *Pages) HoldOf(plugin string) (*state.Held, error) {
 	}
 	out := pg.losses.Held(plugin)
 	before, after := environment.Tables{}, environment.Tables{}
-	if k := pg.roster.Plugins[plugin]; k != nil {
-		for u := range pg.env.Held(k.Shard) {
+	if k := pg.state.Roster.Plugins[plugin]; k != nil {
+		for u := range pg.state.Env.Held(k.Shard) {
 			if u.Before != nil {
 				before.Put(u.Table, u.Before)
 			}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/serving"
 	"github.com/coxswain-mesh/coxswain/core/state"
@@ -14,11 +13,7 @@ import (
 // Pages are what is shown of all this.
 type Pages struct {
 	holdMax time.Duration
-	env     *environment.Environment
-	clock   *state.Clock
-	roster  *state.Roster
-	course  *state.Course
-	conns   *state.Connections
+	state   *state.State
 	losses  *serving.Losses
 	// overdue is how many questions a session has not answered in time, and since when.
 	overdue func(*state.Session) (n int, since time.Time)
@@ -28,16 +23,16 @@ type Pages struct {
 // says how many questions a session has not answered in time, and since when.
 func NewPages(st *state.State, sv *serving.Parts, holdMax time.Duration, overdue func(*state.Session) (int, time.Time)) *Pages {
 	return &Pages{
-		holdMax: holdMax, env: st.Env, clock: st.Clock, roster: st.Roster, course: st.Course, conns: st.Connections, losses: sv.Losses,
+		holdMax: holdMax, state: st, losses: sv.Losses,
 		overdue: overdue,
 	}
 }
 
 // Revision returns the revision that is served.
 func (pg *Pages) Revision() report.Revision {
-	r := report.Revision{Epoch: pg.course.Epoch, Number: pg.course.Served.Number, Partial: slices.Clone(pg.course.Served.Partial)}
+	r := report.Revision{Epoch: pg.state.Course.Epoch, Number: pg.state.Course.Served.Number, Partial: slices.Clone(pg.state.Course.Served.Partial)}
 	for _, name := range r.Partial {
-		if k := pg.roster.Plugins[name]; k != nil && !k.Late.IsZero() {
+		if k := pg.state.Roster.Plugins[name]; k != nil && !k.Late.IsZero() {
 			if r.PartialSince == nil {
 				r.PartialSince = map[string]time.Time{}
 			}
@@ -50,8 +45,8 @@ func (pg *Pages) Revision() report.Revision {
 // Views returns all views that connections are in.
 func (pg *Pages) Views() []report.View {
 	var out []report.View
-	for _, name := range slices.Sorted(maps.Keys(pg.roster.Plugins)) {
-		s := pg.roster.Session(name)
+	for _, name := range slices.Sorted(maps.Keys(pg.state.Roster.Plugins)) {
+		s := pg.state.Roster.Session(name)
 		if s == nil || !s.Generates() {
 			continue
 		}
@@ -73,7 +68,7 @@ func (pg *Pages) Views() []report.View {
 // Streams returns the connections.
 func (pg *Pages) Streams() []report.Stream {
 	var out []report.Stream
-	for _, conn := range pg.conns.Sorted() {
+	for _, conn := range pg.state.Connections.Sorted() {
 		s := report.Stream{
 			Connection: conn.ID, Node: conn.Peer.Node.GetId(), Protocol: conn.Peer.Protocol, Remote: conn.Peer.RemoteAddress,
 			Since: conn.Since, Identities: conn.Peer.Identities, Types: map[string]report.StreamType{},
@@ -95,7 +90,7 @@ func (pg *Pages) Streams() []report.Stream {
 // Tables returns the tables that have rows, or that a plugin reads or publishes.
 func (pg *Pages) Tables() []report.Table {
 	all := map[string]map[string]int{}
-	for _, k := range pg.roster.Plugins {
+	for _, k := range pg.state.Roster.Plugins {
 		if k.Ready == nil {
 			continue
 		}
@@ -106,7 +101,7 @@ func (pg *Pages) Tables() []report.Table {
 			all[t] = nil
 		}
 	}
-	maps.Copy(all, pg.env.Counts())
+	maps.Copy(all, pg.state.Env.Counts())
 	var out []report.Table
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		out = append(out, report.Table{Name: name, Shards: maps.Clone(all[name])})
@@ -118,7 +113,7 @@ func (pg *Pages) Tables() []report.Table {
 func (pg *Pages) DumpOf(nodeID string) ([]report.TypeDump, bool) {
 	var out []report.TypeDump
 	found := false
-	for _, conn := range pg.conns.Sorted() {
+	for _, conn := range pg.state.Connections.Sorted() {
 		if conn.Peer.Node.GetId() != nodeID {
 			continue
 		}
@@ -131,7 +126,7 @@ func (pg *Pages) DumpOf(nodeID string) ([]report.TypeDump, bool) {
 }
 
 func (pg *Pages) dump(conn *state.Connection, url string) report.TypeDump {
-	d := report.TypeDump{Type: url, Sensitive: pg.roster.Traits(conn.Generators[url], url).Sensitive}
+	d := report.TypeDump{Type: url, Sensitive: pg.state.Roster.Traits(conn.Generators[url], url).Sensitive}
 	visible, sub := conn.Seen[url], conn.Subs[url]
 	if sub.Wildcard {
 		d.Bodies = visible.Bodies()

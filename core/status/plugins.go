@@ -30,9 +30,9 @@ type PluginRows struct {
 
 // PluginRows returns what is known of each declared plugin, by name.
 func (pg *Pages) PluginRows() map[string]PluginRows {
-	now := pg.clock.Now()
-	out := make(map[string]PluginRows, len(pg.roster.Plugins))
-	for name, k := range pg.roster.Plugins {
+	now := pg.state.Clock.Now()
+	out := make(map[string]PluginRows, len(pg.state.Roster.Plugins))
+	for name, k := range pg.state.Roster.Plugins {
 		r := PluginRows{Stale: pg.staleness(k, now), Withheld: k.Suspects.Withheld(), Away: k.Seen()}
 		for _, f := range k.Faults {
 			w := report.WorkFault{What: f.What, Reason: f.Reason, Since: f.Since.UTC()}
@@ -42,14 +42,14 @@ func (pg *Pages) PluginRows() map[string]PluginRows {
 			r.Faults = append(r.Faults, w)
 		}
 		r.Faults = append(r.Faults, pg.RefusedOf(name)...)
-		r.Rows = state.RowsOf(pg.env, k.Shard)
-		if s := pg.roster.Session(name); s != nil {
+		r.Rows = state.RowsOf(pg.state.Env, k.Shard)
+		if s := pg.state.Roster.Session(name); s != nil {
 			r.Revision, r.Sign = s.State.Done, s.Link.LastProgress()
 		}
 		if pg.losses.Holds.Of(name) != nil {
 			h := pg.losses.Held(name)
 			r.Held = &report.Hold{Since: h.Since, Rows: h.Rows, Proxies: h.Proxies, Reasons: h.Reasons}
-			for u := range pg.env.Held(k.Shard) {
+			for u := range pg.state.Env.Held(k.Shard) {
 				r.Held.Names = append(r.Held.Names, report.RowName{Table: u.Table, Key: u.Key})
 			}
 		}
@@ -62,12 +62,12 @@ func (pg *Pages) PluginRows() map[string]PluginRows {
 // at: once each, by name.
 func (pg *Pages) RefusedOf(plugin string) []report.WorkFault {
 	var out []report.WorkFault
-	if s := pg.roster.Session(plugin); s != nil && s.Generates() {
+	if s := pg.state.Roster.Session(plugin); s != nil && s.Generates() {
 		for _, r := range s.Maker.Views.Standing() {
 			out = append(out, report.WorkFault{What: r.Type + " " + r.Name, Reason: r.Reason.Error(), Since: r.Since.UTC()})
 		}
 	}
-	if p := pg.roster.Patcher(plugin); p != nil {
+	if p := pg.state.Roster.Patcher(plugin); p != nil {
 		for r := range p.Failures() {
 			out = append(out, report.WorkFault{What: "patch of " + r.Type() + " " + r.Name(), Reason: r.Failed(), Since: r.Since().UTC(), Skipped: p.Skips})
 		}
@@ -86,9 +86,9 @@ type Stale struct {
 
 // Stale returns for each plugin whether its last words may be out of date.
 func (pg *Pages) Stale() map[string]Stale {
-	now := pg.clock.Now()
+	now := pg.state.Clock.Now()
 	all := map[string]Stale{}
-	for name, k := range pg.roster.Plugins {
+	for name, k := range pg.state.Roster.Plugins {
 		all[name] = pg.staleness(k, now)
 	}
 	return all
@@ -102,13 +102,13 @@ func (pg *Pages) staleness(k *state.Plugin, now time.Time) Stale {
 		}
 		return Stale{k.Away, "away"}
 	}
-	s := pg.roster.Session(k.Name())
+	s := pg.state.Roster.Session(k.Name())
 	if s == nil {
 		return Stale{}
 	}
 	overdue, since := pg.overdue(s)
 	missed := Stale{}
-	if p := pg.roster.Patcher(k.Name()); p != nil {
+	if p := pg.state.Roster.Patcher(k.Name()); p != nil {
 		missed.Since, missed.Why = p.Stale()
 	}
 	switch {

@@ -21,9 +21,9 @@ type Hiding struct {
 // Hiding returns numbers of rows that are not served, for each plugin that publishes rows.
 func (pg *Pages) Hiding() map[string]Hiding {
 	all := map[string]Hiding{}
-	for name, k := range pg.roster.Plugins {
+	for name, k := range pg.state.Roster.Plugins {
 		if state.Publishes(k) {
-			all[name] = Hiding{pg.env.HiddenRows(k.Shard), k.Absence.Since}
+			all[name] = Hiding{pg.state.Env.HiddenRows(k.Shard), k.Absence.Since}
 		}
 	}
 	return all
@@ -35,7 +35,7 @@ const atOnce = 10_000
 // TableRows says for each table of a plugin what became of its rows: served, hidden and by whom, or
 // held. pause is called now and then, so that others have their turn.
 func (pg *Pages) TableRows(plugin string, pause func()) []report.TableRows {
-	k := pg.roster.Plugins[plugin]
+	k := pg.state.Roster.Plugins[plugin]
 	if k == nil {
 		return nil
 	}
@@ -46,12 +46,12 @@ func (pg *Pages) TableRows(plugin string, pause func()) []report.TableRows {
 		}
 		return tables[name]
 	}
-	for name, n := range pg.env.LenOf(k.Shard) {
+	for name, n := range pg.state.Env.LenOf(k.Shard) {
 		if n > 0 {
 			of(name).Served = n
 		}
 	}
-	for u := range pg.env.Held(k.Shard) {
+	for u := range pg.state.Env.Held(k.Shard) {
 		of(u.Table).Held++
 	}
 	type why struct {
@@ -60,7 +60,7 @@ func (pg *Pages) TableRows(plugin string, pause func()) []report.TableRows {
 		by    *environment.Shard
 	}
 	hidden, seen := map[why]*report.HiddenRows{}, 0
-	for h := range pg.env.HiddenOf(k.Shard) {
+	for h := range pg.state.Env.HiddenOf(k.Shard) {
 		if seen++; seen%atOnce == 0 { // others have work to do, which may change what is still to come
 			pause()
 		}
