@@ -23,7 +23,7 @@ const webIdentity = "spiffe://cluster.local/ns/shop/sa/web"
 
 // counts is Metrics that keeps what authenticators did.
 type counts struct {
-	discard
+	state.NoMetrics
 	mu sync.Mutex
 	n  map[string]int
 }

@@ -80,7 +80,7 @@ func (c *Control) Connect(ctx context.Context, p xds.Peer, wake func(xds.Wake)) 
 	if reasons := c.mid.Stages.Pipeline.NotReady(); len(reasons) > 0 {
 		return nil, status.Errorf(codes.Unavailable, "the control plane is not ready: %s", strings.Join(reasons, "; "))
 	}
-	conn := c.mid.State.Roster.NewConnection(c.mid.State.Connections, p, node, extensions, c.mid.State.Clock.Now(), wake)
+	conn := c.mid.State.NewConnection(p, node, extensions, wake)
 	conn.Credentials = shown
 	return client{c, conn}, nil
 }

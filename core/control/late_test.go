@@ -5,13 +5,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/google/go-cmp/cmp"
 )
 
 // partials notes whom revisions were served without.
 type partials struct {
-	discard
+	state.NoMetrics
 	plugins []string
 }
 

@@ -74,7 +74,7 @@ func TestLimitsOfRows(t *testing.T) {
 
 // crossings counts limits that were crossed.
 type crossings struct {
-	discard
+	state.NoMetrics
 	mu  sync.Mutex
 	all []string
 }

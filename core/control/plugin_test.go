@@ -54,7 +54,7 @@ func newBench(t *testing.T, edit func(*Config), plugins ...state.Expected) *benc
 		Plugins:       plugins,
 		Rules:         state.Rules{Choose: func(_ string, _ *corev3.Node, _ bool, offering []string) string { return offering[0] }},
 		DebounceAfter: 100 * time.Millisecond, DebounceMax: time.Second, EndpointPatience: 200 * time.Millisecond, HoldMax: 10 * time.Second,
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Metrics: discard{},
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Metrics: state.NoMetrics{},
 	}
 	if edit != nil {
 		edit(&cfg)
@@ -196,21 +196,6 @@ func keys(s *pb.State) []string {
 	slices.Sort(out)
 	return out
 }
-
-type discard struct{}
-
-func (discard) Committed(string)             {}
-func (discard) Served(string, time.Duration) {}
-func (discard) Partial(string)               {}
-func (discard) Fault(string)                 {}
-func (discard) Broken(string)                {}
-func (discard) Hidden(int)                   {}
-func (discard) Debounced(time.Duration)      {}
-func (discard) Woken(int, int)               {}
-func (discard) Unknown(string, string, int)  {}
-func (discard) Crossed(string, string)       {}
-func (discard) Authenticated(string, string) {}
-func (discard) Retained(int, int64)          {}
 
 // stream connects a proxy.
 func (b *bench) stream(id string) *stream {

@@ -65,7 +65,7 @@ func play(t *testing.T, script string) {
 	w := &world{ready: map[string]*pb.Ready{}, said: map[string]error{}, rivals: map[string]*members.Candidate{}, proxies: map[string]*state.Connection{}, woken: map[string]bool{}}
 	nothing := func(string) {}
 	w.m = New(Config{
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Metrics: discard{}, Epoch: 1,
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Metrics: state.NoMetrics{}, Epoch: 1,
 		Rules: state.Rules{
 			Choose: func(_ string, _ *corev3.Node, _ bool, offering []string) string { return offering[0] },
 			Patches: func(string, *corev3.Node) (names []string) {
@@ -386,7 +386,7 @@ func (w *world) proxy(name, verb string, words []string) error {
 			return err
 		}
 		peer := xds.Peer{Node: node, RemoteAddress: name + ":1"}
-		w.proxies[name] = w.m.State.Roster.NewConnection(w.m.State.Connections, peer, encoded, extensions, w.m.State.Clock.Now(), func(xds.Wake) { w.woken[name] = true })
+		w.proxies[name] = w.m.State.NewConnection(peer, encoded, extensions, func(xds.Wake) { w.woken[name] = true })
 		return nil
 	}
 	conn := w.proxies[name]
@@ -425,18 +425,3 @@ type link struct{}
 
 func (link) LastSeen() time.Time     { return time.Time{} }
 func (link) LastProgress() time.Time { return time.Time{} }
-
-type discard struct{}
-
-func (discard) Committed(string)             {}
-func (discard) Served(string, time.Duration) {}
-func (discard) Partial(string)               {}
-func (discard) Fault(string)                 {}
-func (discard) Broken(string)                {}
-func (discard) Hidden(int)                   {}
-func (discard) Debounced(time.Duration)      {}
-func (discard) Woken(int, int)               {}
-func (discard) Unknown(string, string, int)  {}
-func (discard) Crossed(string, string)       {}
-func (discard) Authenticated(string, string) {}
-func (discard) Retained(int, int64)          {}

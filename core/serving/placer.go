@@ -95,21 +95,33 @@ func (pl *Placer) takePlace(s *state.Session, m *pb.Place) error {
 		if conn.Generators[p.Type] != s.Name() {
 			return fmt.Errorf("it placed connection %d for type %s, which it doesn't serve to it", m.Connection, p.Type)
 		}
-		var to *view.View
-		if p.View != 0 {
-			if to = s.Maker.Views.Get(p.Type, p.View); to == nil && s.Maker.Views.Gone(p.Type, p.View) {
-				pl.anew(s, conn, p)
-				continue
-			}
-			if to == nil {
-				return fmt.Errorf("it placed connection %d into view %d of %s, which it never described", m.Connection, p.View, p.Type)
-			}
+		to, forgotten, err := viewOf(s, m, p)
+		switch {
+		case err != nil:
+			return err
+		case forgotten:
+			pl.anew(s, conn, p)
+			continue
 		}
 		if err := pl.place(s, conn, p.Type, to, m.Revision); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// viewOf returns the view that a placement names, nil: none; forgotten: the core has forgotten it.
+func viewOf(s *state.Session, m *pb.Place, p *pb.Placement) (to *view.View, forgotten bool, err error) {
+	if p.View == 0 {
+		return nil, false, nil
+	}
+	if to = s.Maker.Views.Get(p.Type, p.View); to != nil {
+		return to, false, nil
+	}
+	if s.Maker.Views.Gone(p.Type, p.View) {
+		return nil, true, nil
+	}
+	return nil, false, fmt.Errorf("it placed connection %d into view %d of %s, which it never described", m.Connection, p.View, p.Type)
 }
 
 // anew has a generator place a connection again that it placed into a view which the core has

@@ -68,15 +68,14 @@ func (pl *Placer) takeShadowPlace(s *state.Session, conn *state.Connection, m *p
 		if !s.Shadow.Serves(conn, p.Type) {
 			return fmt.Errorf("it placed connection %d for type %s, which it doesn't serve to it", m.Connection, p.Type)
 		}
-		var to *view.View
-		if p.View != 0 {
-			if to = s.Maker.Views.Get(p.Type, p.View); to == nil && s.Maker.Views.Gone(p.Type, p.View) {
-				pl.anew(s, conn, p)
-				continue
-			}
-			if to == nil {
-				return fmt.Errorf("it placed connection %d into view %d of %s, which it never described", m.Connection, p.View, p.Type)
-			}
+		to, forgotten, err := viewOf(s, m, p)
+		switch {
+		case err != nil:
+			return err
+		case forgotten:
+			pl.anew(s, conn, p)
+			continue
+		case to != nil:
 			to.Connections++ // so that it isn't forgotten meanwhile
 			s.Maker.Unused.Entered(to)
 			pl.state.Connections.Left.Weigh(to)

@@ -2,7 +2,6 @@ package state
 
 import (
 	"slices"
-	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/view"
@@ -50,14 +49,15 @@ func TypesOf(assignment map[string]string, name string) []string {
 
 // NewConnection adds a connection of a peer, whose node is encoded, with the hash of its extensions
 // (EncodeNode).
-func (r *Roster) NewConnection(cs *Connections, p xds.Peer, node []byte, extensions uint64, now time.Time, wake func(xds.Wake)) *Connection {
+func (s *State) NewConnection(p xds.Peer, node []byte, extensions uint64, wake func(xds.Wake)) *Connection {
+	cs := s.Connections
 	cs.Last++
 	conn := &Connection{
-		Roster: r, ID: cs.Last, Peer: p, Node: node, Extensions: extensions, Since: now, Wake: wake,
+		Roster: s.Roster, ID: cs.Last, Peer: p, Node: node, Extensions: extensions, Since: s.Clock.Now(), Wake: wake,
 		Generators: map[string]string{}, Attached: map[string]bool{}, Subs: map[string]placement.Wish{},
 		Outcomes: map[string]Outcome{}, Seen: map[string]*view.Snapshot{},
 	}
 	cs.All[conn.ID] = conn
-	r.Assign(conn)
+	s.Roster.Assign(conn)
 	return conn
 }

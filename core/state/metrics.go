@@ -19,3 +19,44 @@ type Metrics interface {
 	Authenticated(plugin, verdict string)      // an authenticator was asked: accepted, refused, unanswered
 	Retained(views int, bytes int64)           // views that are kept though nobody is in them, and what they count
 }
+
+// NoMetrics counts nothing.
+type NoMetrics struct{}
+
+var _ Metrics = NoMetrics{}
+
+// Committed implements Metrics.
+func (NoMetrics) Committed(string) {}
+
+// Served implements Metrics.
+func (NoMetrics) Served(string, time.Duration) {}
+
+// Partial implements Metrics.
+func (NoMetrics) Partial(string) {}
+
+// Fault implements Metrics.
+func (NoMetrics) Fault(string) {}
+
+// Broken implements Metrics.
+func (NoMetrics) Broken(string) {}
+
+// Hidden implements Metrics.
+func (NoMetrics) Hidden(int) {}
+
+// Debounced implements Metrics.
+func (NoMetrics) Debounced(time.Duration) {}
+
+// Woken implements Metrics.
+func (NoMetrics) Woken(int, int) {}
+
+// Unknown implements Metrics.
+func (NoMetrics) Unknown(string, string, int) {}
+
+// Crossed implements Metrics.
+func (NoMetrics) Crossed(string, string) {}
+
+// Authenticated implements Metrics.
+func (NoMetrics) Authenticated(string, string) {}
+
+// Retained implements Metrics.
+func (NoMetrics) Retained(int, int64) {}
