@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"path"
 	"strings"
-	"time"
 
-	"github.com/coxswain-mesh/coxswain/plugins/internal/catalog"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/remote"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
@@ -30,40 +28,15 @@ func newSource(c Config) (*source, error) {
 	return &source{c, s}, nil
 }
 
-// again is how soon another look follows the first one that fails.
-const again = 2 * time.Second
-
 // Run publishes what the folder holds, and looks at it again and again, until ctx ends. What can't
 // be looked at changes nothing.
 func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 	defer s.server.client.CloneConfig().HttpClient.CloseIdleConnections()
-	p := &publication{config: s.config, out: out, catalog: catalog.New(), away: kinds.NewFaultSet(time.Now), there: map[string]bool{}}
-	for failed := 0; ctx.Err() == nil; {
-		looking, cancel := context.WithTimeout(ctx, s.config.Timeout)
-		all, err := s.look(looking)
-		cancel()
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err := p.take(all, err); err != nil {
-			return err
-		}
-		pause := s.config.Interval - rand.N(s.config.Interval/10) // replicas don't come all at once
-		switch failed++; {
-		case err == nil:
-			failed = 0
-			sdk.Found(ctx)
-		case failed == 1:
-			pause = min(pause, again)
-		default:
-			sdk.Lost(ctx, err)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
-	}
-	return nil
+	p := newPublication(s.config, out)
+	return remote.Follow(ctx, s.config.Interval, s.config.Timeout, func(ctx context.Context) (take func() error, away error) {
+		all, err := s.look(ctx)
+		return func() error { return p.take(all, err) }, err
+	})
 }
 
 // look reads the folder: what it has, by the secrets' names below it.
@@ -122,18 +95,24 @@ func (s *source) below(ctx context.Context, folder string, folders bool) (names 
 
 // publication is what was published of a folder.
 type publication struct {
-	config  Config
-	out     sdk.Publisher
-	catalog *catalog.Catalog
-	// there are the names of secrets that were read last, away is what is wrong with the server.
-	there  map[string]bool
-	away   kinds.FaultSet
-	synced bool
+	*remote.Publication
+	config Config
+	// there are the names of secrets that were read last.
+	there map[string]bool
+}
+
+func newPublication(c Config, out sdk.Publisher) *publication {
+	return &publication{
+		Publication: remote.NewPublication(out, remote.Names{
+			Place: place(c, c.Path), Whole: "the store", Parts: "the store's secrets", Fields: []any{"address", c.Address},
+		}),
+		config: c, there: map[string]bool{},
+	}
 }
 
 // take publishes what a look changes. Why nobody could be asked is shown.
 func (p *publication) take(all map[string]found, err error) error {
-	if err := p.show(err); err != nil {
+	if err := p.Show(err); err != nil {
 		return err
 	}
 	if err != nil {
@@ -141,15 +120,15 @@ func (p *publication) take(all map[string]found, err error) error {
 	}
 	for name := range p.there {
 		if _, still := all[name]; !still {
-			p.catalog.Drop(name)
+			p.Catalog.Drop(name)
 			delete(p.there, name)
 		}
 	}
 	for name, f := range all {
 		p.there[name] = true
-		p.catalog.Offer(name, place(p.config, path.Join(p.config.Path, name)), []kinds.Document{p.document(name, f)})
+		p.Catalog.Offer(name, place(p.config, path.Join(p.config.Path, name)), []kinds.Document{p.document(name, f)})
 	}
-	return p.publish()
+	return p.Publish()
 }
 
 // document is a secret as one of a Secret. Faults have nothing of its values.
@@ -181,49 +160,4 @@ func (p *publication) document(name string, f found) kinds.Document {
 	}
 	d.Row = &sdk.Row{Key: kinds.Key(namespace, short), Source: at, Payload: secrets.Content{Data: data}.Encode()}
 	return d
-}
-
-// publish publishes what has changed, and what is wrong with secrets.
-func (p *publication) publish() error {
-	ch := p.catalog.Settle()
-	for _, table := range ch.Tables() {
-		if err := p.out.Update(table, ch.Upserts[table], ch.Deletes[table]); err != nil {
-			return err
-		}
-	}
-	if err := p.tell(ch.Faults, "nothing is wrong with the store's secrets any more"); err != nil || p.synced {
-		return err
-	}
-	p.synced = true
-	return p.out.Synced()
-}
-
-// show shows what is wrong with the server; nil: nothing.
-func (p *publication) show(err error) error {
-	var faults []kinds.Fault
-	if err != nil {
-		f := kinds.Fault{
-			File: place(p.config, p.config.Path), Code: kinds.CodeFile, Message: "the store can't be read: " + err.Error(),
-			Hint: "what was read last stays, and it is tried again",
-		}
-		if !p.synced {
-			f.Hint = "it is tried again; the first list waits for it"
-		}
-		faults = append(faults, f)
-	}
-	return p.tell(p.away.Show(faults), "the store can be read again")
-}
-
-// tell publishes faults and logs those that are new.
-func (p *publication) tell(c kinds.FaultChange, healed string) error {
-	for _, f := range c.New {
-		p.out.Log(f.Level(), f.Error())
-	}
-	if c.Healed {
-		p.out.Log(sdk.Info, healed, "address", p.config.Address)
-	}
-	if len(c.Upserts)+len(c.Deletes) == 0 {
-		return nil
-	}
-	return p.out.Update(kinds.FaultTable, c.Upserts, c.Deletes)
 }
