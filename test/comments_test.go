@@ -2,9 +2,7 @@ package test
 
 import (
 	"bufio"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -19,13 +17,8 @@ var prose = regexp.MustCompile(`^(\t*)// [^-*\s].* \S`)
 
 // TestCommentsAreWrapped: comments can be read beside each other.
 func TestCommentsAreWrapped(t *testing.T) {
-	err := filepath.WalkDir("..", func(file string, d fs.DirEntry, err error) error {
-		switch name := d.Name(); {
-		case err != nil:
-			return err
-		case d.IsDir() && file != ".." && strings.HasPrefix(name, "."), d.IsDir() && name == "testdata":
-			return fs.SkipDir
-		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, ".gen.go"):
+	goFiles(t, "..", func(file string) error {
+		if strings.HasSuffix(file, ".gen.go") {
 			return nil
 		}
 		f, err := os.Open(file)
@@ -46,7 +39,4 @@ func TestCommentsAreWrapped(t *testing.T) {
 		}
 		return lines.Err()
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -4,9 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -19,10 +17,7 @@ var method = regexp.MustCompile(`\b[A-Z]\w*\.[A-Za-z]\w*\b`)
 // placement and a request, is a method of a type in the core.
 func TestLives(t *testing.T) {
 	there := map[string]bool{}
-	err := filepath.WalkDir("../core", func(file string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(file, ".go") {
-			return err
-		}
+	goFiles(t, "../core", func(file string) error {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 		if err != nil {
 			return err
@@ -42,9 +37,6 @@ func TestLives(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	text, err := os.ReadFile("../core/middle/middle.go")
 	if err != nil {
 		t.Fatal(err)

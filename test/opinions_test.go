@@ -1,9 +1,7 @@
 package test
 
 import (
-	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -30,20 +28,15 @@ var opinionated = map[string]struct {
 
 func TestTheCoreHasNoOpinions(t *testing.T) {
 	found := map[string]int{}
-	err := filepath.WalkDir("../core", func(file string, d fs.DirEntry, err error) error {
-		switch name := d.Name(); {
-		case err != nil:
-			return err
-		case d.IsDir() && name == "testdata":
-			return filepath.SkipDir
-		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+	goFiles(t, "../core", func(file string) error {
+		if strings.HasSuffix(file, "_test.go") {
 			return nil
 		}
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return err
 		}
-		name := filepath.ToSlash(strings.TrimPrefix(file, "../core/"))
+		name := strings.TrimPrefix(file, "../core/")
 		for i, line := range strings.Split(string(text), "\n") {
 			if !opinions.MatchString(line) {
 				continue
@@ -54,9 +47,6 @@ func TestTheCoreHasNoOpinions(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, may := range opinionated {
 		switch {
 		case may.why == "":

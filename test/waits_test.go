@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,14 +25,9 @@ var sleeps = map[string]string{
 func TestWaits(t *testing.T) {
 	files := map[string]*ast.File{}
 	bubbles := map[string]bool{} // folders with tests of testing/synctest, whose time is not that of others
-	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
-		name := filepath.ToSlash(strings.TrimPrefix(path, "../"))
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (d.Name() == "testdata" || path != ".." && strings.HasPrefix(d.Name(), ".")):
-			return filepath.SkipDir
-		case d.IsDir(), !strings.HasSuffix(name, "_test.go") && (!under(name, "test") || !strings.HasSuffix(name, ".go")):
+	goFiles(t, "..", func(path string) error {
+		name := strings.TrimPrefix(path, "../")
+		if !strings.HasSuffix(name, "_test.go") && !under(name, "test") {
 			return nil
 		}
 		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
@@ -46,8 +40,8 @@ func TestWaits(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || len(files) < 100 || len(bubbles) == 0 {
-		t.Fatal(err, len(files), len(bubbles))
+	if len(files) < 100 || len(bubbles) == 0 {
+		t.Fatal(len(files), len(bubbles))
 	}
 	hopes := map[string]bool{}
 	for name, f := range files {

@@ -10,8 +10,11 @@
 package need
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -48,6 +51,27 @@ func Missing(t testing.TB, format string, args ...any) {
 		t.Fatalf("missing, and %s allows no skips: %s", NoSkips, text)
 	}
 	skip(t, text)
+}
+
+// Program returns a server's program that Makefile builds once, into the user's cache, in a folder
+// of its name and of the hash of its go.sum; target is Makefile's. The test ends where it is
+// missing.
+func Program(t testing.TB, sum, name, target string) string {
+	t.Helper()
+	text, err := os.ReadFile(sum)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := sha256.Sum256(text)
+	path := filepath.Join(cache, "coxswain", target+"-"+hex.EncodeToString(hash[:])[:16], name)
+	if _, err := os.Stat(path); err != nil {
+		Missing(t, "%s is not there; make %s builds it", path, target)
+	}
+	return path
 }
 
 // Impossible ends the test, which this system can't run whatever is installed; the text says why.

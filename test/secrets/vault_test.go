@@ -2,8 +2,6 @@ package secrets
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -46,29 +44,10 @@ func newVault(t *testing.T, own string) (v *vault, role, secretID string) {
 	return v, got.Data["role_id"].(string), made.Data["secret_id"].(string)
 }
 
-// vaultProgram is where make vault puts it.
-func vaultProgram(t *testing.T) string {
-	t.Helper()
-	sum, err := os.ReadFile("vault/go.sum")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	hash := sha256.Sum256(sum)
-	path := filepath.Join(cache, "coxswain", "vault-"+hex.EncodeToString(hash[:])[:16], "vault")
-	if _, err := os.Stat(path); err != nil {
-		need.Missing(t, "%s is not there; make vault builds it", path)
-	}
-	return path
-}
-
 // start starts it, again after stop.
 func (v *vault) start(t *testing.T) {
 	t.Helper()
-	v.cmd = exec.Command(vaultProgram(t), "-dir", v.dir, "-address", v.address, "-cert", v.own+"/cert-chain.pem", "-key", v.own+"/key.pem")
+	v.cmd = exec.Command(need.Program(t, "vault/go.sum", "vault", "vault"), "-dir", v.dir, "-address", v.address, "-cert", v.own+"/cert-chain.pem", "-key", v.own+"/key.pem")
 	v.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := v.cmd.Start(); err != nil {
 		t.Fatal(err)

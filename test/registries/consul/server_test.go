@@ -1,8 +1,6 @@
 package consul
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -129,20 +127,7 @@ func configure(t testing.TB, more map[string]any) *server {
 // binary is the path of Consul.
 func binary(t testing.TB) string {
 	t.Helper()
-	sum, err := os.ReadFile("server/go.sum")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	hash := sha256.Sum256(sum)
-	path := filepath.Join(cache, "coxswain", "consul-"+hex.EncodeToString(hash[:])[:16], "consul")
-	if _, err := os.Stat(path); err != nil {
-		need.Missing(t, "%s is not there; make consul builds it", path)
-	}
-	return path
+	return need.Program(t, "server/go.sum", "consul", "consul")
 }
 
 func (s *server) Address() string { return s.address }
