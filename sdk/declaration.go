@@ -148,7 +148,7 @@ type AuthenticatorPlugin struct {
 
 func (p RegistryPlugin) declare() *plugin {
 	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Publishes: p.Publishes, Secrets: p.Secrets,
-		maker: p.New.maker("registry", func(t *talk, r Registry) kind { return newSource(t, pb.KindRegistry, r.Run) })}
+		maker: p.New.maker("registry", func(t *talk, r Registry) kind { return newRegistry(t, r) })}
 }
 
 func (p ConfigSourcePlugin) declare() *plugin {

@@ -33,4 +33,24 @@ type Reporter interface {
 	Report(r Report)
 }
 
+// Blame is a row of the plugin, and a resource that was made from it and that proxies refuse.
+type Blame struct {
+	Table, Key string
+	// Type and Resource are what is refused, Reason why, in the words of the first that refused it.
+	Type, Resource, Reason string
+	// Held: all proxies of the view are served what was accepted before; otherwise those alone that
+	// refuse it.
+	Held bool
+	// Proxies is how many refused it when this was said.
+	Proxies int
+}
+
+// Blamed is an optional extra of registries and config sources that want to know for which of their
+// rows proxies refuse what was made from them, to say so where people wrote them.
+type Blamed interface {
+	// Blame has all that is known now, nothing where it is over. It is called when that changes,
+	// and must not wait.
+	Blame(rows []Blame)
+}
+
 var errNotSupported = errors.New("not supported")

@@ -11,6 +11,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/internal/text"
 )
 
+// mostReads is of how many rows an explanation may be.
+const mostReads = 10_000
+
 // generatorEngine makes an Engine of a Generator: at each revision it places all proxies again,
 // generates every live view again and reports what differs.
 type generatorEngine struct {
@@ -33,6 +36,9 @@ type liveView struct {
 	// last is what was reported, by name; a nil hash is an absent name.
 	last   map[string]*ledger.Hash
 	digest ledger.Digest
+	// reads are what Generate has read for it, from what it said itself of a resource.
+	reads *state.Reads
+	from  map[string][]state.Name
 	// proxies counts those placed in it.
 	proxies int
 }
@@ -170,7 +176,7 @@ func (g *generatorEngine) number(name viewName, out Output) uint64 {
 	}
 	g.next++
 	g.numbers[name] = g.next
-	g.views[g.next] = &liveView{viewName: name, names: map[string]bool{}, last: map[string]*ledger.Hash{}}
+	g.views[g.next] = &liveView{viewName: name, names: map[string]bool{}, last: map[string]*ledger.Hash{}, reads: &state.Reads{}}
 	out.View(name.typeURL, g.next, name.name, map[string]string{"view": name.name})
 	return g.next
 }
@@ -208,13 +214,15 @@ func (g *generatorEngine) refresh(number uint64, out Output) {
 // generate reports what differs from what was reported before. names nil means all.
 func (g *generatorEngine) generate(number uint64, v *liveView, names []string, out Output) error {
 	var made []Resource
+	var reads state.Reads
 	err := caught("Generate", func() (err error) {
-		made, err = g.generator.Generate(g.state, v.typeURL, v.name, names)
+		made, err = g.generator.Generate(g.state.Recorded(&reads), v.typeURL, v.name, names)
 		return err
 	})
 	if err != nil {
 		return err
 	}
+	v.note(&reads, made, names != nil && (v.wildcard || len(names) < len(v.names)))
 	var upserts []Resource
 	seen := make(map[string]bool, len(made))
 	for _, r := range made {
@@ -239,6 +247,39 @@ func (g *generatorEngine) generate(number uint64, v *liveView, names []string, o
 		out.Change(v.typeURL, number, nil, upserts, removes)
 	}
 	return nil
+}
+
+// note keeps what was read; part: only some of what is wanted was made.
+func (v *liveView) note(reads *state.Reads, made []Resource, part bool) {
+	if !part {
+		v.reads, v.from = &state.Reads{}, nil
+	}
+	v.reads.Add(reads)
+	for _, r := range made {
+		if r.From != nil {
+			if v.from == nil {
+				v.from = map[string][]state.Name{}
+			}
+			v.from[r.Name] = r.From
+		}
+	}
+}
+
+// Explain names what a resource was made from, as its author says, or all that was read for its
+// view.
+func (g *generatorEngine) Explain(typeURL string, view uint64, name string) (rows, missing []state.Name, err error) {
+	v := g.views[view]
+	if v == nil {
+		return nil, nil, text.Error("there is no view ", view, " of ", typeURL)
+	}
+	rows, missing = v.reads.Rows(g.state)
+	if from := v.from[name]; from != nil {
+		rows = from
+	}
+	if n := len(rows) + len(missing); n > mostReads {
+		return nil, nil, text.Error("Generate has read ", n, " rows for this view, and does not say by Resource.From which of them count")
+	}
+	return rows, missing, nil
 }
 
 // report adds a resource if it differs from what was reported.

@@ -125,6 +125,10 @@ type Resource struct {
 	// the fields that differ are sent; those that are the same memory aren't even compared.
 	// Elsewhere than in an Output they are joined.
 	Fields [][]byte
+	// From are the rows that a Generator made it from, for who asks why it is as it is (coxswain
+	// explain, impact); nil: all that its Generate has read. Elsewhere it counts for nothing: an
+	// Engine is an Explainer.
+	From []state.Name
 }
 
 // encoded returns the resource's bytes, nil where it is absent.
@@ -185,7 +189,8 @@ type Rester interface {
 	Rest(ctx context.Context, out Output) (freed bool)
 }
 
-// Explainer is an optional extra of engines and generators.
+// Explainer is an optional extra of engines and generators. Of a Generator without it the SDK knows
+// what its Generate read, and what Resource.From says.
 type Explainer interface {
 	// Explain names the rows that a resource was made from, and those that were looked for in vain:
 	// their coming may change it. It is called between the other methods, for what the newest

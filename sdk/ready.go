@@ -87,6 +87,9 @@ func (t *talk) ready(k kind) *pb.Ready {
 	if x, ok := k.(interface{ reports() bool }); ok {
 		r.Reports = x.reports()
 	}
+	if x, ok := k.(interface{ blame() bool }); ok {
+		r.Blame = x.blame()
+	}
 	return r
 }
 

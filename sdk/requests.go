@@ -168,6 +168,9 @@ func (g *generation) explain(ctx context.Context, e *pb.Explain) {
 	err := caught("Explain", func() error {
 		x, ok := g.author.(Explainer)
 		if !ok {
+			x, ok = g.engine.(Explainer)
+		}
+		if !ok {
 			return errNotSupported
 		}
 		rows, missing, err := x.Explain(e.Type, e.View, e.Name)

@@ -20,6 +20,8 @@ type source struct {
 	store storer
 	// calls is nil where the author answers none.
 	calls callee
+	// blamed is nil where the author doesn't want to know what proxies refuse.
+	blamed Blamed
 	// more are tables that are read besides those of the declaration.
 	more []string
 
@@ -41,8 +43,15 @@ func newSource(t *talk, k pb.Kind, work func(context.Context, Publisher) error) 
 	return &source{talk: t, kind: k, work: work, state: &state.State{}, newer: make(chan struct{})}
 }
 
+func newRegistry(t *talk, r Registry) *source {
+	s := newSource(t, pb.KindRegistry, r.Run)
+	s.blamed, _ = r.(Blamed)
+	return s
+}
+
 func newConfigSource(t *talk, c ConfigSource) *source {
 	s := newSource(t, pb.KindConfig, c.Run)
+	s.blamed, _ = c.(Blamed)
 	if store, ok := c.(Store); ok {
 		s.store = newStoring(t, store)
 	}
@@ -93,6 +102,9 @@ func (s *source) receive(ctx context.Context, m *pb.FromCore, release func()) er
 		return nil
 	}
 	defer release()
+	if m.Blame != nil && s.blamed != nil {
+		return s.hear(m.Blame)
+	}
 	if m.State == nil {
 		return nil
 	}
@@ -106,6 +118,21 @@ func (s *source) receive(ctx context.Context, m *pb.FromCore, release func()) er
 	close(s.newer)
 	s.newer = make(chan struct{})
 	return nil
+}
+
+// blame reports whether it wants to know what proxies refuse.
+func (s *source) blame() bool { return s.blamed != nil }
+
+// hear tells the author what proxies refuse.
+func (s *source) hear(m *pb.Blame) error {
+	rows := make([]Blame, 0, len(m.Rows))
+	for _, b := range m.Rows {
+		rows = append(rows, Blame{b.Table, b.Key, b.Type, b.Resource, b.Reason, b.Held, int(b.Proxies)})
+	}
+	return caught("Blame", func() error {
+		s.blamed.Blame(rows)
+		return nil
+	})
 }
 
 // publisher is a source's Publisher.

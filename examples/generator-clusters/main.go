@@ -24,12 +24,14 @@ func plugin() sdk.GeneratorPlugin {
 
 func generate(s *state.State, _, _ string, _ []string) (clusters []sdk.Resource, err error) {
 	endpoints := map[string][]*endpointv3.LbEndpoint{} // by host
+	from := map[string][]state.Name{}
 	for _, key := range s.Table("endpoints").Keys() {
 		e, err := sdk.EndpointOf(s.Row("endpoints", key))
 		if err != nil {
 			return nil, err
 		}
 		endpoints[e.Host] = append(endpoints[e.Host], lbEndpoint(e))
+		from[e.Host] = append(from[e.Host], state.Name{Table: "endpoints", Key: key})
 	}
 	for host, all := range endpoints {
 		body, err := proto.MarshalOptions{Deterministic: true}.Marshal(&clusterv3.Cluster{
@@ -41,7 +43,7 @@ func generate(s *state.State, _, _ string, _ []string) (clusters []sdk.Resource,
 		if err != nil {
 			return nil, err
 		}
-		clusters = append(clusters, sdk.Resource{Name: host, Body: body})
+		clusters = append(clusters, sdk.Resource{Name: host, Body: body, From: from[host]})
 	}
 	return clusters, nil
 }

@@ -1,6 +1,7 @@
 // Package idle gives a process's memory back to the system when it rests after work, such as
-// reading everything there is: Go's runtime keeps room for as much garbage as there was, and a
-// process that does nothing doesn't collect it.
+// reading everything there is: Go's runtime keeps room for as much garbage as there was, a process
+// that does nothing doesn't collect it, and pages of the program that only the start needed stay
+// mapped.
 package idle
 
 import (
@@ -36,10 +37,15 @@ func Watch(ctx context.Context, less uint64, something func() bool, before func(
 			return
 		case <-tick.C:
 		}
-		if now, alive := allocated(); w.due(now, alive, something) {
+		now, alive := allocated()
+		due := w.due(now, alive, something)
+		if due {
 			before()
 			runtime.GC() // what lies in a sync.Pool outlives one collection
 			debug.FreeOSMemory()
+		}
+		if due || w.rested == long { // after little work, too
+			dropProgram()
 		}
 	}
 }

@@ -83,6 +83,9 @@ func (m *FromCore) Size() int {
 	if m.Call != nil {
 		n += 2 + protowire.SizeBytes(m.Call.Size())
 	}
+	if m.Blame != nil {
+		n += 2 + protowire.SizeBytes(m.Blame.Size())
+	}
 	return n
 }
 
@@ -156,6 +159,9 @@ func (m *FromCore) AppendTo(b []byte) []byte {
 	}
 	if m.Call != nil {
 		b = m.Call.AppendTo(addVarint(b, 0xba, uint64(m.Call.Size())))
+	}
+	if m.Blame != nil {
+		b = m.Blame.AppendTo(addVarint(b, 0xc2, uint64(m.Blame.Size())))
 	}
 	return b
 }
@@ -257,6 +263,10 @@ func (m *FromCore) Unmarshal(b []byte) error {
 			x := new(Call)
 			c.message(x)
 			m.Call = x
+		case 0xc2:
+			x := new(Blame)
+			c.message(x)
+			m.Blame = x
 		default:
 			c.unknown()
 		}
@@ -806,6 +816,9 @@ func (m *Ready) Size() int {
 	if m.Headers != nil {
 		n += 2 + protowire.SizeBytes(m.Headers.Size())
 	}
+	if m.Blame {
+		n += 2 + 1
+	}
 	return n
 }
 
@@ -862,6 +875,9 @@ func (m *Ready) AppendTo(b []byte) []byte {
 	if m.Headers != nil {
 		b = m.Headers.AppendTo(addVarint(b, 0x8a, uint64(m.Headers.Size())))
 	}
+	if m.Blame {
+		b = addVarint(b, 0x90, protowire.EncodeBool(m.Blame))
+	}
 	return b
 }
 
@@ -910,6 +926,8 @@ func (m *Ready) Unmarshal(b []byte) error {
 			x := new(HeaderNames)
 			c.message(x)
 			m.Headers = x
+		case 0x90:
+			m.Blame = c.bool()
 		default:
 			c.unknown()
 		}
@@ -2793,6 +2811,118 @@ func (m *Report) Unmarshal(b []byte) error {
 			x := new(Revision)
 			c.message(x)
 			m.Revision = x
+		default:
+			c.unknown()
+		}
+	}
+	return c.err
+}
+
+// Size returns the number of bytes that AppendTo adds.
+func (m *Blame) Size() int {
+	n := 0
+	for _, v := range m.Rows {
+		n += 1 + protowire.SizeBytes(v.Size())
+	}
+	return n
+}
+
+// AppendTo appends the encoded message to b.
+func (m *Blame) AppendTo(b []byte) []byte {
+	for _, v := range m.Rows {
+		b = v.AppendTo(addVarint(b, 0xa, uint64(v.Size())))
+	}
+	return b
+}
+
+// Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
+func (m *Blame) Unmarshal(b []byte) error {
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 0xa:
+			x := new(Blamed)
+			c.message(x)
+			m.Rows = append(m.Rows, x)
+		default:
+			c.unknown()
+		}
+	}
+	return c.err
+}
+
+// Size returns the number of bytes that AppendTo adds.
+func (m *Blamed) Size() int {
+	n := 0
+	if len(m.Table) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Table))
+	}
+	if len(m.Key) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Key))
+	}
+	if len(m.Type) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Type))
+	}
+	if len(m.Resource) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Resource))
+	}
+	if len(m.Reason) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Reason))
+	}
+	if m.Held {
+		n += 1 + 1
+	}
+	if m.Proxies != 0 {
+		n += 1 + protowire.SizeVarint(uint64(m.Proxies))
+	}
+	return n
+}
+
+// AppendTo appends the encoded message to b.
+func (m *Blamed) AppendTo(b []byte) []byte {
+	if len(m.Table) > 0 {
+		b = addString(b, 0xa, m.Table)
+	}
+	if len(m.Key) > 0 {
+		b = addString(b, 0x12, m.Key)
+	}
+	if len(m.Type) > 0 {
+		b = addString(b, 0x1a, m.Type)
+	}
+	if len(m.Resource) > 0 {
+		b = addString(b, 0x22, m.Resource)
+	}
+	if len(m.Reason) > 0 {
+		b = addString(b, 0x2a, m.Reason)
+	}
+	if m.Held {
+		b = addVarint(b, 0x30, protowire.EncodeBool(m.Held))
+	}
+	if m.Proxies != 0 {
+		b = addVarint(b, 0x38, uint64(m.Proxies))
+	}
+	return b
+}
+
+// Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
+func (m *Blamed) Unmarshal(b []byte) error {
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 0xa:
+			m.Table = c.string()
+		case 0x12:
+			m.Key = c.string()
+		case 0x1a:
+			m.Type = c.string()
+		case 0x22:
+			m.Resource = c.string()
+		case 0x2a:
+			m.Reason = c.string()
+		case 0x30:
+			m.Held = c.bool()
+		case 0x38:
+			m.Proxies = uint32(c.varint())
 		default:
 			c.unknown()
 		}

@@ -148,6 +148,7 @@ type FromCore struct {
 	Store        *Store        `json:"store,omitempty"`
 	Stored       *Stored       `json:"stored,omitempty"`
 	Call         *Call         `json:"call,omitempty"`
+	Blame        *Blame        `json:"blame,omitempty"`
 }
 
 // FromPlugin is one message of a plugin to the core.
@@ -249,6 +250,8 @@ type Ready struct {
 	// Authenticators only: which of the headers authorization, clusterid and x-forwarded-client-cert they are shown; absent: all three. What a plugin doesn't need it
 	// should not have: callers' tokens stay in its memory for a while.
 	Headers *HeaderNames `json:"headers,omitempty"`
+	// Sources only: it wants Blame messages.
+	Blame bool `json:"blame,omitempty"`
 }
 
 type HeaderNames struct {
@@ -581,6 +584,26 @@ type Report struct {
 	Event      ReportEvent `json:"event,omitempty"`
 	Detail     string      `json:"detail,omitempty"`
 	Revision   *Revision   `json:"revision,omitempty"`
+}
+
+// Blame says for which of a plugin's rows proxies refuse what was made from them: all of them that are known at the time, none where that is
+// over. It comes when that changes; only to plugins that asked for it. It asks for nothing: it is for telling people where they wrote the row.
+type Blame struct {
+	Rows []*Blamed `json:"rows,omitempty"`
+}
+
+// Blamed is a row of the plugin, and a resource that was made from it.
+type Blamed struct {
+	Table string `json:"table,omitempty"`
+	Key   string `json:"key,omitempty"`
+	// The resource that is refused, and why, in the words of the proxy that was the first to refuse it.
+	Type     string `json:"type,omitempty"`
+	Resource string `json:"resource,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+	// All proxies of the view are served what was accepted before; otherwise those alone that refuse it.
+	Held bool `json:"held,omitempty"`
+	// How many proxies refused it when this was said.
+	Proxies uint32 `json:"proxies,omitempty"`
 }
 
 // Authenticate asks who is calling.

@@ -43,6 +43,7 @@ var layoutFromCore = layout{
 		{number: 21, offset: uint16(unsafe.Offsetof(FromCore{}.Store)), kind: kindMessage, of: &layoutStore},
 		{number: 22, offset: uint16(unsafe.Offsetof(FromCore{}.Stored)), kind: kindMessage, of: &layoutStored},
 		{number: 23, offset: uint16(unsafe.Offsetof(FromCore{}.Call)), kind: kindMessage, of: &layoutCall},
+		{number: 24, offset: uint16(unsafe.Offsetof(FromCore{}.Blame)), kind: kindMessage, of: &layoutBlame},
 	},
 }
 
@@ -167,6 +168,7 @@ var layoutReady = layout{
 		{number: 15, offset: uint16(unsafe.Offsetof(Ready{}.Methods)), kind: kindString, repeated: true},
 		{number: 16, offset: uint16(unsafe.Offsetof(Ready{}.Secrets)), kind: kindString, repeated: true},
 		{number: 17, offset: uint16(unsafe.Offsetof(Ready{}.Headers)), kind: kindMessage, of: &layoutHeaderNames},
+		{number: 18, offset: uint16(unsafe.Offsetof(Ready{}.Blame)), kind: kindBool},
 	},
 }
 
@@ -848,6 +850,44 @@ var layoutReport = layout{
 		{number: 3, offset: uint16(unsafe.Offsetof(Report{}.Event)), kind: kindInt32},
 		{number: 4, offset: uint16(unsafe.Offsetof(Report{}.Detail)), kind: kindString},
 		{number: 5, offset: uint16(unsafe.Offsetof(Report{}.Revision)), kind: kindMessage, of: &layoutRevision},
+	},
+}
+
+// Size returns the number of bytes that AppendTo adds.
+func (m *Blame) Size() int { return layoutBlame.size(unsafe.Pointer(m)) }
+
+// AppendTo appends the encoded message to b.
+func (m *Blame) AppendTo(b []byte) []byte { return layoutBlame.appendTo(b, unsafe.Pointer(m)) }
+
+// Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
+func (m *Blame) Unmarshal(b []byte) error { return layoutBlame.unmarshal(unsafe.Pointer(m), b) }
+
+var layoutBlame = layout{
+	fresh: func() unsafe.Pointer { return unsafe.Pointer(new(Blame)) },
+	fields: []field{
+		{number: 1, offset: uint16(unsafe.Offsetof(Blame{}.Rows)), kind: kindMessage, repeated: true, of: &layoutBlamed},
+	},
+}
+
+// Size returns the number of bytes that AppendTo adds.
+func (m *Blamed) Size() int { return layoutBlamed.size(unsafe.Pointer(m)) }
+
+// AppendTo appends the encoded message to b.
+func (m *Blamed) AppendTo(b []byte) []byte { return layoutBlamed.appendTo(b, unsafe.Pointer(m)) }
+
+// Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
+func (m *Blamed) Unmarshal(b []byte) error { return layoutBlamed.unmarshal(unsafe.Pointer(m), b) }
+
+var layoutBlamed = layout{
+	fresh: func() unsafe.Pointer { return unsafe.Pointer(new(Blamed)) },
+	fields: []field{
+		{number: 1, offset: uint16(unsafe.Offsetof(Blamed{}.Table)), kind: kindString},
+		{number: 2, offset: uint16(unsafe.Offsetof(Blamed{}.Key)), kind: kindString},
+		{number: 3, offset: uint16(unsafe.Offsetof(Blamed{}.Type)), kind: kindString},
+		{number: 4, offset: uint16(unsafe.Offsetof(Blamed{}.Resource)), kind: kindString},
+		{number: 5, offset: uint16(unsafe.Offsetof(Blamed{}.Reason)), kind: kindString},
+		{number: 6, offset: uint16(unsafe.Offsetof(Blamed{}.Held)), kind: kindBool},
+		{number: 7, offset: uint16(unsafe.Offsetof(Blamed{}.Proxies)), kind: kindUint32},
 	},
 }
 

@@ -42,6 +42,8 @@ type State struct {
 	revision Revision
 	tables   map[string]*Table
 	remote   *remote
+	// reads are noted, if it is there.
+	reads recorder
 }
 
 // Change takes a plugin from Before to State. Before is nil when the whole state is new.
@@ -56,6 +58,16 @@ func (s *State) Revision() Revision { return s.revision }
 
 // Table returns a table; an empty one where the plugin doesn't read it or it has no rows.
 func (s *State) Table(name string) *Table {
+	t := s.table(name)
+	if s.reads == nil {
+		return t
+	}
+	recorded := *t
+	recorded.reads, recorded.name = s.reads, name
+	return &recorded
+}
+
+func (s *State) table(name string) *Table {
 	if s.remote != nil {
 		return s.remote.table(name)
 	}

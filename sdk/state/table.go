@@ -19,10 +19,21 @@ type Table struct {
 	rows   int
 	// far is where the rows are if they are not here.
 	far *far
+	// reads are noted under the table's name, if they are there.
+	reads recorder
+	name  string
 }
 
 // Get returns the row of a key, nil where there is none. Rows are shared: read only.
 func (t *Table) Get(key string) *pb.Row {
+	row := t.get(key)
+	if t.reads != nil {
+		t.reads.get(t.name, key, row != nil)
+	}
+	return row
+}
+
+func (t *Table) get(key string) *pb.Row {
 	if t.far != nil {
 		return t.far.get(key)
 	}
@@ -34,6 +45,7 @@ func (t *Table) Get(key string) *pb.Row {
 
 // Len returns the number of rows.
 func (t *Table) Len() int {
+	t.readWhole()
 	if t.far != nil {
 		return len(t.far.all())
 	}
@@ -63,7 +75,14 @@ func (t *Table) All() iter.Seq2[string, *pb.Row] {
 	}
 }
 
+func (t *Table) readWhole() {
+	if t.reads != nil {
+		t.reads.all(t.name)
+	}
+}
+
 func (t *Table) maps() []map[string]*pb.Row {
+	t.readWhole()
 	if t.far != nil {
 		return []map[string]*pb.Row{t.far.all()}
 	}
