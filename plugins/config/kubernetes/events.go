@@ -41,6 +41,8 @@ type events struct {
 	recorder    record.EventRecorder
 	// said is what was said last of an object.
 	said map[key]said
+	// refusals is what was said last of what proxies refuse.
+	refusals map[key]said
 }
 
 // said is of which version of an object, as its author counts them, what was said.
@@ -58,7 +60,7 @@ func newEvents(ctx context.Context, objects dynamic.Interface, complain func(err
 		ctx: ctx, objects: objects.Resource(corev1.SchemeGroupVersion.WithResource("events")), complain: complain,
 		pace: rate.NewLimiter(eventsPerSecond, eventsAtOnce),
 	})
-	return &events{b, b.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: manager}), map[key]said{}}
+	return &events{b, b.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: manager}), map[key]said{}, map[key]said{}}
 }
 
 // close ends what newEvents began.
@@ -78,10 +80,15 @@ func (e *events) held(k key, o *object, faults []kinds.Fault, serves bool) {
 		return
 	}
 	e.said[k] = now
+	e.recorder.Event(o.reference(k), corev1.EventTypeWarning, reasonHeld, now.text)
+}
+
+// reference names an object in an Event.
+func (o *object) reference(k key) *corev1.ObjectReference {
 	_, kind, _ := strings.Cut(k.table, "/")
-	e.recorder.Event(&corev1.ObjectReference{
+	return &corev1.ObjectReference{
 		APIVersion: o.version, Kind: kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion,
-	}, corev1.EventTypeWarning, reasonHeld, now.text)
+	}
 }
 
 // fine forgets what was said of an object that is not held, or is gone.

@@ -44,7 +44,7 @@ func slicesOf(f kinds.Fault, n int) (all []kinds.Fault) {
 // another object of the name are news, and so is what was mended meanwhile.
 func TestHeldOnce(t *testing.T) {
 	fake := record.NewFakeRecorder(100)
-	e := &events{recorder: fake, said: map[key]said{}}
+	e := &events{recorder: fake, said: map[key]said{}, refusals: map[key]said{}}
 	k := key{kinds.ServiceEntry, "shop/web"}
 	held := func(uid types.UID, generation int64, text string) {
 		e.held(k, &object{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: uid, Generation: generation}}, []kinds.Fault{{Message: text}}, true)

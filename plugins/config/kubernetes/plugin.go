@@ -1,7 +1,8 @@
 // Package kubernetes is the built-in plugin config/kubernetes: Istio's resources of a Kubernetes
 // API server.
 //
-// events.go says in Events why objects are held. store.go writes them for other plugins. watch.go
+// events.go says in Events why objects are held, and refused.go what proxies refuse of what was
+// made from them. store.go writes them for other plugins. watch.go
 // keeps what the API server has of each kind, from when it serves the kind; source.go makes rows of
 // it and publishes those that have changed.
 package kubernetes
@@ -23,7 +24,9 @@ type Config struct {
 	// Writes: it takes writes of all kinds that it publishes, and of Leases.
 	Writes bool `json:"writes" doc:"Write objects for plugins that are granted that (allow.store). Of several sources that publish the same kinds, one may."`
 	// Events: an object that is held gets a Kubernetes Event that says why.
-	Events bool `json:"events" doc:"Write a Kubernetes Event of each object that is faulty, with the reason."`
+	Events bool `json:"events" doc:"Write a Kubernetes Event of each object that is faulty, or from which something was made that proxies refuse, with the reason."`
+	// Status: the condition Refused of an object's status says what proxies refuse.
+	Status bool `json:"status" doc:"Say in status.conditions (type Refused) of an object that proxies refuse something that was made from it. It needs the rights to get objects, and to update their status."`
 	// DiscoverySelectors: namespaces that the mesh's discoverySelectors leave out are left out.
 	DiscoverySelectors bool `json:"discoverySelectors" doc:"Whether the mesh's discoverySelectors say which namespaces count."`
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,10 +24,11 @@ import (
 type source struct {
 	store
 	config Config
+	blames blames
 }
 
 func newSource(c Config, s *server) *source {
-	out := &source{store: store{server: s}, config: c}
+	out := &source{store: store{server: s}, config: c, blames: blames{newer: make(chan struct{}, 1)}}
 	if c.Writes {
 		out.tables = append(kinds.Tables(), lead.Table)
 	}
@@ -52,7 +54,7 @@ func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &publication{
 		revision: s.config.Revision, out: out, changes: kube.NewChanges[key](), checker: validation.New(), faultSet: kinds.NewFaultSet(time.Now),
-		served: map[key]*sdk.Row{}, faults: map[key][]kinds.Fault{}, missing: append(kinds.All(), kinds.Grants()),
+		refusals: refusals{blames: &s.blames, at: map[key]bool{}, left: map[key]bool{}}, served: map[key]*sdk.Row{}, faults: map[key][]kinds.Fault{}, missing: append(kinds.All(), kinds.Grants()),
 	}
 	p.watched = &watched{server: s.server, changed: func(k key) { p.changes.Add(k) }, failed: p.failed, informers: map[string]cache.SharedIndexInformer{}}
 	if s.config.Events {
@@ -62,6 +64,14 @@ func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 		defer p.events.close()
 	}
 	defer p.watched.running.Wait()
+	if s.config.Status {
+		p.refusals.conditions = newConditions(&store{server: s.server, tables: kinds.Tables()}, func(k key, err error) {
+			out.Log(sdk.Warn, "the status of an object can't be written; may this account get it, and update its status?", "kind", k.table, "object", k.name, "error", err.Error())
+		})
+		var writing sync.WaitGroup
+		defer writing.Wait()
+		writing.Go(func() { p.refusals.conditions.run(ctx) })
+	}
 	defer cancel()
 	err := p.run(ctx, s.config.DiscoverySelectors)
 	if ctx.Err() == nil {
@@ -83,7 +93,9 @@ type publication struct {
 	// present one.
 	served map[key]*sdk.Row
 	events *events
-	faults map[key][]kinds.Fault
+	// refusals is what proxies refuse of what was made from objects.
+	refusals refusals
+	faults   map[key][]kinds.Fault
 	// missing are the kinds that the API server does not serve (yet); told: this was said.
 	missing []kinds.Kind
 	told    bool
@@ -110,6 +122,7 @@ func (p *publication) run(ctx context.Context, selects bool) error {
 	defer look.Stop()
 	wait := time.NewTicker(waiting)
 	defer wait.Stop()
+	var settled <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -126,6 +139,10 @@ func (p *publication) run(ctx context.Context, selects bool) error {
 				return err
 			}
 		case <-wait.C: // until it is in sync
+		case <-p.refusals.blames.newer:
+			p.refused()
+		case <-settled:
+			p.forget()
 		case <-p.changes.Some():
 		}
 		if !p.synced {
@@ -146,6 +163,7 @@ func (p *publication) run(ctx context.Context, selects bool) error {
 		}
 		if !p.synced {
 			p.synced = true
+			settled = time.After(reconnecting)
 			if err := p.out.Synced(); err != nil {
 				return err
 			}
@@ -274,6 +292,7 @@ var errUndefined = errors.New("its definition is gone; it is awaited")
 func (p *publication) publish(changed map[key]bool) error {
 	upserts, deletes := map[string][]*sdk.Row{}, map[string][]string{}
 	for k := range changed {
+		p.see(k, p.synced)
 		row, was := p.read(k), p.served[k]
 		switch {
 		case row == nil && was != nil:

@@ -78,6 +78,8 @@ type object struct {
 	metav1.ObjectMeta
 	version string // apiVersion
 	text    []byte
+	// refused: its status says that proxies refuse something that was made from it.
+	refused bool
 }
 
 // repeats are annotations that say again what the object says.
@@ -104,7 +106,7 @@ func lean(sent any) (any, error) {
 	text, err := json.Marshal(content)
 	return &object{metav1.ObjectMeta{
 		Name: u.GetName(), Namespace: u.GetNamespace(), ResourceVersion: u.GetResourceVersion(), Labels: u.GetLabels(), UID: u.GetUID(), Generation: u.GetGeneration(),
-	}, u.GetAPIVersion(), text}, err
+	}, u.GetAPIVersion(), text, saysRefused(u)}, err
 }
 
 // watched are the kinds that the API server serves, kept by informers. While the server is away

@@ -377,7 +377,9 @@ func TestConfig(t *testing.T) {
 		`{"external": {"portSigner": "mesh"}}`: "external.portSigner", `{"external": {"signer": "a/b"}}`: "external.signer", `{"external": {"domain": "a"}}`: "external.domain", `{"external": {"timeout": "0s"}}`: "external.timeout",
 		`{"external": {"by": "server"}}`: "external.address", `{"external": {"by": "server", "address": "a:1"}}`: "external.tls", `{"external": {"by": "server", "address": "a:1", "tls": {"cert": "c.pem"}}}`: "external.tls.cert",
 		`{"external": {"address": "a:1"}}`: "external.address", `{"external": {"tls": {}}}`: "external.tls", `{"external": {"tokenFile": "t"}}`: "external.tokenFile",
-		`{"external": {"agents": ["istio-system/ztunnel", "ztunnel"]}}`: "external.agents[1]",
+		`{"external": {"agents": ["istio-system/ztunnel", "ztunnel"]}}`: "external.agents[1]", `{"external": {"cluster": "east"}}`: "external.cluster",
+		`{"external": {"by": "kubernetes", "signer": "kubernetes.io/legacy-unknown"}}`: "external.signer", `{"external": {"by": "kubernetes", "domain": "kubernetes.io"}}`: "external.domain",
+		`{"external": {"portSigner": "kubernetes.io/kubelet-serving"}}`: "external.portSigner",
 	} {
 		if at, reason := plugintest.Refusal(t, Plugin(), []byte(text)); at != field {
 			t.Errorf("%s: %s: %s", text, at, reason)

@@ -42,6 +42,8 @@ type External struct {
 	Address string      `json:"address" doc:"For by: server, its HOST:PORT."`
 	TLS     *secure.TLS `json:"tls" doc:"For by: server: the files of its authorities, and of this client's certificate. They are read at each connection."`
 	Token   string      `json:"tokenFile" doc:"For by: server, a file with the token that is shown to it; read anew for each certificate."`
+	// Cluster is the id of the token's cluster.
+	Cluster string `json:"cluster" doc:"For by: server, the id of the cluster that has issued the token (header clusterid): an istiod lets nobody ask for others without it."`
 	// Agents are accounts of agents of nodes.
 	Agents []string `json:"agents" doc:"Service accounts, NAMESPACE/NAME, of agents of nodes: with the token of their pod they may ask for certificates of the accounts that have pods on the same node (ImpersonatedIdentity)."`
 	// RegistrationAuthorities are who may ask for others here.
@@ -89,6 +91,25 @@ func (e External) check() error {
 		return strict.Errorf("external.tls", "is for `by: server`")
 	case !server && e.Token != "":
 		return strict.Errorf("external.tokenFile", "is for `by: server`")
+	case !server && e.Cluster != "":
+		return strict.Errorf("external.cluster", "is for `by: server`")
+	}
+	return e.checkSigners()
+}
+
+// kubernetesDomain is the domain of signers that kube-controller-manager is itself.
+const kubernetesDomain = "kubernetes.io"
+
+// checkSigners refuses the signers of Kubernetes itself: they sign for nodes and for clients of the
+// API server, never for a server, which every sidecar is. The API server takes no request for
+// kubernetes.io/legacy-unknown since certificates.k8s.io/v1.
+// Source: Kubernetes, "Certificates and Certificate Signing Requests", Kubernetes signers.
+func (e External) checkSigners() error {
+	const why = "%q is of Kubernetes itself, whose signers sign no certificate of a sidecar: name one of another issuer, such as cert-manager's (issuers.example.com/mesh)"
+	for _, named := range []struct{ field, signer string }{{"external.signer", e.Signer}, {"external.domain", e.Domain}, {"external.portSigner", e.PortSigner}} {
+		if domain, _, _ := strings.Cut(named.signer, "/"); domain == kubernetesDomain {
+			return strict.Errorf(named.field, why, named.signer)
+		}
 	}
 	return nil
 }

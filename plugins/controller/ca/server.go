@@ -105,6 +105,9 @@ func (s *serverSigner) call(ctx context.Context, a ask) (*security.IstioCertific
 		}
 		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+strings.TrimSpace(string(token)))
 	}
+	if s.config.Cluster != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "clusterid", s.config.Cluster)
+	}
 	answer, err := security.NewIstioCertificateServiceClient(s.conn).CreateCertificate(ctx, &security.IstioCertificateRequest{
 		Csr: string(csrText(a)), ValidityDuration: int64(a.TTL / time.Second), Metadata: &structpb.Struct{Fields: fields},
 	})
@@ -115,7 +118,8 @@ func (s *serverSigner) call(ctx context.Context, a ask) (*security.IstioCertific
 	case codes.InvalidArgument, codes.ResourceExhausted:
 		return nil, refuse(said.Code(), "%s refuses: %s", s, said.Message())
 	case codes.Unauthenticated, codes.PermissionDenied:
-		return nil, refuse(codes.FailedPrecondition, "%s refuses this control plane: it must know it (external.tls, external.tokenFile), and let it ask for others (external.registrationAuthorities of its controller/ca): %s", s, said.Message())
+		return nil, refuse(codes.FailedPrecondition, "%s refuses this control plane: it must know it (external.tls, external.tokenFile), and let it ask for others "+
+			"(external.registrationAuthorities of its controller/ca; an istiod by CA_TRUSTED_NODE_ACCOUNTS, for who runs on the same node): %s", s, said.Message())
 	case codes.DeadlineExceeded:
 		return nil, refuse(codes.Unavailable, "%s did not answer in time (external.timeout is %s); look whether it can be reached, and try again", s, s.config.Timeout)
 	default:

@@ -65,6 +65,12 @@ type reading struct {
 	missed  []string
 }
 
+// read reports whether one of some rows was looked at, or looked for.
+func (r *reading) read(rows map[state.Name]bool) bool {
+	in := func(at state.Name) bool { return rows[at] }
+	return slices.ContainsFunc(r.rows, in) || slices.ContainsFunc(r.missing, in)
+}
+
 func newEngine(c Config) *engine {
 	return &engine{
 		config: c, state: &state.State{}, gateways: gateways{},
@@ -78,15 +84,48 @@ func (e *engine) Commit(_ context.Context, change *state.Change, out sdk.Output)
 	if change.Before == nil || len(change.Keys[kinds.Gateway]) > 0 {
 		e.gateways = gatewaysOf(e.state.Table(kinds.Gateway))
 	}
-	if change.Before == nil || len(change.Keys[kinds.Gateway])+len(change.Keys[kinds.DestinationRule]) > 0 {
-		e.naming = namingOf(e.state)
+	if change.Before == nil {
+		e.naming = newNaming()
 	}
+	for table, keys := range change.Keys {
+		if table == kinds.Gateway || table == kinds.DestinationRule {
+			e.naming.change(e.state, table, keys)
+		}
+	}
+	rows, all := contents(change)
 	for _, number := range slices.Sorted(maps.Keys(e.views)) {
 		v := e.views[number]
-		e.answer(number, v, slices.Sorted(maps.Keys(v.answers)), out)
+		var names []string
+		for name, a := range v.answers {
+			if all || a.read(rows) {
+				names = append(names, name)
+			}
+		}
+		if len(names) > 0 {
+			slices.Sort(names)
+			e.answer(number, v, names, out)
+		}
 	}
 	e.complain(out)
 	return nil
+}
+
+// contents are the rows that have changed of tables that answers are made from row by row, or all:
+// a change concerns all answers. DestinationRules only name secrets.
+func contents(change *state.Change) (rows map[state.Name]bool, all bool) {
+	rows = map[state.Name]bool{}
+	for table, keys := range change.Keys {
+		switch table {
+		case secrets.SecretTable, secrets.ConfigMapTable, secrets.Absences, secrets.Rights:
+			for _, key := range keys {
+				rows[state.Name{Table: table, Key: key}] = true
+			}
+		case kinds.DestinationRule:
+		default:
+			all = all || len(keys) > 0
+		}
+	}
+	return rows, all || change.Before == nil
 }
 
 func (e *engine) Overtake(context.Context, *state.Change, sdk.Output) error {
@@ -329,6 +368,7 @@ func (e *engine) look(o secrets.Object, read *reading) (content secrets.Content,
 	at = state.Name{Table: secrets.Absences, Key: o.AbsenceKey()}
 	row := e.state.Row(at.Table, at.Key)
 	if row == nil {
+		read.missing = append(read.missing, at)
 		return content, absent, false
 	}
 	read.rows = append(read.rows, at)
@@ -348,9 +388,10 @@ func (e *engine) complain(out sdk.Output) {
 			if a.problem == "" {
 				continue
 			}
-			rows := slices.Concat(a.rows, a.missing)
+			looked := slices.Concat(a.rows, a.missing)
+			rows := slices.Clone(looked)
 			for _, at := range e.naming.of(name, v.caller.namespace) {
-				if !slices.Contains(rows, at) {
+				if !slices.Contains(looked, at) {
 					rows = append(rows, at)
 				}
 			}

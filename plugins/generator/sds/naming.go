@@ -1,6 +1,8 @@
 package sds
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -8,40 +10,76 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
 // naming are the rows of Gateways and DestinationRules that name credentials, by the name that
 // proxies ask for, without secrets.RootsSuffix. Rows that can't be read name nothing; their source
 // says so.
-type naming map[string][]state.Name
+type naming struct {
+	by    map[string]map[state.Name]bool
+	names map[state.Name][]string
+}
 
-func namingOf(s *state.State) naming {
-	n := naming{}
-	for key, row := range s.Table(kinds.Gateway).All() {
-		spec, err := kinds.Decode[*networking.Gateway](row)
-		if err != nil {
-			continue
-		}
-		at := state.Name{Table: kinds.Gateway, Key: key}
-		for _, server := range spec.Servers {
-			for _, name := range credentials(server.GetTls()) {
-				n.add(name, at)
+func newNaming() naming {
+	return naming{by: map[string]map[state.Name]bool{}, names: map[state.Name][]string{}}
+}
+
+// change takes in what rows of a table name now.
+func (n naming) change(s *state.State, table string, keys []string) {
+	for _, key := range keys {
+		at := state.Name{Table: table, Key: key}
+		for _, name := range n.names[at] {
+			if delete(n.by[name], at); len(n.by[name]) == 0 {
+				delete(n.by, name)
 			}
 		}
+		delete(n.names, at)
+		if row := s.Row(table, key); row != nil {
+			n.add(at, named(table, row))
+		}
 	}
-	for key, row := range s.Table(kinds.DestinationRule).All() {
-		spec, err := kinds.Decode[*networking.DestinationRule](row)
-		if err != nil {
+}
+
+// add notes a row that names credentials; an empty name is none.
+func (n naming) add(at state.Name, names []string) {
+	for _, name := range names {
+		if name == "" {
 			continue
 		}
-		at := state.Name{Table: kinds.DestinationRule, Key: key}
-		n.addPolicy(spec.TrafficPolicy, at)
-		for _, subset := range spec.Subsets {
-			n.addPolicy(subset.GetTrafficPolicy(), at)
+		asked := strings.TrimSuffix(secrets.AskedFor(name), secrets.RootsSuffix)
+		if n.by[asked] == nil {
+			n.by[asked] = map[state.Name]bool{}
+		}
+		if !n.by[asked][at] {
+			n.by[asked][at] = true
+			n.names[at] = append(n.names[at], asked)
 		}
 	}
-	return n
+}
+
+// named are the credentials that a row names.
+func named(table string, row *pb.Row) (names []string) {
+	if table == kinds.Gateway {
+		spec, err := kinds.Decode[*networking.Gateway](row)
+		if err != nil {
+			return nil
+		}
+		for _, server := range spec.Servers {
+			names = append(names, credentials(server.GetTls())...)
+		}
+		return names
+	}
+	spec, err := kinds.Decode[*networking.DestinationRule](row)
+	if err != nil {
+		return nil
+	}
+	names = policyCredentials(spec.TrafficPolicy)
+	for _, subset := range spec.Subsets {
+		names = append(names, policyCredentials(subset.GetTrafficPolicy())...)
+	}
+	return names
 }
 
 // credentials are those that a server names.
@@ -49,35 +87,30 @@ func credentials(s *networking.ServerTLSSettings) []string {
 	return append(slices.Clone(s.GetCredentialNames()), s.GetCredentialName(), s.GetCaCertCredentialName())
 }
 
-func (n naming) addPolicy(p *networking.TrafficPolicy, at state.Name) {
-	n.add(p.GetTls().GetCredentialName(), at)
+// policyCredentials are those that a policy names for clients.
+func policyCredentials(p *networking.TrafficPolicy) []string {
+	names := []string{p.GetTls().GetCredentialName()}
 	for _, port := range p.GetPortLevelSettings() {
-		n.add(port.GetTls().GetCredentialName(), at)
+		names = append(names, port.GetTls().GetCredentialName())
 	}
+	return names
 }
 
-// add notes a row that names a credential; an empty name is none.
-func (n naming) add(name string, at state.Name) {
-	if name == "" {
-		return
-	}
-	if asked := strings.TrimSuffix(secrets.AskedFor(name), secrets.RootsSuffix); !slices.Contains(n[asked], at) {
-		n[asked] = append(n[asked], at)
-	}
-}
-
-// of returns the rows that name what proxies of a namespace ask for: those of their own namespace,
-// or, where it has none, of others, whose Gateways may be theirs, too.
+// of returns the rows that name what proxies of a namespace ask for, in order: those of their own
+// namespace, or, where it has none, of others, whose Gateways may be theirs, too.
 func (n naming) of(name, namespace string) []state.Name {
-	all := n[strings.TrimSuffix(name, secrets.RootsSuffix)]
+	all := n.by[strings.TrimSuffix(name, secrets.RootsSuffix)]
 	var own []state.Name
-	for _, at := range all {
+	for at := range all {
 		if in, _ := kinds.SplitKey(at.Key); in == namespace {
 			own = append(own, at)
 		}
 	}
-	if own != nil {
-		return own
+	if own == nil {
+		own = slices.Collect(maps.Keys(all))
 	}
-	return all
+	slices.SortFunc(own, func(a, b state.Name) int {
+		return cmp.Or(strings.Compare(a.Table, b.Table), strings.Compare(a.Key, b.Key))
+	})
+	return own
 }

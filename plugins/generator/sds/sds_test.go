@@ -47,7 +47,7 @@ func TestReadme(t *testing.T) {
 }
 
 // proxy is one of an account.
-func proxy(t *testing.T, namespace, account string) *sdk.Proxy {
+func proxy(t testing.TB, namespace, account string) *sdk.Proxy {
 	t.Helper()
 	metadata, err := structpb.NewStruct(map[string]any{"NAMESPACE": namespace, "SERVICE_ACCOUNT": account, "CLUSTER_ID": "east"})
 	if err != nil {
@@ -62,7 +62,7 @@ func proxy(t *testing.T, namespace, account string) *sdk.Proxy {
 }
 
 // ask returns a secret as a proxy is to have it; nil: it is told that there is none.
-func ask(t *testing.T, h *plugintest.Harness, p *sdk.Proxy, name string) *tlsv3.Secret {
+func ask(t testing.TB, h *plugintest.Harness, p *sdk.Proxy, name string) *tlsv3.Secret {
 	t.Helper()
 	if p.Connection == 0 {
 		h.Attach(p)
@@ -79,7 +79,7 @@ func ask(t *testing.T, h *plugintest.Harness, p *sdk.Proxy, name string) *tlsv3.
 }
 
 // pair makes a certificate of its own key, in PEM.
-func pair(t *testing.T, key crypto.Signer) (chain, private []byte) {
+func pair(t testing.TB, key crypto.Signer) (chain, private []byte) {
 	t.Helper()
 	of := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), NotAfter: time.Now().Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, of, of, key.Public(), key)
@@ -93,7 +93,7 @@ func pair(t *testing.T, key crypto.Signer) (chain, private []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
 }
 
-func ec(t *testing.T, curve elliptic.Curve) crypto.Signer {
+func ec(t testing.TB, curve elliptic.Curve) crypto.Signer {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(curve, rand.Reader)
 	if err != nil {

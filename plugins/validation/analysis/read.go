@@ -13,6 +13,7 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	mesh "istio.io/api/mesh/v1alpha1"
 )
@@ -81,6 +82,23 @@ func (r *Reader) AddRow(table string, row *pb.Row) error {
 		File: file, Line: line, Column: column,
 	})
 	return nil
+}
+
+// Fields returns what a row of a config table, or of the mesh's settings, has, in JSON (the
+// protobuf mapping); nil: its form is not known here.
+func Fields(table string, payload []byte) ([]byte, error) {
+	var m proto.Message = &mesh.MeshConfig{}
+	if table != state.Mesh {
+		kind, ok := kinds.Lookup(table)
+		if !ok {
+			return nil, nil
+		}
+		m = kind.New()
+	}
+	if err := proto.Unmarshal(payload, m); err != nil {
+		return nil, err
+	}
+	return protojson.Marshal(m)
 }
 
 // place reads FILE:LINE:COLUMN; what has another form is a file.

@@ -32,16 +32,17 @@ type Extensions struct {
 	Discovered *incr.Func[Discovery, [][]byte]
 }
 
-// listKey is the extensions of a proxy (keys, joined) on one side of it.
+// listKey is the extensions of a proxy on one side of it.
 type listKey struct {
-	Keys   string
+	Keys   config.Keys
 	Server bool
 }
 
 // View is what configurations of filters depend on of the proxies that ask for them: their
 // extensions, and the patches that may add some.
 type View struct {
-	Extensions, Patches string
+	Extensions config.Keys
+	Patches    string
 	// Direct: there is no agent between them and the control plane.
 	Direct bool
 }
@@ -82,13 +83,13 @@ func New(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, patches *
 func sameFields(a, b [][]byte) bool { return slices.EqualFunc(a, b, bytes.Equal) }
 
 // List are the extensions that keys name, on one side of a proxy.
-func (x *Extensions) List(c *incr.Ctx, keys string, server bool) extension.List {
+func (x *Extensions) List(c *incr.Ctx, keys config.Keys, server bool) extension.List {
 	return x.lists.Of(c, listKey{keys, server})
 }
 
-func (x *Extensions) named(c *incr.Ctx, keys string) []*extension.Extension {
+func (x *Extensions) named(c *incr.Ctx, keys config.Keys) []*extension.Extension {
 	var out []*extension.Extension
-	for _, key := range tables.SplitKeys(keys) {
+	for key := range keys.All() {
 		if e, ok := x.extension.Get(c, key); ok {
 			out = append(out, e)
 		}
@@ -123,7 +124,7 @@ func (x *Extensions) View(c *incr.Ctx, n *node.Node, labels map[string]string, p
 
 // Of are the keys of the extensions that count for a workload: those of its own namespace
 // before those of the root namespace, the oldest first.
-func (x *Extensions) Of(c *incr.Ctx, n *node.Node, labels map[string]string) string {
+func (x *Extensions) Of(c *incr.Ctx, n *node.Node, labels map[string]string) config.Keys {
 	list := x.in(c, n.Namespace)
 	if root := x.mesh.Root(c); root != n.Namespace {
 		list = append(list, x.in(c, root)...)
@@ -134,7 +135,7 @@ func (x *Extensions) Of(c *incr.Ctx, n *node.Node, labels map[string]string) str
 			keys = append(keys, e.Key)
 		}
 	}
-	return tables.JoinKeys(keys)
+	return config.KeysOf(keys)
 }
 
 func (x *Extensions) in(c *incr.Ctx, namespace string) []*config.Extension {

@@ -30,9 +30,12 @@ type Gateways struct {
 	automatic *incr.Func[Key, bool]
 }
 
-// Key is what the servers of a proxy depend on: the Gateways that select it (keys, joined, the
-// oldest first), and where the proxy listens for their ports, as far as that is elsewhere.
-type Key struct{ Gateways, Ports string }
+// Key is what the servers of a proxy depend on: the Gateways that select it, the
+// oldest first, and where the proxy listens for their ports, as far as that is elsewhere.
+type Key struct {
+	Gateways config.Keys
+	Ports    string
+}
 
 // New adds Gateways to a graph; quic: HTTP/3 is offered.
 func New(graph *incr.Graph, t *tables.Tables, targets *workload.Targets, quic bool) *Gateways {
@@ -57,7 +60,7 @@ func (g *Gateways) Automatic(c *incr.Ctx, k Key) bool { return g.automatic.Of(c,
 func (g *Gateways) serversAt(c *incr.Ctx, k Key) []gateway.Server {
 	ports := parsePorts(k.Ports)
 	var all []gateway.Server
-	for _, key := range tables.SplitKeys(k.Gateways) {
+	for key := range k.Gateways.All() {
 		if r, ok := g.tables.Gateways.Get(c, key); ok {
 			all = append(all, gateway.ServersOf(r.Value, ports.find)...)
 		}
@@ -65,8 +68,8 @@ func (g *Gateways) serversAt(c *incr.Ctx, k Key) []gateway.Server {
 	return all
 }
 
-// selected are the keys of the Gateways that select a proxy, the oldest first, joined.
-func (g *Gateways) selected(c *incr.Ctx, labels map[string]string) string {
+// selected are the keys of the Gateways that select a proxy, the oldest first.
+func (g *Gateways) selected(c *incr.Ctx, labels map[string]string) config.Keys {
 	var found []*config.Gateway
 	for _, i := range g.tables.Gateways.All(c) {
 		if istio.Selects(i.Value.Value.Spec.Selector, labels) {
@@ -78,7 +81,7 @@ func (g *Gateways) selected(c *incr.Ctx, labels map[string]string) string {
 	for i, f := range found {
 		keys[i] = f.Key
 	}
-	return tables.JoinKeys(keys)
+	return config.KeysOf(keys)
 }
 
 // port is where a proxy listens for a port of the service in front of it.
@@ -127,9 +130,9 @@ func parsePorts(s string) portMap {
 // listen.
 const noTranslation = "experimental.istio.io/disable-gateway-port-translation"
 
-// portsAt says where a proxy listens for the ports that Gateways (keys, joined) name: the oldest
+// portsAt says where a proxy listens for the ports that Gateways name: the oldest
 // service that has such a port decides.
-func (g *Gateways) portsAt(c *incr.Ctx, gateways string, targets []workload.Target) portMap {
+func (g *Gateways) portsAt(c *incr.Ctx, gateways config.Keys, targets []workload.Target) portMap {
 	var out portMap
 	for _, n := range g.portsOf(c, gateways) {
 		p := port{Number: n, Target: n}
@@ -155,9 +158,9 @@ func (g *Gateways) portsAt(c *incr.Ctx, gateways string, targets []workload.Targ
 }
 
 // portsOf are the ports that Gateways name, in order.
-func (g *Gateways) portsOf(c *incr.Ctx, gateways string) []uint32 {
+func (g *Gateways) portsOf(c *incr.Ctx, gateways config.Keys) []uint32 {
 	var out []uint32
-	for _, key := range tables.SplitKeys(gateways) {
+	for key := range gateways.All() {
 		if r, ok := g.tables.Gateways.Get(c, key); ok {
 			for _, s := range r.Value.Spec.Servers {
 				out = append(out, s.GetPort().GetNumber())
@@ -199,7 +202,7 @@ func (k Key) Sources(at uint32) []uint32 {
 
 // Facts are what counts, for people who ask what splits views.
 func (k Key) Facts(out map[string]string) {
-	out["gateways"] = k.Gateways
+	out["gateways"] = string(k.Gateways)
 	if k.Ports != "" {
 		out["ports"] = k.Ports
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authn"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authz"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/extension"
 )
 
@@ -16,9 +17,8 @@ import (
 type Policies struct {
 	// Peers is what its ports take (authn.Modes, as text).
 	Peers string
-	// Authorization and Tokens are keys of AuthorizationPolicies and RequestAuthentications, joined
-	// by commas.
-	Authorization, Tokens string
+	// Authorization and Tokens are AuthorizationPolicies and RequestAuthentications.
+	Authorization, Tokens config.Keys
 }
 
 // Guards are the filters that policies put before a workload's own traffic. The nil value has none.

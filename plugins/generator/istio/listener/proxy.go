@@ -37,11 +37,10 @@ type Proxy struct {
 	Router bool
 	// Stats: the filter that keeps Istio's metrics may be sent.
 	Stats bool
-	// Telemetry are the resources that say what it reports, by key, joined by commas.
-	Telemetry string
-	// Extensions that users bring along, by key, joined by commas: those of the root namespace
-	// first, the oldest first.
-	Extensions string
+	// Telemetry are the resources that say what it reports.
+	Telemetry config.Keys
+	// Extensions that users bring along: those of the root namespace first, the oldest first.
+	Extensions config.Keys
 	Settings   Settings
 }
 

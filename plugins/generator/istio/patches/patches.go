@@ -76,7 +76,7 @@ func (f *Patches) Set(c *incr.Ctx, keys string) *envoyfilter.Set { return f.sets
 func (f *Patches) patchSet(c *incr.Ctx, keys string) *envoyfilter.Set {
 	places := map[string][]int{}
 	var filters []*config.EnvoyFilter
-	for _, k := range tables.SplitKeys(keys) {
+	for k := range config.Keys(keys).All() {
 		key, list, _ := strings.Cut(k, placeMark)
 		if r, ok := f.rows.Get(c, key); ok {
 			filters = append(filters, r.Value)

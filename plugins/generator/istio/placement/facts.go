@@ -92,7 +92,7 @@ func (k ListenerView) Describe() (string, map[string]string) {
 	patchFacts(k.Set.Patches, facts)
 	policyFacts(k.Policies, facts)
 	policyFacts(k.Set.Proxy.Policies, facts)
-	return label(k.Router, k.Set.Scope, k.Set.Proxy.Tracing.Service, k.Targets, k.Servers.Gateways), facts
+	return label(k.Router, k.Set.Scope, k.Set.Proxy.Tracing.Service, k.Targets, string(k.Servers.Gateways)), facts
 }
 
 func patchFacts(patches string, out map[string]string) {
@@ -102,7 +102,7 @@ func patchFacts(patches string, out map[string]string) {
 }
 
 func policyFacts(p listener.Policies, out map[string]string) {
-	for name, value := range map[string]string{"peers": p.Peers, "authorization": p.Authorization, "tokens": p.Tokens} {
+	for name, value := range map[string]string{"peers": p.Peers, "authorization": string(p.Authorization), "tokens": string(p.Tokens)} {
 		if value != "" {
 			out[name] = value
 		}
@@ -113,7 +113,7 @@ func proxyFacts(p listener.Proxy, out map[string]string) {
 	certificateFacts(p.Certificates, out)
 	out["intercepted"] = strconv.FormatBool(!p.Dialed)
 	if p.Extensions != "" {
-		out["extensions"] = p.Extensions
+		out["extensions"] = string(p.Extensions)
 	}
 	if p.Transparent {
 		out["transparent"] = "true"
@@ -163,11 +163,11 @@ func dialingFacts(d config.Dialing, out map[string]string) {
 func (k ExtensionView) Describe() (string, map[string]string) {
 	facts := map[string]string{}
 	if k.Extensions != "" {
-		facts["extensions"] = k.Extensions
+		facts["extensions"] = string(k.Extensions)
 	}
 	if k.Direct {
 		facts["agent"] = "false"
 	}
 	patchFacts(k.Patches, facts)
-	return strings.TrimSpace("extensions " + k.Extensions), facts
+	return strings.TrimSpace("extensions " + string(k.Extensions)), facts
 }

@@ -52,7 +52,7 @@ const only = ""
 // guardsKey is what guards depend on: which policies count (keys, joined by commas). Router: routes
 // may ask for claims.
 type guardsKey struct {
-	Authorization, Tokens string
+	Authorization, Tokens config.Keys
 	Router                bool
 }
 
@@ -96,9 +96,9 @@ type policy interface {
 	For(namespace string, labels map[string]string) bool
 }
 
-// attached are the keys of the policies that are for a workload, joined: of its namespace's, then
+// attached are the keys of the policies that are for a workload: of its namespace's, then
 // of the mesh's, each with the oldest first.
-func attached[V policy](c *incr.Ctx, p *Policies, in *incr.Index[string, string, tables.Row[V]], namespace string, labels map[string]string) string {
+func attached[V policy](c *incr.Ctx, p *Policies, in *incr.Index[string, string, tables.Row[V]], namespace string, labels map[string]string) config.Keys {
 	list := tables.InAge(in.Of(c, namespace))
 	if root := p.mesh.Root(c); root != namespace {
 		list = append(list, tables.InAge(in.Of(c, root))...)
@@ -109,7 +109,7 @@ func attached[V policy](c *incr.Ctx, p *Policies, in *incr.Index[string, string,
 			keys = append(keys, p.Age().Key)
 		}
 	}
-	return tables.JoinKeys(keys)
+	return config.KeysOf(keys)
 }
 
 // Of are those that count for a proxy, whose workload has labels.
@@ -151,7 +151,7 @@ func (p *Policies) TLSDefaults(c *incr.Ctx) listener.TLSDefaults { return p.tlsD
 func (p *Policies) buildGuards(c *incr.Ctx, k guardsKey) (*listener.Guards, error) {
 	mesh := authz.Mesh{TrustDomains: p.domains.Of(c, only), Providers: map[string]authz.Provider{}}
 	var list []*authz.Policy
-	for _, key := range tables.SplitKeys(k.Authorization) {
+	for key := range k.Authorization.All() {
 		r, ok := p.tables.AuthorizationPolicies.Get(c, key)
 		if !ok {
 			continue
@@ -183,9 +183,9 @@ func (p *Policies) keys(c *incr.Ctx) authn.Keys {
 	}
 }
 
-func (p *Policies) tokenRules(c *incr.Ctx, keys string) []*security.JWTRule {
+func (p *Policies) tokenRules(c *incr.Ctx, keys config.Keys) []*security.JWTRule {
 	var out []*security.JWTRule
-	for _, key := range tables.SplitKeys(keys) {
+	for key := range keys.All() {
 		if r, ok := p.tables.RequestAuthentications.Get(c, key); ok {
 			out = append(out, r.Value.Spec.JwtRules...)
 		}

@@ -35,9 +35,9 @@ type Reports struct {
 // only is the key of functions that have one value.
 const only = ""
 
-// reportKey is what reports depend on: the resources, by key, joined by commas, and the side.
+// reportKey is what reports depend on: the resources, and the side.
 type reportKey struct {
-	Telemetry string
+	Telemetry config.Keys
 	Side      telemetry.Side
 }
 
@@ -52,7 +52,7 @@ func New(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, providers
 		in := telemetry.Input{Mesh: r.mesh.Of(c, only), Side: k.Side, Find: func(service string) (string, bool) {
 			return providers.Service(c, service)
 		}}
-		for _, key := range tables.SplitKeys(k.Telemetry) {
+		for key := range k.Telemetry.All() {
 			if one, ok := t.Telemetries.Get(c, key); ok {
 				in.Resources = append(in.Resources, one.Value.Spec)
 			}
@@ -64,7 +64,7 @@ func New(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, providers
 
 // Of are the resources that count for a workload, the least specific first: the root namespace's
 // own, its namespace's own, and those of its namespace that select it.
-func (r *Reports) Of(c *incr.Ctx, namespace string, labels map[string]string) string {
+func (r *Reports) Of(c *incr.Ctx, namespace string, labels map[string]string) config.Keys {
 	var out []string
 	root := r.settings.Root(c)
 	if root != namespace && root != "" {
@@ -76,7 +76,7 @@ func (r *Reports) Of(c *incr.Ctx, namespace string, labels map[string]string) st
 			out = append(out, t.Key)
 		}
 	}
-	return tables.JoinKeys(out)
+	return config.KeysOf(out)
 }
 
 // namespaceTelemetry is the oldest resource for a whole namespace.
@@ -111,7 +111,7 @@ func (r *Reports) Reporting(c *incr.Ctx, p listener.Proxy, side telemetry.Side) 
 // Tracing is what spans say about a proxy, if it makes any; reaches reports whether it has an
 // outbound cluster. A proxy that isn't known to be an Envoy is told of collectors that it can't
 // reach too, as istiod tells all of them.
-func (r *Reports) Tracing(c *incr.Ctx, n *node.Node, reaches func(cluster string) bool, labels map[string]string, key string) listener.Tracing {
+func (r *Reports) Tracing(c *incr.Ctx, n *node.Node, reaches func(cluster string) bool, labels map[string]string, key config.Keys) listener.Tracing {
 	var out listener.Tracing
 	var unreachable []string
 	for _, side := range sidesOf(n) {

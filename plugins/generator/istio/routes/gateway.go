@@ -69,6 +69,6 @@ func (k View) Servers() gateways.Key { return gateways.Key{Gateways: k.Gateways,
 
 // at is the view of one Gateway alone: routes don't depend on the others.
 func (k View) at(gateway string) View {
-	k.Gateways, k.Ports = gateway, ""
+	k.Gateways, k.Ports = config.KeysOf([]string{gateway}), ""
 	return k
 }

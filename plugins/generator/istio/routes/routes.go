@@ -45,9 +45,10 @@ type View struct {
 	Dialing config.Dialing
 	// Selections are the source selectors that the proxies answer.
 	Selections string
-	// Gateways that the proxies are (keys, joined), and where they listen for their ports (see
+	// Gateways that the proxies are, and where they listen for their ports (see
 	// gateways.Key); empty for sidecars.
-	Gateways, Ports string
+	Gateways config.Keys
+	Ports    string
 	// Patches change them (patches.Keys).
 	Patches string
 	// Headers say what proxies add to requests.

@@ -1,6 +1,8 @@
 package routes
 
 import (
+	"slices"
+
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -8,7 +10,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/selection"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
@@ -110,7 +111,7 @@ func (x *services) source(c *incr.Ctx, view View, port uint32) route.Source {
 		ForwardedHost: view.Headers.ForwardedHost,
 	}
 	if view.Gateways != "" {
-		out.Gateways = tables.SplitKeys(view.Gateways)
+		out.Gateways = slices.Collect(view.Gateways.All())
 	}
 	if port == 0 {
 		out.PortOf = func(h string) uint32 { return x.from.Scopes.OnlyPort(c, scope.Host{Scope: view.Scope, Host: h}, port) }
