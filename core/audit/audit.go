@@ -18,7 +18,7 @@ type Entry struct {
 	At  time.Time `json:"time"`
 	Who Who       `json:"who"`
 	// What was wanted: swap, restart, enable, disable, add, remove, rollback, hold apply, hold
-	// drop, failure.
+	// drop, failure; pin and unpin, of proxies.
 	What   string `json:"what"`
 	Plugin string `json:"plugin"`
 	// From and To say what ran and what runs.
@@ -109,11 +109,11 @@ func (l *Log) Add(ctx context.Context, e Entry) {
 // Kept returns the last entries, of one plugin or, for an empty name, of all.
 func (l *Log) Kept(plugin string) Kept {
 	if l == nil {
-		return Kept{}
+		return Kept{Entries: []Entry{}}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	k := Kept{Entries: slices.Clone(l.entries), File: l.file.path, Fault: l.fault}
+	k := Kept{Entries: append([]Entry{}, l.entries...), File: l.file.path, Fault: l.fault}
 	if plugin != "" {
 		k.Entries = slices.DeleteFunc(k.Entries, func(e Entry) bool { return e.Plugin != plugin })
 	}

@@ -24,6 +24,10 @@ type Flight struct {
 	// Views is how many views it has changed.
 	Views int
 
+	// Waited is how long its rows waited to be committed, Plugins how long plugins took for it.
+	Waited  time.Duration
+	Plugins map[string]time.Duration
+
 	began, until time.Time
 	// patience is how long it waits for plugins, at each stage anew where some were late.
 	patience time.Duration
@@ -65,7 +69,7 @@ const (
 func Begin(number uint64, kind string, changes environment.Changes, forced map[string]bool, patience time.Duration, now time.Time) *Flight {
 	return &Flight{
 		Number: number, Kind: kind, Changes: changes, began: now, until: now.Add(patience), patience: patience,
-		level: -1, waiting: map[string]bool{}, forced: forced,
+		level: -1, waiting: map[string]bool{}, forced: forced, Plugins: map[string]time.Duration{},
 	}
 }
 
@@ -181,6 +185,9 @@ func (f *Flight) GiveUp(asked []string, now time.Time) (late []string) {
 
 // Late are the plugins without which it goes out, sorted.
 func (f *Flight) Late() []string { return f.late }
+
+// Began is when its rows were committed.
+func (f *Flight) Began() time.Time { return f.began }
 
 // Took is how long it has taken so far.
 func (f *Flight) Took(now time.Time) time.Duration { return now.Sub(f.began) }

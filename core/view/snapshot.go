@@ -20,6 +20,37 @@ func NewSnapshot(own *Set, parts []*Set, complete bool) *Snapshot {
 	return &Snapshot{own: own, parts: parts, complete: complete}
 }
 
+// With returns the snapshot with other bodies in the place of those of their names.
+func (s *Snapshot) With(instead []*Body) *Snapshot {
+	return &Snapshot{own: s.own.With(instead, nil), parts: s.parts, complete: s.complete}
+}
+
+// Below returns what is above with those resources of s that don't exist above. Of names of which
+// nothing is known there, be it that there is such a resource or that there is none, nothing is
+// taken from s.
+func (s *Snapshot) Below(above *Snapshot) *Snapshot {
+	var own []*Body
+	for _, b := range s.Bodies() {
+		if x := above.Get(b.name); x != nil && !x.Exists() || x == nil && above.complete {
+			own = append(own, b)
+		}
+	}
+	if len(own) == 0 {
+		return above
+	}
+	return &Snapshot{own: NewSet(own), parts: slices.Collect(above.Sets()), complete: above.complete}
+}
+
+// Over returns the snapshot above another one, of which what s knows nothing of is to be seen, and
+// which is complete if that is.
+func (s *Snapshot) Over(below *Snapshot) *Snapshot {
+	sets := slices.AppendSeq(slices.Collect(s.Sets()), below.Sets())
+	if len(sets) == 0 {
+		return below
+	}
+	return &Snapshot{own: sets[0], parts: sets[1:], complete: below.complete}
+}
+
 // Complete says whether the whole set of the view is known, as a wildcard subscription needs.
 func (s *Snapshot) Complete() bool { return s != nil && s.complete }
 

@@ -13,17 +13,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
 // TestEdits: bodies that are sent as edits of others, cut between fields or anywhere, right or
-// wrong, are taken, refused and served as whole ones are.
+// wrong, are taken, refused and served as whole ones are. `make test-all` plays more histories.
 func TestEdits(t *testing.T) {
+	histories := 10
+	if need.Long() {
+		histories = 40
+	}
 	taken, refused := 0, 0
-	for seed := range uint64(40) {
+	for seed := range uint64(histories) {
 		some, others, _ := edits(t, seed)
 		taken, refused = taken+some, refused+others
 	}
-	if taken < 1000 || refused < 200 {
+	if taken < 25*histories || refused < 5*histories {
 		t.Errorf("%d were taken and %d refused: too few to tell", taken, refused)
 	}
 }

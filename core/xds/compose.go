@@ -56,8 +56,8 @@ func (m *machine) bring(w *watch) *response {
 	c := m.common.memo.change(w.sent, to)
 	b := &batch{to: to, answer: w.owed && all, first: !w.answered(), upserts: c.upserts, absent: c.absent, shared: c}
 	w.leave(c.gone)
-	b.settles = len(w.doubtful) == 0 || m.moved(w, to) || w.spared
-	w.spared = false
+	b.settles = len(w.doubtful) == 0 || m.moved(w, to) || w.held.spared
+	w.held.spared = false
 	if b.settles {
 		for _, s := range w.doubtful {
 			d := m.common.memo.change(s, to)
@@ -228,7 +228,7 @@ func (m *machine) bringSotW(w *watch, b *batch) *response {
 // whole makes a response of all that there is but for what the client refused by name.
 func (m *machine) whole(w *watch, c *sharedContent, r *response) {
 	all := existing(c.bodies)
-	if r.resources = w.substitute(all); len(w.culprits) > 0 {
+	if r.resources = w.substitute(all); len(w.held.culprits) > 0 {
 		r.version = versionOf(r.resources)
 		return
 	}
@@ -301,7 +301,11 @@ func (m *machine) depart(w *watch, b *batch, r *response) *response {
 	if b.first {
 		w.initial = nil
 	}
-	w.depart(flight{nonce: r.nonce, version: r.version, number: r.number, to: b.to, gone: b.gone, settles: b.settles})
+	r.bytes = r.size()
+	w.depart(flight{
+		nonce: r.nonce, version: r.version, number: r.number, to: b.to, gone: b.gone, settles: b.settles,
+		since: m.now, resources: len(r.resources), bytes: r.bytes,
+	})
 	m.follow(w, b)
 	return r
 }

@@ -10,61 +10,144 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/view"
 )
 
-// culprit is a resource that a client refused by name. It is left out of what the client is sent,
-// so that the rest is taken, until it is another one.
+// culprit is a resource that a client refused, or may have. It is left out of what the client is
+// sent, so that the rest is taken, until it is another one.
 type culprit struct {
 	body *view.Body
 	// instead is what the client accepted of that name before; nil: nothing.
 	instead *view.Body
 	since   time.Time
+	reason  string
 	// pardoned: it may be sent once more.
 	pardoned bool
+	// group is that in which it waits to be tried; 0: it was refused alone, or by name.
+	group int
 }
 
-// pardon is how long a culprit is left out at most: then the next change of its type brings it
-// again, for what was wrong may have been the client's.
-const pardon = time.Minute
+// held are the resources that are left out.
+type held struct {
+	culprits []culprit
+	// spared: there is one more, or one less to be tried, and the rest of what was refused with it
+	// can be sent again.
+	spared bool
+	// groups wait to be tried, the last one first; last is the last one's number, trials how many
+	// there were since the client accepted everything.
+	groups []int
+	last   int
+	trials int
+}
+
+const (
+	// pardon is how long a culprit is left out at most: then the next change of its type brings it
+	// again, for what was wrong may have been the client's.
+	pardon = time.Minute
+	// mostTrials is how often parts of what a client refused are tried before all of the rest is
+	// left out.
+	mostTrials = 100
+)
 
 // hear takes what a client says to a response, as watch.take does, and finds out what its refusal
-// is about.
+// is about: the resources that it names or, where it names none, by sending one half of them, and
+// the other half once the client has answered.
 func (m *machine) hear(w *watch, nonce string, refused *string) *Outcome {
 	if refused != nil {
-		m.accuse(w, nonce, *refused)
+		found, rest := m.accuse(w, nonce, *refused)
+		o := w.take(nonce, refused)
+		if o != nil {
+			o.Culprits = found
+		}
+		if len(found) > 0 && !rest {
+			w.tryNext() // nothing is left to be sent, and answered
+		}
+		return o
 	}
-	return w.take(nonce, refused)
+	o := w.take(nonce, nil)
+	if o != nil {
+		w.acked.since = m.now
+		w.tryNext()
+	}
+	return o
 }
 
-// accuse notes which resources a refusal names, among those that were new to the client. The others
-// can be sent again at once.
-func (m *machine) accuse(w *watch, nonce, reason string) {
+// accuse notes which resources a refusal is about, among those that were new to the client. The
+// others can be sent again at once. It returns those that are known to be refused, and whether
+// there is a rest.
+func (m *machine) accuse(w *watch, nonce, reason string) (found []Culprit, rest bool) {
 	i := slices.IndexFunc(w.flights, func(f flight) bool { return f.nonce == nonce })
 	if i < 0 {
-		return
+		return nil, false
 	}
 	flown := w.flights[i].to
-	fresh := slices.Clone(m.common.memo.change(w.acked.to, flown).upserts)
-	for _, c := range w.culprits {
-		if b, ok := find(m.common.memo.content(flown).bodies, c.body); ok && c.pardoned && b.Version() == c.body.Version() {
+	change := m.common.memo.change(w.acked.to, flown)
+	fresh := slices.Clone(change.upserts)
+	for _, c := range w.held.culprits {
+		if b, ok := find(m.common.memo.content(flown).bodies, c.body); ok && c.pardoned && b.Version() == c.body.Version() && !slices.Contains(fresh, b) {
 			fresh = append(fresh, b)
 		}
 	}
+	fresh = slices.DeleteFunc(fresh, w.leftOut)
 	accepted := m.common.memo.content(w.acked.to).bodies
-	for _, b := range fresh {
-		if !mentions(reason, b.Name()) || w.leftOut(b) {
-			continue
+	accused := slices.DeleteFunc(slices.Clone(fresh), func(b *view.Body) bool { return !mentions(reason, b.Name()) })
+	group := 0
+	if len(accused) == 0 {
+		w.held.trials++
+		switch {
+		case len(fresh) < 2 || w.held.trials > mostTrials:
+			accused = fresh
+		default: // one half waits while the other is tried
+			w.held.last++
+			group, accused = w.held.last, fresh[len(fresh)/2:]
+			w.held.groups = append(w.held.groups, group)
 		}
-		c := culprit{body: b, since: m.now}
+	}
+	for _, c := range w.held.culprits {
+		if c.pardoned && !slices.ContainsFunc(accused, func(b *view.Body) bool { return b.Name() == c.body.Name() }) {
+			w.repeat(c.body.Name()) // it counts as sent
+		}
+	}
+	for _, b := range accused {
+		c := culprit{body: b, since: m.now, reason: reason, group: group}
 		if old, ok := find(accepted, b); ok && old.Exists() {
 			c.instead = old
 		}
-		for _, before := range w.culprits {
+		for _, before := range w.held.culprits {
 			if before.body.Name() == b.Name() { // that is what was sent in its place
 				c.instead = before.instead
 			}
 		}
-		w.culprits = append(slices.DeleteFunc(slices.Clone(w.culprits), func(c culprit) bool { return c.body.Name() == b.Name() }), c)
-		w.spared = true
+		w.held.culprits = append(slices.DeleteFunc(slices.Clone(w.held.culprits), func(c culprit) bool { return c.body.Name() == b.Name() }), c)
+		if group == 0 {
+			found = append(found, Culprit{c.body, c.instead})
+		}
 	}
+	rest = len(fresh) > len(accused)
+	// A refusal is not answered where there is nothing else, and nothing else is under way.
+	w.held.spared = w.held.spared || len(accused) > 0 && (rest || len(change.gone) > 0 || len(w.flights) > 1)
+	return found, rest
+}
+
+// tryNext has the next group tried, once the client has answered all that it was sent.
+func (w *watch) tryNext() {
+	n := len(w.held.groups)
+	if n == 0 {
+		if len(w.doubtful) == 0 {
+			w.held.trials = 0
+		}
+		return
+	}
+	if len(w.flights) > 0 {
+		return
+	}
+	group := w.held.groups[n-1]
+	w.held.groups = w.held.groups[:n-1]
+	w.held.culprits = slices.Clone(w.held.culprits)
+	for i, c := range w.held.culprits {
+		if c.group == group {
+			w.held.culprits[i].group, w.held.culprits[i].pardoned = 0, true
+			w.repeat(c.body.Name()) // it counts as sent
+		}
+	}
+	w.held.spared = true
 }
 
 // find returns the body of another's name among sorted ones.
@@ -104,7 +187,7 @@ func partOfName(r rune) bool {
 
 // leftOut reports whether a resource is one that the client refused by name.
 func (w *watch) leftOut(b *view.Body) bool {
-	return slices.ContainsFunc(w.culprits, func(c culprit) bool { return c.is(b) })
+	return slices.ContainsFunc(w.held.culprits, func(c culprit) bool { return c.is(b) })
 }
 
 func (c culprit) is(b *view.Body) bool {
@@ -114,12 +197,12 @@ func (c culprit) is(b *view.Body) bool {
 // acquit forgets culprits that are others now, or gone from the client; after a while all are
 // pardoned, if something else brings them along.
 func (m *machine) acquit(w *watch, to situation) {
-	if len(w.culprits) == 0 {
+	if len(w.held.culprits) == 0 {
 		return
 	}
 	now, sent, moved := m.common.memo.content(to).bodies, m.common.memo.content(w.sent).bodies, m.moved(w, to)
 	var left []culprit
-	for _, c := range w.culprits {
+	for _, c := range w.held.culprits {
 		b, ok := find(now, c.body)
 		if !ok || !b.Exists() {
 			_, had := find(sent, c.body)
@@ -136,12 +219,12 @@ func (m *machine) acquit(w *watch, to situation) {
 		}
 		left = append(left, c)
 	}
-	w.culprits = left
+	w.held.culprits = left
 }
 
 // accepted notes that what was pardoned was not refused again.
 func (w *watch) accepted() {
-	w.culprits = slices.DeleteFunc(slices.Clone(w.culprits), func(c culprit) bool { return c.pardoned })
+	w.held.culprits = slices.DeleteFunc(slices.Clone(w.held.culprits), func(c culprit) bool { return c.pardoned })
 }
 
 // substitute puts in the place of culprits what the client accepted of their names before, if
@@ -152,12 +235,12 @@ func (w *watch) substitute(bodies []*view.Body) []*view.Body {
 	}
 	var left []*view.Body
 	for _, b := range bodies {
-		i := slices.IndexFunc(w.culprits, func(c culprit) bool { return c.is(b) })
+		i := slices.IndexFunc(w.held.culprits, func(c culprit) bool { return c.is(b) })
 		switch {
 		case i < 0:
 			left = append(left, b)
-		case w.culprits[i].instead != nil:
-			left = append(left, w.culprits[i].instead)
+		case w.held.culprits[i].instead != nil:
+			left = append(left, w.held.culprits[i].instead)
 		}
 	}
 	return left

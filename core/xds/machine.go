@@ -29,6 +29,8 @@ type machine struct {
 	now     time.Time // of the last turn
 	// held is since when something waits for the client's answers; zero if nothing does.
 	held time.Time
+	// said is the last revision that was said to be settled (Outcome.Settled).
+	said uint64
 }
 
 // common is what the streams of a server share.
@@ -128,7 +130,7 @@ func (m *machine) dropped(w *watch, to *subscription) {
 // conclude sets whether there is something to send.
 func (m *machine) conclude(w *watch, e *effects) effects {
 	e.answer = w.owed || len(w.resend) > 0
-	e.turn = e.answer || w.spared || !m.held.IsZero()
+	e.turn = e.answer || w.held.spared || !m.held.IsZero()
 	return *e
 }
 

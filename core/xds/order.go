@@ -149,6 +149,26 @@ func (m *machine) settled() bool {
 	return !slices.ContainsFunc(m.watches, (*watch).awaited)
 }
 
+// settledAt is the revision of which the client has all, and has answered it; 0: something is to
+// come still.
+func settledAt(m *machine) uint64 {
+	open := func(w *watch) bool { return len(w.flights) > 0 || w.owed }
+	if !m.held.IsZero() || m.leaving() || slices.ContainsFunc(m.watches, open) {
+		return 0
+	}
+	return m.newest.Number
+}
+
+// newlySettled is settledAt, but for what was said before.
+func newlySettled(m *machine) uint64 {
+	n := settledAt(m)
+	if n <= m.said {
+		return 0
+	}
+	m.said = n
+	return n
+}
+
 // leaving says whether anything is to be taken from the client.
 func (m *machine) leaving() bool {
 	return slices.ContainsFunc(m.watches, func(w *watch) bool { return len(w.gone) > 0 && !m.overtook(w) })

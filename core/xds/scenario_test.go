@@ -87,6 +87,7 @@ func (c *conversation) line(verb string, words []string) error {
 		c.serve()
 	case "ahead": // served, but the turn is for endpoints alone
 		c.served(words)
+		c.machine.now = c.now
 		c.pending = append(c.pending, c.machine.ahead(c.connection.Pull())...)
 	case "unknown":
 		c.source.unknown[shortNames[words[0]]] = map[string]bool{}
@@ -128,6 +129,7 @@ func (c *conversation) served(words []string) {
 }
 
 func (c *conversation) serve() {
+	c.machine.now = c.now
 	out, alarm := c.machine.serve(c.now, c.connection.Pull())
 	c.alarm = alarm
 	c.pending = append(c.pending, out...)

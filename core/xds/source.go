@@ -70,6 +70,13 @@ type Served struct {
 	Err error
 }
 
+// Culprit is a resource that a client refuses, alone of a response.
+type Culprit struct {
+	Body *view.Body
+	// Instead is what it accepted of that name before; nil: nothing.
+	Instead *view.Body
+}
+
 // Outcome of a response.
 type Outcome struct {
 	Type    string
@@ -77,6 +84,15 @@ type Outcome struct {
 	Number  uint64
 	// Refused is the client's error message; empty for an ACK.
 	Refused string
+	// Resources and Bytes of the response; Has is what the client has of the type after it, in an
+	// ACK.
+	Resources, Bytes int
+	Has              *view.Snapshot
+	// Culprits are, in a NACK, those of its resources that are refused, as far as is known.
+	Culprits []Culprit
+	// Settled is the revision of which the client now has all that it wants, and has answered it;
+	// 0: something is still to come. Without a Type that is all that the outcome says.
+	Settled uint64
 	// Left is, in an ACK, the message about resources that are left out because the client refused
 	// them before.
 	Left string

@@ -8,7 +8,7 @@ import (
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 )
 
-// StreamStatus is one connected stream, as /debug/syncz shows it.
+// StreamStatus is one connected stream, as /debug/streams shows it.
 type StreamStatus struct {
 	Connection uint64       `json:"connection"`
 	Node       string       `json:"node"`
@@ -17,6 +17,8 @@ type StreamStatus struct {
 	Protocol   string       `json:"protocol"`
 	Since      time.Time    `json:"since"`
 	Types      []TypeStatus `json:"types"`
+	// Names are those that it subscribes to, by type URL; they are sorted and never written to.
+	Names map[string][]string `json:"-"`
 }
 
 // TypeStatus is what a stream has of a type.
@@ -30,6 +32,9 @@ type TypeStatus struct {
 	Acked        string `json:"acked,omitempty"`
 	SentVersion  string `json:"sentVersion,omitempty"`
 	AckedVersion string `json:"ackedVersion,omitempty"`
+	// SentAt and AckedAt are when the last response was handed over, and the last one accepted.
+	SentAt  time.Time `json:"sentAt,omitzero"`
+	AckedAt time.Time `json:"ackedAt,omitzero"`
 	// Number is the revision that was accepted last.
 	Number uint64 `json:"revision,omitempty"`
 	// Refused is the client's reason, until it accepts a response that makes up for it.
@@ -69,12 +74,15 @@ func (s *Server) leave(st *stream) {
 }
 
 func (st *stream) status() StreamStatus {
-	out := StreamStatus{Connection: st.connection.ID(), Node: st.node.Id, Client: st.node, Remote: st.remote, Protocol: "sotw", Since: st.since}
+	out := StreamStatus{Connection: st.connection.ID(), Node: st.node.Id, Client: st.node, Remote: st.remote, Protocol: "sotw", Since: st.since, Names: map[string][]string{}}
 	if st.delta {
 		out.Protocol = "delta"
 	}
 	for _, w := range st.machine.watches {
 		out.Types = append(out.Types, w.status())
+		if w.subscription != nil {
+			out.Names[w.url] = w.subscription.names
+		}
 	}
 	return out
 }
@@ -83,6 +91,12 @@ func (w *watch) status() TypeStatus {
 	t := TypeStatus{
 		Type: w.url, Sent: w.nonce, SentVersion: w.version, Acked: w.acked.nonce, AckedVersion: w.acked.version, Number: w.acked.number,
 		Refused: w.refused, Waiting: w.owed,
+	}
+	if w.acked.nonce != "" {
+		t.SentAt, t.AckedAt = w.acked.since.UTC(), w.acked.since.UTC()
+	}
+	if n := len(w.flights); n > 0 {
+		t.SentAt = w.flights[n-1].since.UTC()
 	}
 	if s := w.subscription; s != nil {
 		t.Wildcard, t.Names = s.wildcard, len(s.names)

@@ -277,6 +277,7 @@ func (st *stream) take(r request) error {
 		return st.answer(r)
 	}
 	var e effects
+	st.machine.now = time.Now()
 	if st.delta {
 		e = st.machine.deltaRequest(r.delta)
 	} else {
@@ -308,6 +309,9 @@ func (st *stream) take(r request) error {
 		}
 	}
 	if e.report != nil {
+		if !e.turn {
+			e.report.Settled = newlySettled(st.machine)
+		}
 		st.report(e.report)
 	}
 	switch {
@@ -330,6 +334,7 @@ func (st *stream) report(o *Outcome) {
 // push takes our turn: what the source serves becomes responses.
 func (st *stream) push() error {
 	st.pushing = true
+	st.machine.now = time.Now()
 	todo := st.work.take()
 	served := st.connection.Pull()
 	if served.Err != nil {
@@ -346,6 +351,11 @@ func (st *stream) push() error {
 	responses, alarm := st.machine.serve(time.Now(), served)
 	if st.alarm.Stop(); !alarm.IsZero() {
 		st.alarm.Reset(time.Until(alarm))
+	}
+	if len(responses) == 0 {
+		if n := newlySettled(st.machine); n > 0 {
+			st.connection.Report(Outcome{Settled: n})
+		}
 	}
 	return st.begin(responses)
 }
@@ -364,7 +374,9 @@ func (st *stream) begin(responses []*response) error {
 	responses, st.answered = append(st.answered, responses...), nil
 	var bytes int
 	for _, r := range responses {
-		r.bytes = r.size()
+		if r.bytes == 0 {
+			r.bytes = r.size()
+		}
 		bytes += r.bytes
 	}
 	if err := st.server.config.Limits.Stream.CheckQueue(bytes); err != nil {

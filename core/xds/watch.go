@@ -2,6 +2,7 @@ package xds
 
 import (
 	"slices"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -51,10 +52,7 @@ type watch struct {
 	// kept are resources that it may have kept because it refused their removal.
 	kept    []*view.Body
 	refused string
-	// culprits are left out of what is sent; spared: there is one more, and the rest of what was
-	// refused with it can be sent again.
-	culprits []culprit
-	spared   bool
+	held    held
 }
 
 // flight is a response under way.
@@ -65,6 +63,10 @@ type flight struct {
 	gone           []*view.Body // what it takes from the client
 	settles        bool         // it covers what was doubtful before
 	late           bool         // the client was waited for long enough
+	// since is when it was handed over or, of the one that was accepted last, accepted; resources
+	// and bytes are how many it has.
+	since            time.Time
+	resources, bytes int
 }
 
 const (
@@ -108,7 +110,7 @@ func (w *watch) forget() {
 	w.resend, w.initial, w.lost, w.again, w.owed, w.missed = nil, nil, nil, false, false, false
 	w.kept = nil
 	w.sifted = 0
-	w.culprits, w.spared = nil, false
+	w.held = held{}
 }
 
 // lose notes names that the client dropped, all of them asked for and sorted.
@@ -159,18 +161,18 @@ func (w *watch) take(nonce string, refused *string) *Outcome {
 			w.flights[j].settles = false // composed before this was known
 		}
 		w.refused = *refused
-		return &Outcome{Type: w.url, Version: f.version, Number: f.number, Refused: *refused}
+		return &Outcome{Type: w.url, Version: f.version, Number: f.number, Resources: f.resources, Bytes: f.bytes, Refused: *refused}
 	}
 	w.flights = slices.Clone(w.flights[i+1:])
 	w.acked = f
 	if f.settles {
 		w.accepted()
-		if w.doubtful = nil; len(w.culprits) == 0 {
+		if w.doubtful = nil; len(w.held.culprits) == 0 {
 			w.refused = ""
 		}
 	}
-	o := &Outcome{Type: w.url, Version: f.version, Number: f.number}
-	if len(w.culprits) > 0 {
+	o := &Outcome{Type: w.url, Version: f.version, Number: f.number, Resources: f.resources, Bytes: f.bytes, Has: f.to.snapshot}
+	if len(w.held.culprits) > 0 {
 		o.Left = w.refused
 	}
 	return o
