@@ -21,4 +21,7 @@ type Naming struct {
 	// NamespaceOf returns the namespace that a node, which may be nil, says it is of; it may be
 	// empty.
 	NamespaceOf func(node *corev3.Node) string
+	// Short is what people call a node, which may be nil, besides its id; empty: nothing. nil: no
+	// node has a short name.
+	Short func(node *corev3.Node) string
 }

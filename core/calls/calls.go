@@ -13,8 +13,8 @@ import (
 	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
-// Calls are what plugins are asked one by one (Authenticate, Call), and who waits for their
-// answers.
+// Calls are what plugins are asked one by one (Authenticate, Call, Explain), and who waits for
+// their answers.
 type Calls struct {
 	lock  sync.Locker // what is below, and the state
 	state *state.State
@@ -23,12 +23,18 @@ type Calls struct {
 	waiting map[uint64]chan *pb.FromPlugin
 	// awake is closed when a plugin that slept has a session.
 	awake map[string]chan struct{}
+	// explaining are questions what resources were made from; asked is the last one's number.
+	// Those who were silent are not asked again until a time.
+	explaining map[uint64]explaining
+	asked      uint64
+	silent     map[*state.Session]time.Time
 }
 
 // New returns one in which nobody is asked. lock is that of the state.
 func New(lock sync.Locker, st *state.State) *Calls {
 	return &Calls{
 		lock: lock, state: st, desk: caller.NewPending[*state.Session](), waiting: map[uint64]chan *pb.FromPlugin{}, awake: map[string]chan struct{}{},
+		explaining: map[uint64]explaining{}, silent: map[*state.Session]time.Time{},
 	}
 }
 
@@ -42,7 +48,7 @@ func (q *Calls) Overdue(s *state.Session) (n int, since time.Time) { return q.de
 // Size is how many questions, and who waits for them, are kept.
 func (q *Calls) Size() int {
 	questions, sessions := q.desk.Size()
-	return questions + sessions + len(q.waiting) + len(q.awake)
+	return questions + sessions + len(q.waiting) + len(q.awake) + len(q.explaining)
 }
 
 // ask asks a plugin, by the session that find finds under the lock, what put makes of a number, and
@@ -185,6 +191,13 @@ func (q *Calls) Abandon(s *state.Session) {
 		if got := q.waiting[id]; got != nil {
 			delete(q.waiting, id)
 			close(got)
+		}
+	}
+	delete(q.silent, s)
+	for id, e := range q.explaining {
+		if e.by == s {
+			delete(q.explaining, id)
+			close(e.answer)
 		}
 	}
 }

@@ -64,8 +64,9 @@ type Entry struct {
 	// Start says when a plugin's process runs: always (the default), or onDemand: a generator's
 	// while there is a proxy that asks for what it makes, an authenticator's while callers come
 	// that it is asked about, that of a config source, registry or controller while there are rows
-	// in tables that it reads. It is started once at the beginning all the same, so that its config
-	// is checked and what it offers is known.
+	// in tables that it reads, of one that derives rows in those that it reads whole. It is started
+	// once at the beginning all the same, so that its config is checked and what it offers is
+	// known.
 	Start string `yaml:"start" enum:"always,onDemand"`
 	// Optional plugins neither fail the core's start nor hold its first revision.
 	Optional bool `yaml:"optional"`
