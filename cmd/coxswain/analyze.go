@@ -1,12 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
 	"github.com/coxswain-mesh/coxswain/plugins/validation"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/analysis"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/files"
@@ -27,7 +25,7 @@ type analyzing struct {
 }
 
 func (p *program) analyze() *cobra.Command {
-	a := analyzing{addr: cmp.Or(p.variable(addrVariable), settings.Defaults().HTTPAddr)}
+	a := analyzing{}
 	c := &cobra.Command{
 		Use:   "analyze [FILE|DIR …]",
 		Short: "Find what is wrong between resources: in files, or in a running control plane",
@@ -41,7 +39,7 @@ The exit status is 1 where errors were found. The annotation galley.istio.io/ana
 		RunE: func(c *cobra.Command, args []string) error { return p.runAnalyze(c, args, a) },
 	}
 	c.Flags().BoolVar(&a.live, "live", false, "analyze what a running control plane has")
-	c.Flags().StringVar(&a.addr, "addr", a.addr, "address of the control plane's HTTP port ($"+addrVariable+")")
+	addrFlag(p, c, &a.addr)
 	c.Flags().StringVar(&a.mesh, "mesh", "", "file with the mesh's settings (MeshConfig)")
 	c.Flags().StringVarP(&a.output, "output", "o", "text", report.Formats)
 	c.Flags().StringArrayVarP(&a.suppressions, "suppress", "S", nil, `leave out a code for some resources: "CODE=KIND NAME.NAMESPACE", with * for anything`)

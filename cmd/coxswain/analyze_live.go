@@ -54,7 +54,7 @@ func liveSecrets(ctx context.Context, r *analysis.Reader, addr string) error {
 		return nil
 	}
 	var objects []admin.Object
-	if err := getInto(ctx, addr, "/debug/configz", &objects); err != nil {
+	if err := getInto(ctx, addr, "/debug/configs", &objects); err != nil {
 		return err
 	}
 	for _, o := range objects {
@@ -104,7 +104,7 @@ func liveTable(ctx context.Context, r *analysis.Reader, addr, table string) erro
 
 func liveServices(ctx context.Context, r *analysis.Reader, addr string) error {
 	var list []struct{ Service *pb.Service }
-	if err := getInto(ctx, addr, "/debug/registryz", &list); err != nil {
+	if err := getInto(ctx, addr, "/debug/services", &list); err != nil {
 		return err
 	}
 	for _, each := range list {
@@ -122,7 +122,7 @@ func liveServices(ctx context.Context, r *analysis.Reader, addr string) error {
 
 func liveEndpoints(ctx context.Context, r *analysis.Reader, addr string) error {
 	var hosts map[string]map[string]struct{ Shards map[string][]*pb.Endpoint }
-	if err := getInto(ctx, addr, "/debug/endpointShardz", &hosts); err != nil {
+	if err := getInto(ctx, addr, "/debug/endpoints", &hosts); err != nil {
 		return err
 	}
 	for _, namespaces := range hosts {

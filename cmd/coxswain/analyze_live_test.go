@@ -42,13 +42,29 @@ func liveMesh(t *testing.T, plugins ...string) string {
 	show("/debug/plugins", running)
 	secret := admin.Object{Kind: "Secret", Group: "v1", Served: true}
 	secret.Key = "edge/web"
-	show("/debug/configz", []admin.Object{secret})
+	bad := admin.Object{Kind: "VirtualService", Group: "networking.istio.io", State: "ok", Served: true}
+	bad.Key, bad.Source, bad.Plugin = "shop/bad", "routes.yaml:3:1", "files"
+	show("/debug/configs", []admin.Object{secret, bad})
+	show("/debug/effects", admin.Effects{Proxies: 1})
 	show("/debug/rowz", []admin.Row{route("shop/good", "reviews"), route("shop/bad", "review")})
-	show("/debug/registryz", []map[string]any{{"service": &pb.Service{Host: "reviews.shop.svc.cluster.local", Namespace: "shop"}}, {"fault": "broken"}})
-	show("/debug/endpointShardz", map[string]any{})
+	show("/debug/services", []map[string]any{{"service": &pb.Service{Host: "reviews.shop.svc.cluster.local", Namespace: "shop"}}, {"fault": "broken"}})
+	show("/debug/endpoints", map[string]any{})
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)
 	return strings.TrimPrefix(s.URL, "http://")
+}
+
+// TestDeadEnds: what leads to nothing stands beside the object.
+func TestDeadEnds(t *testing.T) {
+	var out, errOut bytes.Buffer
+	code := run(context.Background(), []string{"config", "--addr", liveMesh(t)}, nil, nil, &out, &errOut)
+	for _, want := range []string{
+		"none; 1 dead end", `routes.yaml:3:1: VirtualService shop/bad: spec.http[0].route[0].destination.host: Referenced host not found: "review" (IST0101)`,
+	} {
+		if code != 0 || !strings.Contains(out.String(), want) || errOut.Len() > 0 {
+			t.Errorf("exit code %d, no %q in\n%s%s", code, want, out.String(), errOut.String())
+		}
+	}
 }
 
 func TestAnalyzeLive(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 
 func (p *program) pluginLog() *cobra.Command {
 	var at which
-	var format string
+	a := &asked{p: p}
 	c := &cobra.Command{
 		Use: "log [NAME]", Short: "Show who changed plugins, and what came of it: the last 1,000 entries since the start (auditLog keeps them all)",
 		Args: func(c *cobra.Command, args []string) error {
@@ -24,36 +24,33 @@ func (p *program) pluginLog() *cobra.Command {
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			if format != "text" && format != "json" {
-				return usageError{fmt.Errorf("--output is text or json, not %q", format)}
+			if err := a.check(); err != nil {
+				return err
 			}
 			path := "/audit"
 			if len(args) == 1 {
 				path += "?plugin=" + url.QueryEscape(args[0])
 			}
 			var kept audit.Kept
-			_, raw, err := p.ask(c.Context(), at, http.MethodGet, path, nil, &kept)
-			if err != nil {
+			if _, _, err := p.ask(c.Context(), at, http.MethodGet, path, nil, &kept); err != nil {
 				return err
 			}
-			if format == "json" {
-				_, err := p.out.Write(raw)
-				return err
+			err := a.print(kept, func(w io.Writer, _ bool) {
+				for _, e := range kept.Entries {
+					printAudit(w, e)
+				}
+				if len(kept.Entries) == 0 && kept.Fault == "" {
+					fmt.Fprintln(w, "nothing was changed since the start")
+				}
+			})
+			if err == nil && kept.Fault != "" {
+				err = errors.New("the audit log lacks entries: " + kept.Fault)
 			}
-			for _, e := range kept.Entries {
-				printAudit(p.out, e)
-			}
-			if kept.Fault != "" {
-				return errors.New("the audit log lacks entries: " + kept.Fault)
-			}
-			if len(kept.Entries) == 0 {
-				fmt.Fprintln(p.out, "nothing was changed since the start")
-			}
-			return nil
+			return err
 		},
 	}
 	at.flags(c)
-	c.Flags().StringVarP(&format, "output", "o", "text", "text or json")
+	formatFlag(c, &a.format)
 	return c
 }
 

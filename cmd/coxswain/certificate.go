@@ -10,6 +10,8 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/certificate"
 	"github.com/spf13/cobra"
+	grpccodes "google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // certificateCommand is `coxswain certificate`.
@@ -45,6 +47,9 @@ fetched when half of the life of one is over, and the command runs until it is e
 				ctx, cancel := context.WithTimeout(ctx, time.Minute)
 				defer cancel()
 				leaf, err := config.Obtain(ctx)
+				if status.Code(err) == grpccodes.Unavailable {
+					return fmt.Errorf("%w; is a control plane's secure port there? (--addr)", err)
+				}
 				if err != nil {
 					return err
 				}

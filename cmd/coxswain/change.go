@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/core/guard"
@@ -34,11 +35,13 @@ func (p *program) pluginChanges() []*cobra.Command {
 // order is what flags say of a change.
 type order struct {
 	api.Order
-	at which
+	at     which
+	format string
 }
 
 func (o *order) flags(c *cobra.Command) {
 	o.at.flags(c)
+	formatFlag(c, &o.format)
 	c.Flags().BoolVar(&o.Force, "force", false, "go on where a guard says no")
 	c.Flags().BoolVar(&o.Ephemeral, "ephemeral", false, "leave plugins.yaml as it is")
 }
@@ -73,10 +76,14 @@ func (o *order) dryRun(c *cobra.Command) {
 
 func (p *program) pluginPlan() *cobra.Command {
 	var at which
+	a := &asked{p: p}
 	c := &cobra.Command{
 		Use: "plan FILE", Short: "Show what a plugins.yaml would change, and what the guard would say of it; the exit code is 3 if it would say no",
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.check(); err != nil {
+				return err
+			}
 			text, err := os.ReadFile(args[0])
 			if err != nil {
 				return err
@@ -85,23 +92,27 @@ func (p *program) pluginPlan() *cobra.Command {
 			if _, _, err := p.ask(c.Context(), at, http.MethodPost, "/plan", api.Plan{Text: string(text)}, &out); err != nil {
 				return err
 			}
-			guarded := false
-			for _, change := range out.Changes {
-				printChange(p.out, change)
-				guarded = guarded || len(change.Guard) > 0
-			}
+			err = a.print(out, func(w io.Writer, _ bool) {
+				for _, change := range out.Changes {
+					printChange(w, change)
+				}
+				if out.Error == "" && len(out.Changes) == 0 {
+					fmt.Fprintln(w, "nothing would change")
+				}
+			})
 			switch {
+			case err != nil:
+				return err
 			case out.Error != "":
 				return errors.New(out.Error)
-			case len(out.Changes) == 0:
-				fmt.Fprintln(p.out, "nothing would change")
-			case guarded:
+			case slices.ContainsFunc(out.Changes, func(c *swap.Change) bool { return len(c.Guard) > 0 }):
 				return heldError{}
 			}
 			return nil
 		},
 	}
 	at.flags(c)
+	formatFlag(c, &a.format)
 	return c
 }
 
@@ -174,13 +185,22 @@ func (o *order) carrier(process, config string) error {
 
 // send asks for a change and shows what became of it.
 func (p *program) send(c *cobra.Command, name, what string, o *order) error {
+	a := &asked{p: p, format: o.format}
+	if err := a.check(); err != nil {
+		return err
+	}
 	var out api.Outcome
 	code, _, err := p.ask(c.Context(), o.at, http.MethodPost, "/plugins/"+url.PathEscape(name)+"/"+what, o.Order, &out)
 	if err != nil {
 		return err
 	}
-	if out.Change != nil {
-		printChange(p.out, out.Change)
+	err = a.print(out, func(w io.Writer, _ bool) {
+		if out.Change != nil {
+			printChange(w, out.Change)
+		}
+	})
+	if err != nil {
+		return err
 	}
 	if code == http.StatusOK {
 		if out.Change != nil && len(out.Change.Guard) > 0 {
@@ -254,33 +274,28 @@ func printCounts(w io.Writer, what string, c guard.Counts, more string, examples
 
 func (p *program) pluginShow() *cobra.Command {
 	var at which
-	var format string
+	a := &asked{p: p}
 	c := &cobra.Command{
 		Use: "show NAME", Short: "Show a plugin, its last changes, and what proxies refused of them", Args: oneName,
 		RunE: func(c *cobra.Command, args []string) error {
-			if format != "text" && format != "json" {
-				return usageError{fmt.Errorf("--output is text or json, not %q", format)}
+			if err := a.check(); err != nil {
+				return err
 			}
 			var d struct {
 				api.Detail
 				Error string `json:"error"`
 			}
-			_, raw, err := p.ask(c.Context(), at, http.MethodGet, "/plugins/"+url.PathEscape(args[0]), nil, &d)
-			switch {
-			case err != nil:
-				return err
-			case d.Error != "":
-				return errors.New(d.Error)
-			case format == "json":
-				_, err := p.out.Write(raw)
+			if _, _, err := p.ask(c.Context(), at, http.MethodGet, "/plugins/"+url.PathEscape(args[0]), nil, &d); err != nil {
 				return err
 			}
-			printDetail(p.out, &d.Detail)
-			return nil
+			if d.Error != "" {
+				return errors.New(d.Error)
+			}
+			return a.print(d.Detail, func(w io.Writer, _ bool) { printDetail(w, &d.Detail) })
 		},
 	}
 	at.flags(c)
-	c.Flags().StringVarP(&format, "output", "o", "text", "text or json")
+	formatFlag(c, &a.format)
 	return c
 }
 

@@ -4,35 +4,148 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/core/rollout"
 	"github.com/spf13/cobra"
 )
 
 func (p *program) config() *cobra.Command {
-	return listing(p, &cobra.Command{
+	var a *asked
+	var effect bool
+	c := &cobra.Command{
 		Use:   "config",
-		Short: "Show the configuration of a running control plane: where it came from, and what was refused and why",
+		Short: "Show the configuration of a running control plane: where it came from, what it is good for, and what was refused and why",
+		Long: `Show the configuration of a running control plane: where each object came from, what it is good for, and what was refused and why.
+
+An object's state is ok, warned, refused (its last good version is served, if there is one) or held (it was taken, but something that was made of it was
+not, or proxies refuse it). EFFECT is how many resources were made from it, by itself or by way of rows that plugins derived from it, and how many
+proxies are in their views; none: it changes nothing that a connected proxy has. Where a part of the object leads to nothing (a route to a host that is
+not there, a selector that selects nobody), EFFECT counts it, and a line below says which, as coxswain analyze --live does. All generators are asked about all that they have made for that, which
+takes some seconds in a large mesh; --effect=false leaves it out.`,
 		Example: `  coxswain config
   coxswain config -o json`,
-	}, "/debug/configz", configTable)
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			var list []effective
+			if err := a.page(c.Context(), "/debug/configs", &list); err != nil {
+				return err
+			}
+			if effect {
+				var all admin.Effects
+				if err := a.page(c.Context(), "/debug/effects", &all); err != nil {
+					fmt.Fprintf(p.err, "coxswain: what objects are good for is not known: %v\n", err)
+				} else {
+					weigh(list, all)
+				}
+				if err := noteDeadEnds(c.Context(), list, a.addr); err != nil {
+					fmt.Fprintf(p.err, "coxswain: what leads to nothing is not known: %v\n", err)
+				}
+			}
+			var pins []admin.Pin
+			var stage admin.Rollout
+			// What an older control plane does not say is not known, and nothing is said of it.
+			_, _ = a.page(c.Context(), "/debug/pins", &pins), a.page(c.Context(), "/debug/rollout", &stage)
+			return a.print(list, func(w io.Writer, _ bool) {
+				configTable(w, list)
+				heldBack(w, pins, stage)
+			})
+		},
+	}
+	a = askedBy(p, c)
+	c.Flags().BoolVar(&effect, "effect", true, "say what was made from each object")
+	return c
+}
+
+// effective is an object, and what is known of its effect.
+type effective struct {
+	admin.Object
+	// Effect is nil where it is not known.
+	Effect *objectEffect `json:"effect,omitempty"`
+	// DeadEnds are parts that lead to nothing.
+	DeadEnds []deadEnd `json:"deadEnds,omitempty"`
+}
+
+// objectEffect is what was made from an object.
+type objectEffect struct {
+	Resources int  `json:"resources"`
+	Proxies   int  `json:"proxies"`
+	Unread    bool `json:"unread,omitempty"` // no plugin reads objects of its kind
+}
+
+// weigh notes what was made from objects. Where no proxy is connected, or not all resources were
+// explained, it is not known of which objects nothing was made.
+func weigh(list []effective, all admin.Effects) {
+	known := map[admin.RowName]admin.Effect{}
+	for _, e := range all.Rows {
+		known[e.RowName] = e
+	}
+	for i, o := range list {
+		table := o.Group + "/" + o.Kind
+		e, ok := known[admin.RowName{Table: table, Key: o.Key}]
+		unread := slices.Contains(all.Unread, table)
+		if ok || unread || o.Served && all.Proxies > 0 && all.Unknown == 0 {
+			list[i].Effect = &objectEffect{Resources: e.Resources, Proxies: e.Proxies, Unread: unread}
+		}
+	}
+}
+
+func (e *objectEffect) String() string {
+	switch {
+	case e == nil:
+		return "-"
+	case e.Unread:
+		return "none: no plugin reads it"
+	case e.Resources == 0:
+		return "none"
+	}
+	return fmt.Sprintf("%d resources, %d proxies", e.Resources, e.Proxies)
+}
+
+// effect is an object's effect in words.
+func (o effective) effect() string {
+	text := o.Effect.String()
+	switch n := len(o.DeadEnds); n {
+	case 0:
+	case 1:
+		text += "; 1 dead end"
+	default:
+		text += fmt.Sprintf("; %d dead ends", n)
+	}
+	return text
 }
 
 // configTable has a line for each object, and below what is wrong.
-func configTable(w io.Writer, list []admin.Object) {
-	fmt.Fprintln(w, "KIND\tNAME\tSTATE\tSOURCE\tPLUGIN")
+func configTable(w io.Writer, list []effective) {
+	fmt.Fprintln(w, "KIND\tNAME\tSTATE\tEFFECT\tSOURCE\tPLUGIN")
 	for _, o := range list {
 		state := o.State
 		if !o.Served && o.Key != "" { // what has no name is no object
 			state += " (not served)"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", cmp.Or(o.Kind, "-"), cmp.Or(o.Key, "-"), state, cmp.Or(o.Source, "-"), o.Plugin)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(o.Kind, "-"), cmp.Or(o.Key, "-"), state, o.effect(), cmp.Or(o.Source, "-"), o.Plugin)
 	}
 	for _, o := range list {
 		for _, f := range o.Faults {
-			fmt.Fprintf(w, "\n%s\n", told(o, f, time.Now()))
+			fmt.Fprintf(w, "\n%s\n", told(o.Object, f, time.Now()))
 		}
+		for _, d := range o.DeadEnds {
+			fmt.Fprintf(w, "\n%s\n", d.said(o))
+		}
+	}
+}
+
+// heldBack says which proxies are served what objects were, and not what they are.
+func heldBack(w io.Writer, pins []admin.Pin, stage admin.Rollout) {
+	for _, p := range pins {
+		if len(p.Pinned) > 0 {
+			fmt.Fprintf(w, "\n%d proxies are pinned to revision %d: they have nothing of what has changed since then (coxswain pin)\n", len(p.Pinned), p.Revision)
+		}
+	}
+	if stage.State == rollout.Staged || stage.State == rollout.Withdrawn {
+		fmt.Fprintf(w, "\n%d proxies have nothing of what has changed since revision %d: a push is %s (coxswain rollout status)\n", len(stage.Held), stage.Base, stage.State)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
+	"github.com/coxswain-mesh/coxswain/core/levels"
 	"github.com/coxswain-mesh/coxswain/core/server"
 	"github.com/spf13/cobra"
 )
@@ -28,6 +29,10 @@ environment: debounceAfter is COXSWAIN_DEBOUNCE_AFTER. Flags win over the enviro
 			if err != nil {
 				return usageError{err}
 			}
+			trial, err := c.Flags().GetBool(trialFlag)
+			if err != nil {
+				return err
+			}
 			log, level := logger(s.Log, p.err)
 			for _, line := range settings.Ignored(c.Flags()) {
 				log.Warn(line)
@@ -41,23 +46,29 @@ environment: debounceAfter is COXSWAIN_DEBOUNCE_AFTER. Flags win over the enviro
 				}
 			}
 			p.profile("core", log)
-			return p.serve(c.Context(), s, log, func(ctx context.Context, core *server.Server) {
+			return p.serve(c.Context(), s, trial, log, func(ctx context.Context, core *server.Server) {
 				p.reload(ctx, c.Flags(), &s, level, log, core)
 			})
 		},
 	}
 	settings.Flags(c.Flags(), settings.Defaults())
 	settings.PilotFlags(c.Flags())
+	c.Flags().Bool(trialFlag, false, "run beside another control plane, for coxswain plan: without controllers")
+	_ = c.Flags().MarkHidden(trialFlag)
 	return c
 }
+
+// trialFlag has a control plane run nothing that writes.
+const trialFlag = "trial"
 
 // logger returns a log, and its level, which may be changed.
 func logger(l settings.Log, w io.Writer) (*slog.Logger, *slog.LevelVar) {
 	level := &slog.LevelVar{}
-	_ = level.UnmarshalText([]byte(l.Level)) // checked with the settings
-	o := &slog.HandlerOptions{Level: level}
+	_ = level.UnmarshalText([]byte(l.Level))          // checked with the settings
+	o := &slog.HandlerOptions{Level: slog.LevelDebug} // areas have levels of their own
+	var to slog.Handler = slog.NewTextHandler(w, o)
 	if l.Format == "json" {
-		return slog.New(slog.NewJSONHandler(w, o)), level
+		to = slog.NewJSONHandler(w, o)
 	}
-	return slog.New(slog.NewTextHandler(w, o)), level
+	return slog.New(levels.New(level).Handler(to)), level
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"text/tabwriter"
 
 	"github.com/coxswain-mesh/coxswain/core/state"
 	"github.com/coxswain-mesh/coxswain/core/swap/api"
@@ -36,31 +35,17 @@ that what it says then is judged anew.`,
 
 func (p *program) holdList() *cobra.Command {
 	var at which
-	var format string
+	a := &asked{p: p}
 	c := &cobra.Command{Use: "list", Short: "Show what is held; the exit code is 3 if anything is", Args: noArgs, RunE: func(c *cobra.Command, _ []string) error {
-		if format != "table" && format != "json" {
-			return usageError{fmt.Errorf("--output is table or json, not %q", format)}
-		}
-		var all []state.Held
-		_, raw, err := p.ask(c.Context(), at, http.MethodGet, "/holds", nil, &all)
-		switch {
-		case err != nil:
+		if err := a.check(); err != nil {
 			return err
-		case format == "json":
-			if _, err := p.out.Write(raw); err != nil {
-				return err
-			}
-		case len(all) == 0:
-			fmt.Fprintln(p.out, "nothing is held")
-		default:
-			w := tabwriter.NewWriter(p.out, 0, 8, 2, ' ', 0)
-			fmt.Fprintln(w, "PLUGIN\tSINCE\tROWS\tPROXIES\tWHAT WOULD GO")
-			for _, h := range all {
-				fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\n", h.Plugin, h.Since.Format("2006-01-02 15:04:05"), h.Rows, h.Proxies, firstOf(h.Reasons))
-			}
-			if err := w.Flush(); err != nil {
-				return err
-			}
+		}
+		all := []state.Held{}
+		if _, _, err := p.ask(c.Context(), at, http.MethodGet, "/holds", nil, &all); err != nil {
+			return err
+		}
+		if err := a.print(all, func(w io.Writer, wide bool) { holdTable(w, all, wide) }); err != nil {
+			return err
 		}
 		if len(all) > 0 {
 			return heldError{}
@@ -68,8 +53,27 @@ func (p *program) holdList() *cobra.Command {
 		return nil
 	}}
 	at.flags(c)
-	c.Flags().StringVarP(&format, "output", "o", "table", "table or json")
+	formatFlag(c, &a.format)
 	return c
+}
+
+// holdTable has a line for each hold; wide: and one for each reason.
+func holdTable(w io.Writer, all []state.Held, wide bool) {
+	if len(all) == 0 {
+		fmt.Fprintln(w, "nothing is held")
+		return
+	}
+	fmt.Fprintln(w, "PLUGIN\tSINCE\tROWS\tPROXIES\tWHAT WOULD GO")
+	for _, h := range all {
+		reasons := []string{firstOf(h.Reasons)}
+		if wide && len(h.Reasons) > 0 {
+			reasons = h.Reasons
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\n", h.Plugin, h.Since.Format("2006-01-02 15:04:05"), h.Rows, h.Proxies, reasons[0])
+		for _, r := range reasons[1:] {
+			fmt.Fprintf(w, "\t\t\t\t%s\n", r)
+		}
+	}
 }
 
 func firstOf(lines []string) string {
@@ -84,7 +88,11 @@ func firstOf(lines []string) string {
 
 func (p *program) holdOne(what, short, method, path string) *cobra.Command {
 	var at which
+	a := &asked{p: p}
 	c := &cobra.Command{Use: what + " PLUGIN", Short: short, Args: oneName, RunE: func(c *cobra.Command, args []string) error {
+		if err := a.check(); err != nil {
+			return err
+		}
 		var out api.HoldOutcome
 		if _, _, err := p.ask(c.Context(), at, method, "/holds/"+url.PathEscape(args[0])+path, nil, &out); err != nil {
 			return err
@@ -92,13 +100,15 @@ func (p *program) holdOne(what, short, method, path string) *cobra.Command {
 		if out.Error != "" {
 			return errors.New(out.Error)
 		}
-		printHold(p.out, out.Hold)
-		if what != "show" {
-			fmt.Fprintf(p.out, "  %s\n", map[string]string{"apply": "it goes through now", "drop": "it is forgotten, and the plugin starts anew"}[what])
-		}
-		return nil
+		return a.print(out.Hold, func(w io.Writer, _ bool) {
+			printHold(w, out.Hold)
+			if what != "show" {
+				fmt.Fprintf(w, "  %s\n", map[string]string{"apply": "it goes through now", "drop": "it is forgotten, and the plugin starts anew"}[what])
+			}
+		})
 	}}
 	at.flags(c)
+	formatFlag(c, &a.format)
 	return c
 }
 

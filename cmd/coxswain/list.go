@@ -13,7 +13,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/spf13/cobra"
 )
@@ -46,21 +45,24 @@ func (p *program) views() *cobra.Command {
 // listing makes c a command that gets a list from a page and shows it as a table, or as the page
 // has it.
 func listing[T any](p *program, c *cobra.Command, page string, table func(io.Writer, []T)) *cobra.Command {
-	addr := cmp.Or(p.variable(addrVariable), settings.Defaults().HTTPAddr)
+	var addr string
 	var format string
-	c.Flags().StringVar(&addr, "addr", addr, "address of the control plane's HTTP port ($"+addrVariable+")")
-	c.Flags().StringVarP(&format, "output", "o", "table", "table or json")
+	fromFlag(c, &addr)
+	addrFlag(p, c, &addr)
+	formatFlag(c, &format)
 	c.Args = noArgs
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if format != "table" && format != "json" {
-			return usageError{fmt.Errorf("--output is table or json, not %q", format)}
+		if err := checkFormat(format); err != nil {
+			return err
 		}
 		raw, err := get(c.Context(), addr, page)
 		if err != nil {
 			return p.elsewhere(c.Context(), err)
 		}
-		if format == "json" {
-			_, err := p.out.Write(raw)
+		if text, err := asText(raw, format); err != nil || text != nil {
+			if err == nil {
+				_, err = p.out.Write(text)
+			}
 			return err
 		}
 		var list []T
@@ -75,6 +77,9 @@ func listing[T any](p *program, c *cobra.Command, page string, table func(io.Wri
 }
 
 func get(ctx context.Context, addr, page string) ([]byte, error) {
+	if strings.HasPrefix(addr, archived) {
+		return getArchived(addr, page)
+	}
 	code, raw, err := call(ctx, http.MethodGet, addr, page, nil)
 	if err != nil {
 		return nil, err
@@ -183,7 +188,7 @@ func viewTable(w io.Writer, list []admin.View) {
 			connections += v.Connections
 			most = max(most, v.Resources)
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\n", t[strings.LastIndexAny(t, "/.")+1:], len(types[t]), connections, most, cmp.Or(splitting(types[t]), "-"))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\n", lastWord(t), len(types[t]), connections, most, cmp.Or(splitting(types[t]), "-"))
 	}
 }
 

@@ -29,12 +29,13 @@ func pages(t *testing.T) string {
 		{Type: "type.googleapis.com/envoy.config.cluster.v3.Cluster", Facts: map[string]string{"scope": "a", "network": "n"}, Connections: 2, Resources: 3},
 		{Type: "type.googleapis.com/envoy.config.cluster.v3.Cluster", Facts: map[string]string{"scope": "b", "network": "n"}, Connections: 1, Resources: 4},
 	})
-	show("/debug/configz", []any{
-		map[string]any{"kind": "Gateway", "key": "edge/public", "plugin": "files", "source": "gw.yaml:1:1", "state": "ok", "served": true},
+	show("/debug/configs", []any{
+		map[string]any{"kind": "Gateway", "group": "networking.istio.io", "key": "edge/public", "plugin": "files", "source": "gw.yaml:1:1", "state": "ok", "served": true},
 		map[string]any{"kind": "VirtualService", "key": "shop/web", "plugin": "files", "source": "web.yaml:1:1", "state": "refused", "served": false, "faults": []admin.Fault{
 			{File: "web.yaml", Line: 6, Column: 3, Severity: "error", Field: "spec.hots", Message: "unknown field", Hint: "it is hosts", Code: "COX1003"},
 		}},
 	})
+	show("/debug/effects", admin.Effects{Proxies: 1, Asked: 2, Rows: []admin.Effect{{RowName: admin.RowName{Table: "networking.istio.io/Gateway", Key: "edge/public"}, Resources: 2, Proxies: 1}}})
 	mux.HandleFunc("/broken", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "oh", http.StatusInternalServerError) })
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)
@@ -56,9 +57,12 @@ func TestLists(t *testing.T) {
 			"files: its source is away since 2026-11-01 12:00:00: connection refused; its rows go at 2026-11-01 12:05:00 (onLoss)",
 		}},
 		{[]string{"plugins", "-o", "json"}, 0, []string{`"name":"files"`}},
+		{[]string{"plugins", "-o", "yaml"}, 0, []string{"name: files"}},
+		{[]string{"plugins", "-o", "wide"}, 0, []string{"files  config"}},
+		{[]string{"views", "-o", "xml"}, 2, []string{"table, wide, json, yaml"}},
 		{[]string{"config"}, 0, []string{
-			"Gateway         edge/public  ok                    gw.yaml:1:1   files",
-			"VirtualService  shop/web     refused (not served)  web.yaml:1:1  files",
+			"Gateway         edge/public  ok                    2 resources, 1 proxies  gw.yaml:1:1   files",
+			"VirtualService  shop/web     refused (not served)  -                       web.yaml:1:1  files",
 			"web.yaml:6:3: error: spec.hots: unknown field; it is hosts (COX1003)",
 		}},
 		{[]string{"views"}, 0, []string{"Cluster  2      3            4          scope (2)"}},

@@ -39,6 +39,10 @@ func run(ctx context.Context, args, environ []string, in io.Reader, out, errOut 
 		return 3
 	}
 	fmt.Fprintf(errOut, "coxswain: %v\n", err)
+	var exit exitError
+	if errors.As(err, &exit) {
+		return exit.code
+	}
 	if errors.As(err, new(usageError)) {
 		return 2
 	}

@@ -20,11 +20,11 @@ func (p *program) request() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "request METHOD PATH [BODY]",
 		Short: "Make an HTTP request to the control plane on this machine and print the answer",
-		Example: `  coxswain request GET /debug/syncz
+		Example: `  coxswain request GET /debug/streams
   coxswain request GET /metrics`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 || len(args) > 3 {
-				return usageError{fmt.Errorf("coxswain request wants METHOD PATH [BODY], such as: coxswain request GET /debug/syncz")}
+				return usageError{fmt.Errorf("coxswain request wants METHOD PATH [BODY], such as: coxswain request GET /debug/streams")}
 			}
 			return nil
 		},

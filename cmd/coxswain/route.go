@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,14 +11,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
 	"github.com/coxswain-mesh/coxswain/sdk/simulator"
 	"github.com/spf13/cobra"
 )
 
 func (p *program) route() *cobra.Command {
-	addr := cmp.Or(p.variable(addrVariable), settings.Defaults().HTTPAddr)
-	var dump, format string
+	a := &asked{p: p}
+	var dump string
 	var q question
 	c := &cobra.Command{
 		Use:   "route [NODE] URL",
@@ -45,10 +42,10 @@ is a listener of the URL's port, for what a workload sends an address that is no
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			if format != "text" && format != "json" {
-				return usageError{fmt.Errorf("--output is text or json, not %q", format)}
+			if err := a.check(); err != nil {
+				return err
 			}
-			raw, node, err := p.proxy(c.Context(), addr, dump, args[0])
+			raw, node, err := p.proxy(c.Context(), a.addr, dump, args[0])
 			if err != nil {
 				return err
 			}
@@ -60,12 +57,14 @@ is a listener of the URL's port, for what a workload sends an address that is no
 			if err != nil {
 				return usageError{err}
 			}
-			return show(p.out, config.Walk(conn, request), format)
+			went := config.Walk(conn, request)
+			return a.print(went, func(w io.Writer, _ bool) { fmt.Fprint(w, went) })
 		},
 	}
-	c.Flags().StringVar(&addr, "addr", addr, "address of the control plane's HTTP port ($"+addrVariable+")")
+	addrFlag(p, c, &a.addr)
+	archiveFlag(c, "archive", &a.addr)
 	c.Flags().StringVar(&dump, "dump", "", "file with a proxy's configuration dump, instead of NODE")
-	c.Flags().StringVarP(&format, "output", "o", "text", "text or json")
+	formatFlag(c, &a.format)
 	q.flags(c.Flags())
 	return c
 }
@@ -86,7 +85,7 @@ func (p *program) proxy(ctx context.Context, addr, dump, name string) (raw []byt
 	return raw, node, err
 }
 
-// syncPage is what of /debug/syncz is read here.
+// syncPage is what of /debug/streams is read here.
 type syncPage struct {
 	Streams []struct {
 		Node string `json:"node"`
@@ -95,13 +94,13 @@ type syncPage struct {
 
 // connected finds the node that a name means among those that are connected.
 func connected(ctx context.Context, addr, name string) (string, error) {
-	raw, err := get(ctx, addr, "/debug/syncz")
+	raw, err := get(ctx, addr, "/debug/streams")
 	if err != nil {
 		return "", err
 	}
 	var page syncPage
 	if err := json.Unmarshal(raw, &page); err != nil {
-		return "", fmt.Errorf("http://%s/debug/syncz: %w; is it a control plane of this version?", addr, err)
+		return "", fmt.Errorf("http://%s/debug/streams: %w; is it a control plane of this version?", addr, err)
 	}
 	var all, found []string
 	for _, s := range page.Streams {
@@ -122,20 +121,4 @@ func connected(ctx context.Context, addr, name string) (string, error) {
 		return "", fmt.Errorf("no proxy %q is connected; these are:\n  %s", name, strings.Join(slices.Compact(all), "\n  "))
 	}
 	return "", fmt.Errorf("%q may be each of these; give the whole ID:\n  %s", name, strings.Join(found, "\n  "))
-}
-
-func show(w io.Writer, o *simulator.Outcome, format string) error {
-	if format == "text" {
-		_, err := io.WriteString(w, o.String())
-		return err
-	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(o); err != nil {
-		return err
-	}
-	_, err := w.Write(b.Bytes())
-	return err
 }

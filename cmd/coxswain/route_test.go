@@ -41,7 +41,7 @@ const (
 
 func TestRoute(t *testing.T) {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/debug/syncz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(streams)) })
+	mux.HandleFunc("/debug/streams", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(streams)) })
 	mux.HandleFunc("/debug/config_dump", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("proxyID") != "sidecar~10.0.0.1~web.shop~shop.svc.cluster.local" {
 			http.Error(w, "another one", http.StatusNotFound)

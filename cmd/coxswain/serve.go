@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -15,13 +16,18 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/cmd/internal/istiod"
 	"github.com/coxswain-mesh/coxswain/cmd/internal/mesh"
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
+	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/core/history"
 	"github.com/coxswain-mesh/coxswain/core/host/sandbox"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/push"
+	"github.com/coxswain-mesh/coxswain/core/rollout"
 	"github.com/coxswain-mesh/coxswain/core/server"
+	"github.com/coxswain-mesh/coxswain/core/serving"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 )
 
@@ -82,8 +88,8 @@ func memoryLimit(setting int64, environ []string) uint64 {
 	return uint64(setting)
 }
 
-// serve runs the control plane until ctx ends.
-func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logger, reload func(context.Context, *server.Server)) error {
+// serve runs the control plane until ctx ends; trial: beside another one, as trialSet says.
+func (p *program) serve(ctx context.Context, s settings.Settings, trial bool, log *slog.Logger, reload func(context.Context, *server.Server)) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
@@ -96,6 +102,9 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 		s.Kubeconfig = filepath.Join(p.variable("HOME"), ".kube/config") // plugins don't know the user's folder
 	}
 	parse := func(text []byte) (*manifest.Set, error) { return set(s.Inputs, file, text) }
+	if trial {
+		parse = func(text []byte) (*manifest.Set, error) { return trialSet(s.Inputs, file, text) }
+	}
 	plugins, err := parse(text)
 	if err != nil {
 		return err
@@ -111,6 +120,16 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 	if err != nil {
 		return err
 	}
+	inputs, err := settings.Given(s.Inputs)
+	if err != nil {
+		return err
+	}
+	if s.Plugins == "" && s.Registries == "auto" { // what that is elsewhere depends on where
+		inputs["registries"] = ""
+		if file == kubernetesSet {
+			inputs["registries"] = "Kubernetes"
+		}
+	}
 	files := s.Mounted()
 	environ, started := tune(p.environ)
 	core, err := server.New(server.Config{
@@ -121,16 +140,22 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 		TLS:            server.TLS{CertFile: files.CertFile, KeyFile: files.KeyFile, CAFile: files.CACertFile, MinVersion: s.Version(), CipherSuites: suites},
 		AuthPlaintext:  s.AuthPlaintext,
 		Words: server.Words{
+			Inputs: inputs,
 			Naming: mesh.Naming(s.Namespace, s.Callers.ForeignTrustDomains), Tools: mesh.Tools(),
+			Pages:  func(of admin.Source) []admin.Page { return istiod.All(of, s.Namespace, s.ClusterID) },
 			Issuer: mesh.Issuer(mesh.ServerNames(s.Namespace, s.Revision, s.SecureGRPCAddr, s.Hosts())), Describe: describe,
 		},
 		Commit: server.Commit{
 			DebounceAfter: s.DebounceAfter, DebounceMax: s.DebounceMax, DebounceEndpoints: s.DebounceEndpoints,
-			EndpointPatience: s.EndpointPatience, EndpointPause: s.EndpointPause, HoldMax: s.HoldMax,
+			EndpointPatience: s.EndpointPatience, EndpointPause: s.EndpointPause, HoldMax: s.HoldMax, NoQuarantine: !s.Quarantine, NoPushes: !s.FollowPushes,
 		},
-		Retention: placement.Retention{For: s.ViewRetention, Bytes: s.ViewRetentionBytes},
+		Keep: server.Keep{
+			Views:   placement.Retention{For: s.ViewRetention, Bytes: s.ViewRetentionBytes},
+			History: history.Config{Dir: s.History.StateDir, Revisions: s.History.Revisions, Bytes: s.History.Bytes},
+			Rollout: stages(s.History.Rollout),
+		},
 		XDS: xds.Config{
-			Identifier: "coxswain " + build(), HealthType: mesh.HealthType, Keepalive: xds.Keepalive{Interval: s.Interval, Timeout: s.Timeout, MaxAge: s.MaxAge, Grace: s.MaxAgeGrace},
+			Identifier: istiod.Identifier(instance(p.variable("POD_NAME")), build()), HealthType: mesh.HealthType, Keepalive: xds.Keepalive{Interval: s.Keepalive.Interval, Timeout: s.Keepalive.Timeout, MaxAge: s.Keepalive.MaxAge, Grace: s.Keepalive.MaxAgeGrace},
 			SendTimeout: orNever(s.SendTimeout),
 			Push:        push.Limits{Running: s.PushThrottle, Bytes: s.PushBytes}, Limits: s.Limits(),
 		},
@@ -156,6 +181,12 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 	return core.Run(ctx)
 }
 
+// instance names this control plane among others: by its pod, else by its host.
+func instance(pod string) string {
+	host, _ := os.Hostname() // which is "" where it has none
+	return cmp.Or(pod, host)
+}
+
 // runtimeDir is where plugins' sockets live: a directory of this user's own, with a short name, as
 // paths of sockets must be.
 func (p *program) runtimeDir() string {
@@ -173,4 +204,16 @@ func orNever(d time.Duration) time.Duration {
 		return -1
 	}
 	return d
+}
+
+// stages are how pushes have stages, by settings that were checked.
+func stages(s settings.Rollout) server.Rollout {
+	first, err := manifest.ParseSelector(s.First)
+	if err != nil || first == nil {
+		return server.Rollout{}
+	}
+	return server.Rollout{
+		Stages: &serving.Stages{First: first.Matches, Config: rollout.Config{Hold: s.Hold, Metric: s.MetricQuery != "", Most: s.MetricMost, Range: s.MetricInterval}},
+		URL:    s.MetricURL, Query: s.MetricQuery, Every: s.MetricInterval,
+	}
 }

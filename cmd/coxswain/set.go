@@ -142,6 +142,27 @@ func set(in settings.Inputs, name string, text []byte) (*manifest.Set, error) {
 			return nil, err
 		}
 	}
+	return configured(s, in, name)
+}
+
+// trialSet returns the plugins that run beside another control plane, to be compared with it: none
+// that writes and, if there is a ConfigDir, none that reads Istio's resources from elsewhere.
+func trialSet(in settings.Inputs, name string, text []byte) (*manifest.Set, error) {
+	s, err := manifest.Parse(name, text)
+	if err == nil && in.ConfigDir != "" {
+		s, err = fromFiles(s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s, err = configured(s, in, name); err != nil {
+		return nil, err
+	}
+	return s.Of(slices.DeleteFunc(slices.Clone(s.Plugins), func(e *manifest.Entry) bool { return e.Kind == "controller" })), nil
+}
+
+// configured adds to a set what flags stand for.
+func configured(s *manifest.Set, in settings.Inputs, name string) (*manifest.Set, error) {
 	if name == kubernetesSet && !in.Callers.Signing.CAServer {
 		s = without(s, "controller/ca")
 	}
@@ -168,16 +189,20 @@ func set(in settings.Inputs, name string, text []byte) (*manifest.Set, error) {
 	return s, nil
 }
 
-// fromFiles has the default set's config/file in the place of config/kubernetes, as istiod reads
-// Istio's resources from a directory alone if it has one, and nobody who would write them.
+// fromFiles has config/file (the default set's, if there is none) in the place of config/kubernetes
+// and what else reads Istio's resources, as istiod reads them from a directory alone if it has one,
+// and nobody who would write them.
 func fromFiles(s *manifest.Set) (*manifest.Set, error) {
 	other, err := manifest.Parse("plugins.yaml (built in)", coxswain.DefaultSet())
 	if err != nil {
 		return nil, err
 	}
-	entries := other.Builtins("config/file")
+	var entries []*manifest.Entry
+	if len(s.Builtins("config/file")) == 0 {
+		entries = other.Builtins("config/file")
+	}
 	for _, e := range s.Plugins {
-		if e.Builtin != "config/kubernetes" && e.Builtin != "controller/addresses" {
+		if !slices.Contains([]string{"config/kubernetes", "config/etcd", "config/git", "config/xds", "controller/addresses"}, e.Builtin) {
 			entries = append(entries, e)
 		}
 	}

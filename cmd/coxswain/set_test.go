@@ -269,3 +269,39 @@ func TestCallers(t *testing.T) {
 		t.Errorf("a set of one's own disables it, and it runs: %v, with %s", is, config)
 	}
 }
+
+// TestTrial: what runs beside another control plane has no controllers, and with a directory
+// nothing else that configures proxies.
+func TestTrial(t *testing.T) {
+	own := []byte(`plugins:
+- {name: branch, kind: config, builtin: config/git, config: {repository: https://git.example/x.git, branch: main}}
+- {name: consul, kind: registry, builtin: registry/consul}
+- {name: istio, kind: generator, builtin: generator/istio}
+- {name: mine, kind: controller, process: {command: ./mine}, insecure: true}
+`)
+	for _, c := range []struct {
+		name string
+		text []byte
+		dir  string
+		want map[string]bool
+	}{
+		{kubernetesSet, coxswain.KubernetesSet(), "/x", map[string]bool{"config/file": true, "registry/kubernetes": true, "config/kubernetes": false}},
+		{"plugins.yaml", own, "/x", map[string]bool{"config/file": true, "registry/consul": true, "config/git": false}},
+		{"plugins.yaml", own, "", map[string]bool{"config/file": false, "config/git": true}},
+	} {
+		s, err := trialSet(settings.Inputs{ConfigDir: c.dir}, c.name, c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range s.Plugins {
+			if e.Kind == "controller" {
+				t.Errorf("%s: controller %s runs", c.name, e.Name)
+			}
+		}
+		for builtin, want := range c.want {
+			if got := len(s.Builtins(builtin)) > 0; got != want {
+				t.Errorf("%s with directory %q: %s is there: %v", c.name, c.dir, builtin, got)
+			}
+		}
+	}
+}

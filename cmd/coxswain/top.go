@@ -1,17 +1,14 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
 	"github.com/coxswain-mesh/coxswain/core/admin"
 )
 
@@ -42,7 +39,7 @@ type pluginLoad struct {
 }
 
 func (p *program) pluginsTop() *cobra.Command {
-	addr, format, once, interval := cmp.Or(p.variable(addrVariable), settings.Defaults().HTTPAddr), "table", false, 2*time.Second
+	a, once, interval := &asked{p: p}, false, 2*time.Second
 	c := &cobra.Command{
 		Use:   "top",
 		Short: "Show what the plugins of a running control plane do, live: calls, errors, times, bytes, lag, CPU and memory",
@@ -55,28 +52,28 @@ since the start where nothing was asked in between. LAG is for how long the olde
   coxswain plugins top --once -o json`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if format != "table" && format != "json" {
-				return usageError{fmt.Errorf("--output is table or json, not %q", format)}
+			if err := a.check(); err != nil {
+				return err
 			}
 			if interval < 10*time.Millisecond {
 				return usageError{fmt.Errorf("--interval is at least 10ms, not %v", interval)}
 			}
-			return p.top(c.Context(), addr, format, once, interval)
+			return a.top(c.Context(), once, interval)
 		},
 	}
-	c.Flags().StringVar(&addr, "addr", addr, "address of the control plane's HTTP port ($"+addrVariable+")")
-	c.Flags().StringVarP(&format, "output", "o", format, "table or json, one line for each reading")
+	addrFlag(p, c, &a.addr)
+	formatFlag(c, &a.format)
 	c.Flags().BoolVar(&once, "once", false, "read twice, show it once and end")
 	c.Flags().DurationVar(&interval, "interval", interval, "time between readings")
 	return c
 }
 
 // top shows readings until ctx ends.
-func (p *program) top(ctx context.Context, addr, format string, once bool, interval time.Duration) error {
-	before, err := reading(ctx, addr)
+func (a *asked) top(ctx context.Context, once bool, interval time.Duration) error {
+	before, err := reading(ctx, a.addr)
 	at := time.Now()
 	if err != nil {
-		return err
+		return a.p.elsewhere(ctx, err)
 	}
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -86,7 +83,7 @@ func (p *program) top(ctx context.Context, addr, format string, once bool, inter
 		case <-ctx.Done():
 			return nil
 		}
-		now, err := reading(ctx, addr)
+		now, err := reading(ctx, a.addr)
 		if ctx.Err() != nil {
 			return nil
 		} else if err != nil {
@@ -94,7 +91,7 @@ func (p *program) top(ctx context.Context, addr, format string, once bool, inter
 		}
 		list := loadsBetween(before, now, time.Since(at))
 		before, at = now, time.Now()
-		if err := p.showLoads(list, format, once); err != nil || once {
+		if err := a.showLoads(list, once); err != nil || once {
 			return err
 		}
 	}
@@ -138,16 +135,18 @@ func loadBetween(before, now admin.Plugin, took time.Duration) pluginLoad {
 	return l
 }
 
-func (p *program) showLoads(list []pluginLoad, format string, once bool) error {
-	if format == "json" {
-		return json.NewEncoder(p.out).Encode(list)
+// showLoads prints a reading; in JSON one line for each, in YAML a document.
+func (a *asked) showLoads(list []pluginLoad, once bool) error {
+	switch {
+	case a.format == "json":
+		return json.NewEncoder(a.p.out).Encode(list)
+	case once:
+	case a.format == "yaml":
+		fmt.Fprintln(a.p.out, "---")
+	default:
+		fmt.Fprint(a.p.out, clearScreen)
 	}
-	if !once {
-		fmt.Fprint(p.out, clearScreen)
-	}
-	w := tabwriter.NewWriter(p.out, 0, 8, 2, ' ', 0)
-	loadTable(w, list)
-	return w.Flush()
+	return a.print(list, func(w io.Writer, _ bool) { loadTable(w, list) })
 }
 
 func loadTable(w io.Writer, list []pluginLoad) {

@@ -87,7 +87,7 @@ func (p *program) elsewhere(ctx context.Context, err error) error {
 	if all, _ := p.cores(ctx); len(all) > 0 {
 		return fmt.Errorf("%w; on this machine there run:\n%s", err, choices(all, false))
 	}
-	return err
+	return fmt.Errorf("%w; no control plane runs on this machine: start one (coxswain discovery), or say where one is (--addr, $%s)", err, addrVariable)
 }
 
 // choices has a line for each, with what to type.

@@ -30,8 +30,14 @@ type Config struct {
 	Naming caller.Naming
 	// Registry is what /metrics shows.
 	Registry *prometheus.Registry
+	// Pages are debug pages beside the core's own.
+	Pages []Page
 	// Budget returns what clients may cost and do cost; optional.
 	Budget func() any
+	// Metadata are the fields of nodes' metadata that /debug/ledger shows.
+	Metadata []string
+	// Recent returns the last lines of the log; optional.
+	Recent func() []string
 	// Version is what /version shows.
 	Version string
 	Log     *slog.Logger

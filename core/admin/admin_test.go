@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -13,7 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/report"
+	"github.com/coxswain-mesh/coxswain/core/rollout"
 	"github.com/coxswain-mesh/coxswain/core/view"
+	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"github.com/prometheus/client_golang/prometheus"
@@ -69,6 +73,71 @@ func (s twin) Rows(table string) []*pb.Row {
 	return nil
 }
 
+func (twin) Proxy(node string) (Proxy, bool) {
+	return Proxy{Node: node, Types: []report.ProxyType{{Type: typeURL("cds"), Plugin: "istio", Names: []report.NamedState{{Name: "c", Version: "1"}}}}}, node == "a"
+}
+
+func (twin) Explain(_ context.Context, node, typeURL, name string) (Explanation, error) {
+	if node != "a" || name != "c" {
+		return Explanation{}, errors.New("it has none")
+	}
+	return Explanation{Node: node, Type: typeURL, Name: name, Plugin: "istio", Rows: []Origin{{RowName: RowName{Table: "mesh", Key: "mesh"}, Source: "mesh.yaml:1:1"}}}, nil
+}
+
+func (twin) Impact(_ context.Context, row RowName) Impact { return Impact{Row: Origin{RowName: row}} }
+
+func (twin) Effects(context.Context) Effects {
+	return Effects{Proxies: 1, Asked: 1, Rows: []Effect{{RowName: RowName{Table: "networking.istio.io/Gateway", Key: "a/gw"}, Resources: 2, Proxies: 1}}}
+}
+
+func (twin) Progress(row RowName) (Progress, error) {
+	return Progress{Row: Origin{RowName: row}, Served: 7}, nil
+}
+
+func (twin) Pushes(after uint64) ([]Push, error) {
+	if after >= 7 {
+		return []Push{}, nil
+	}
+	return []Push{{Revision: 7, Kind: "full"}}, nil
+}
+
+func (twin) Refusals() []Refusal {
+	return []Refusal{{
+		Type: typeURL("lds"), Name: "in", Plugin: "istio", Reason: "no such filter", Held: true, Instead: "0", Refusing: 2, Proxies: []string{"a"},
+		View: report.PlacedView{Label: "one", Connections: 2}, Rows: []RowName{{Table: "networking.istio.io/EnvoyFilter", Key: "a/ef"}},
+	}}
+}
+
+func (twin) History() History {
+	return History{Revisions: []Kept{{Push: Push{Revision: 7}, Kept: true}}}
+}
+
+func (twin) Diff(from, to uint64, node string) (Difference, error) {
+	if from != 6 || node == "b" {
+		return Difference{}, errors.New("revision 1 is not kept any more")
+	}
+	return Difference{From: from, To: to}, nil
+}
+
+func (twin) Pins() []Pin {
+	return []Pin{{Revision: 6, Proxies: "id=a", Pinned: []PinnedProxy{{Node: "a"}}}}
+}
+
+func (twin) Rollout() Rollout {
+	return Rollout{Status: rollout.Status{State: rollout.Staged, Base: 6}, Held: []PinnedProxy{{Node: "a"}}}
+}
+
+func (twin) Ledger(node string) []xds.StreamLedger {
+	if node != "a" {
+		return nil
+	}
+	return []xds.StreamLedger{{Node: node, Types: []xds.TypeLedger{{Type: typeURL("cds"), Resources: []xds.ResourceStatus{{Name: "c", State: xds.Acked}}}}}}
+}
+
+func (twin) Streamed() []xds.StreamStatus {
+	return []xds.StreamStatus{{Node: "a", Types: []xds.TypeStatus{{Type: typeURL("cds"), Sent: "n1", Acked: "n1"}, {Type: typeURL("eds"), Sent: "n2", Refused: "no"}, {Type: typeURL("rds")}, {Type: typeURL("lds"), Sent: "n3", Acked: "n3"}}}}
+}
+
 func (s twin) Dump(node string) ([]TypeDump, bool) {
 	if node != "a" {
 		return nil, false
@@ -105,19 +174,33 @@ func TestPages(t *testing.T) {
 	a := start(t, twin{})
 	for path, want := range map[string][]string{
 		"/ready":                {"ready"},
-		"/debug":                {"/debug/syncz"},
-		"/debug/list":           {`"/debug/configz"`},
+		"/debug":                {"/debug/streams"},
+		"/debug/list":           {`"configs"`},
 		"/debug/plugins":        {`"files"`, `"serving"`},
 		"/debug/views?type=cds": {`"all"`},
-		"/debug/syncz":          {`"epoch": 7`, `"wildcard": true`},
-		"/debug/registryz":      {`"host": "web.example"`, `"plugin": "se"`},
-		"/debug/endpointShardz": {`"Shards"`, `"10.0.0.1"`},
-		"/debug/configz": {`"kind": "Gateway"`, `"source": "gw.yaml:1:1"`, `"state": "refused"`, `"served": true`, `"message": "unknown field"`, `"state": "warned"`, `"served": false`,
-			`"state": "held"`, `"message": "cluster x: Envoy would refuse it"`, `"since": "1970-01-01`, `"a/account"`},
-		"/debug/tables": {`"services"`, `"secret": true`},
-		"/debug/rowz?table=networking.istio.io/Gateway": {`"key": "a/gw"`, `"payload"`},
-		"/debug/config_dump?proxyID=a":                  {"ListenersConfigDump", `"strange"`, `"redacted": true`},
-		"/debug/config_dump?proxyID=a&types=lds":        {"dynamic_listeners", "active_state"},
+		"/debug/streams":        {`"epoch": 7`, `"wildcard": true`},
+		"/debug/services":       {`"host": "web.example"`, `"plugin": "se"`},
+		"/debug/endpoints":      {`"Shards"`, `"10.0.0.1"`},
+		"/debug/configs": {`"kind": "Gateway"`, `"source": "gw.yaml:1:1"`, `"state": "refused"`, `"served": true`, `"message": "unknown field"`, `"state": "warned"`, `"served": false`,
+			`"state": "held"`, `"message": "cluster x: Envoy would refuse it"`, `"message": "Listener in is refused by 2 of the 2 proxies of view one, such as a: no such filter"`, `"since": "1970-01-01`, `"a/account"`},
+		"/debug/explain?proxyID=a":                          {`"resources"`, `"plugin": "istio"`},
+		"/debug/explain?proxyID=a&type=cds&name=c":          {`"type": "type.googleapis.com/envoy.config.cluster.v3.Cluster"`, `"source": "mesh.yaml:1:1"`},
+		"/debug/impact?row=gateways/a/gw":                   {`"table": "networking.istio.io/Gateway"`, `"key": "a/gw"`},
+		"/debug/progress?row=networking.istio.io/Gateway/x": {`"table": "networking.istio.io/Gateway"`, `"key": "x"`, `"served": 7`},
+		"/debug/pushes":                                     {`"revision": 7`},
+		"/debug/effects":                                    {`"resources": 2`},
+		"/debug/pushes?after=7":                             {`[]`},
+		"/debug/ledger":                                     {`"staged": true`, `"state": "held"`, `"state": "refused"`, `"state": "not sent"`, `"held": [`},
+		"/debug/history":                                    {`"kept": true`},
+		"/debug/diff?from=6&to=7":                           {`"from": 6`, `"to": 7`},
+		"/debug/pins":                                       {`"proxies": "id=a"`},
+		"/debug/rollout":                                    {`"state": "staged"`, `"base": 6`, `"node": "a"`},
+		"/debug/ledger?proxyID=a":                           {`"state": "acked"`},
+		"/debug/refusals":                                   {`"refusing": 2`, `"reason": "no such filter"`},
+		"/debug/tables":                                     {`"services"`, `"secret": true`},
+		"/debug/rowz?table=networking.istio.io/Gateway":     {`"key": "a/gw"`, `"payload"`},
+		"/debug/config_dump?proxyID=a":                      {"ListenersConfigDump", "BootstrapConfigDump", "RoutesConfigDump", `"strange"`, `"redacted": true`},
+		"/debug/config_dump?proxyID=a&types=lds":            {"dynamic_listeners", "active_state"},
 	} {
 		w := httptest.NewRecorder()
 		a.HTTP().ServeHTTP(w, here(path))
@@ -142,7 +225,7 @@ func TestPages(t *testing.T) {
 // with where to see more.
 func TestHeldObjects(t *testing.T) {
 	w := httptest.NewRecorder()
-	start(t, twin{}).HTTP().ServeHTTP(w, here("/debug/configz"))
+	start(t, twin{}).HTTP().ServeHTTP(w, here("/debug/configs"))
 	var all []Object
 	if err := json.Unmarshal(w.Body.Bytes(), &all); err != nil {
 		t.Fatal(err)
@@ -170,6 +253,18 @@ func TestAnswersThatHelp(t *testing.T) {
 		{"/debug/rowz?table=example.com/Account", "", 403, "the rows of example.com/Account are secrets"},
 		{"/debug/config_dump?proxyID=x", "", 404, "not connected"},
 		{"/debug/nothing", "", 404, ""},
+		{"/debug/metrics", "", 200, "one 1"},
+		{"/debug/version", "", 200, "v1.2.3"},
+		{"/debug/explain", "", 400, "proxyID"},
+		{"/debug/explain?proxyID=x", "", 404, "not connected"},
+		{"/debug/explain?proxyID=a&type=cds&name=x", "", 404, "it has none"},
+		{"/debug/impact?row=gateway", "", 400, "KIND/NAMESPACE/NAME is wanted"},
+		{"/debug/impact?row=Gatway/a/gw", "", 400, `no table has rows of kind "Gatway"; there are Account, `},
+		{"/debug/pushes?after=x", "", 400, "number of a revision"},
+		{"/debug/diff?from=1&to=7", "", 404, "revision 1 is not kept any more"},
+		{"/debug/diff?from=6&to=", "", 400, "number of a revision"},
+		{"/debug/diff", "", 400, "number of a revision"},
+		{"/debug/ledger?proxyID=x", "", 404, "not connected"},
 	} {
 		r := here(c.path)
 		r.Header.Set("Accept", c.accept)

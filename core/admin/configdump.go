@@ -3,6 +3,8 @@ package admin
 import (
 	"github.com/coxswain-mesh/coxswain/core/view"
 	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 )
@@ -10,9 +12,13 @@ import (
 // dump answers with what a proxy is to have: the parts of Envoy's own dump. Of secrets there are
 // the names alone.
 func (q *Questions) dump(who asker, node string) ([]*view.Body, error) {
-	types, ok := q.Server.cfg.Source.Dump(node)
-	if !ok || !q.owns(who, node) {
-		return nil, notConnected(node)
+	id, ok := q.Server.cfg.node(who, node)
+	var types []TypeDump
+	if ok {
+		types, ok = q.Server.cfg.Source.Dump(id)
+	}
+	if !ok {
+		return nil, status.Error(codes.NotFound, notConnected(node))
 	}
 	var out []*view.Body
 	for _, t := range types {

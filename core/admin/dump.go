@@ -54,22 +54,27 @@ func sectionOf(typeURL string) section {
 	return section{list: "resources", field: "resource"}
 }
 
+// parts are those that Envoy's dump always has; readers look for them.
+var parts = []string{"BootstrapConfigDump", "ClustersConfigDump", "EcdsConfigDump", "ListenersConfigDump", "RoutesConfigDump", "ScopedRoutesConfigDump", "SecretsConfigDump"}
+
 // configDump shows what a proxy is to have, as Envoy's own page of this name does.
 func (s *Server) configDump(w http.ResponseWriter, r *http.Request) {
 	node := r.URL.Query().Get("proxyID")
-	if node == "" {
-		http.Error(w, "say which proxy: ?proxyID=NODE (/debug/syncz lists those that are connected)", http.StatusBadRequest)
-		return
-	}
 	types, ok := s.cfg.Source.Dump(node)
 	if !ok {
-		http.Error(w, fmt.Sprintf("proxy %q is not connected (/debug/syncz lists those that are)", node), http.StatusNotFound)
+		http.Error(w, fmt.Sprintf("proxy %q is not connected (/debug/streams lists those that are)", node), http.StatusNotFound)
 		return
 	}
 	configs := []map[string]any{}
+	these := r.URL.Query().Get("types")
 	for _, t := range types {
-		if wanted(t.Type, r.URL.Query().Get("types")) {
+		if wanted(t.Type, these) {
 			configs = append(configs, dumped(t).json())
+		}
+	}
+	for _, part := range parts {
+		if name := prefix + "envoy.admin.v3." + part; these == "" && !slices.ContainsFunc(configs, func(c map[string]any) bool { return c["@type"] == name }) {
+			configs = append(configs, map[string]any{"@type": name})
 		}
 	}
 	slices.SortFunc(configs, func(a, b map[string]any) int { return strings.Compare(a["@type"].(string), b["@type"].(string)) })

@@ -167,8 +167,39 @@ func kept(s Source) map[RowName][]Fault {
 			}
 		}
 	}
+	for _, r := range s.Refusals() {
+		f := refusalFault(r)
+		for _, n := range r.Rows {
+			out[n] = append(out[n], f)
+		}
+	}
 	return out
 }
+
+// refusalFault says of a row that proxies refuse what was made of it.
+func refusalFault(r Refusal) Fault {
+	f := Fault{
+		Severity: "error", Since: r.Since, Plugin: r.Plugin, Reason: "refused",
+		Message: fmt.Sprintf("%s %s is refused by %d of the %d proxies of view %s, such as %s: %s", lastWord(r.Type), r.Name, r.Refusing, r.View.Connections, cmp.Or(r.View.Label, "-"), first(r.Proxies), r.Reason),
+	}
+	switch {
+	case r.Held:
+		f.Hint = "all proxies of the view have what was accepted before"
+	default:
+		f.Hint = "those proxies have what they accepted before; others have it"
+	}
+	return f
+}
+
+func first(names []string) string {
+	if len(names) == 0 {
+		return "none that is connected"
+	}
+	return names[0]
+}
+
+// lastWord is a type without its package.
+func lastWord(typeURL string) string { return typeURL[strings.LastIndexAny(typeURL, "/.")+1:] }
 
 // faultCounter counts what is wrong with the configuration when somebody asks.
 type faultCounter struct {

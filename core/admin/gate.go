@@ -60,10 +60,11 @@ func newGate(cfg Config) *gate {
 	return &gate{caller: cfg.Caller, naming: cfg.Naming, pages: make(chan struct{}, atOnce), calls: make(chan struct{}, atOnce)}
 }
 
-// debug wraps a debug page.
-func (g *gate) debug(h http.Handler) http.Handler {
+// debug wraps a debug page. What serves it finds in the request's context who asks.
+func (g *gate) debug(p Page, h http.Handler) http.Handler {
 	return reading(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !g.admit(w, r) {
+		who, ok := g.admit(p, w, r)
+		if !ok {
 			return
 		}
 		if !take(w, r, g.pages) {
@@ -72,7 +73,7 @@ func (g *gate) debug(h http.Handler) http.Handler {
 		defer func() { <-g.pages }()
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		h.ServeHTTP(w, r)
+		h.ServeHTTP(w, asking(r, who))
 	}))
 }
 
@@ -107,44 +108,46 @@ func take(w http.ResponseWriter, r *http.Request, places chan struct{}) bool {
 	return false
 }
 
-// admit answers who may not see debug pages.
-func (g *gate) admit(w http.ResponseWriter, r *http.Request) bool {
+// admit returns who asks for a page, and answers who may not see it.
+func (g *gate) admit(p Page, w http.ResponseWriter, r *http.Request) (who asker, ok bool) {
 	if local(r) {
 		if named(r.Host) {
-			return true
+			return asker{system: true}, true
 		}
 		// A page of a browser may have a name of its own that leads to this machine.
 		http.Error(w, fmt.Sprintf("debug pages of this machine are asked for by its address or as localhost, not as %q", r.Host), http.StatusForbidden)
-		return false
+		return who, false
 	}
 	if g.caller == nil {
 		http.Error(w, "debug pages are shown on this machine alone: no plugin can say who is calling. Ask on it, or through a tunnel to its loopback; "+
 			"or declare one of kind authenticator in plugins.yaml", http.StatusForbidden)
-		return false
+		return who, false
 	}
 	if r.Header.Get("Authorization") == "" && r.Header.Get("X-Forwarded-Client-Cert") == "" {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		http.Error(w, "debug pages are for callers of namespace "+g.naming.Operators+" (--systemNamespace): show a token (Authorization: Bearer TOKEN), "+
 			"or ask on this machine", http.StatusUnauthorized)
-		return false
+		return who, false
 	}
 	if !take(w, r, g.calls) {
-		return false
+		return who, false
 	}
 	identities, err := g.caller(r.Context(), Shown{r.Header, r.RemoteAddr})
 	<-g.calls
+	who = asker{namespaces: g.naming.Namespaces(identities)}
+	who.system = slices.Contains(who.namespaces, g.naming.Operators)
 	switch {
 	case status.Code(err) == codes.Unavailable:
 		http.Error(w, "who is calling can't be said now: "+status.Convert(err).Message(), http.StatusServiceUnavailable)
 	case err != nil:
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		http.Error(w, status.Convert(err).Message(), http.StatusUnauthorized)
-	case !slices.Contains(g.naming.Namespaces(identities), g.naming.Operators):
-		http.Error(w, "debug pages are for callers of namespace "+g.naming.Operators+" (--systemNamespace)", http.StatusForbidden)
+	case !who.system && (!p.Own || len(who.namespaces) == 0):
+		http.Error(w, "this debug page is for callers of namespace "+g.naming.Operators+" (--systemNamespace)", http.StatusForbidden)
 	default:
-		return true
+		return who, true
 	}
-	return false
+	return who, false
 }
 
 // local reports whether a request came over this machine's own loopback.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/caller"
+	"github.com/coxswain-mesh/coxswain/core/xds"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -25,7 +27,68 @@ var naming = caller.Naming{Operators: "operators", Namespaces: func(identities [
 		all = append(all, namespace)
 	}
 	return all
+}, NamespaceOf: func(n *corev3.Node) string {
+	namespace, _, _ := strings.Cut(n.GetId(), "/")
+	return namespace
+}, Short: func(n *corev3.Node) string {
+	_, name, _ := strings.Cut(n.GetId(), "/")
+	return name
 }}
+
+// fleet is a twin with nodes NAMESPACE/NAME.
+type fleet struct{ twin }
+
+func (fleet) Streamed() (all []xds.StreamStatus) {
+	for _, id := range []string{"shop/web", "bank/vault"} {
+		all = append(all, xds.StreamStatus{Node: id, Client: &corev3.Node{Id: id}})
+	}
+	return all
+}
+
+func (fleet) Dump(node string) ([]TypeDump, bool) { return nil, strings.Contains(node, "/") }
+
+// TestPagesOfOnesOwn: who is no operator sees what proxies of its own namespace have, by their ids
+// or as people name them; a page beside the core's own may say so of itself. A page that is on no
+// list answers all the same.
+func TestPagesOfOnesOwn(t *testing.T) {
+	who := func(_ context.Context, s Shown) ([]string, error) {
+		return []string{s.Headers.Get("Authorization")}, nil
+	}
+	tell := func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.Query().Get("proxyID")) }
+	a, err := New(Config{Source: fleet{}, Registry: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Caller: who, Naming: naming, Pages: []Page{
+		{Path: "/debug/own", About: "own", Own: true, Serve: tell}, {Path: "/debug/any", Serve: tell},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		caller, path string
+		code         int
+		text         string
+	}{
+		{"shop/web", "/debug/config_dump?proxyID=shop/web", 200, "configs"},
+		{"shop/web", "/debug/config_dump?proxyID=web", 200, "configs"},
+		{"shop/web", "/debug/own?proxyID=web", 200, "shop/web"},
+		{"operators/admin", "/debug/own?proxyID=vault", 200, "bank/vault"},
+		{"operators/admin", "/debug/any?proxyID=nobody", 200, "nobody"},
+		{"operators/admin", "/debug/config_dump?proxyID=nobody", 404, "not connected"},
+		{"shop/web", "/debug/own?proxyID=vault", 404, "may see"},
+		{"shop/web", "/debug/config_dump?proxyID=bank/vault", 404, "may see"},
+		{"shop/web", "/debug/own", 400, "proxyID"},
+		{"shop/web", "/debug/any?proxyID=web", 403, "operators"},
+		{"shop/web", "/debug/streams", 403, "operators"},
+		{"nobody", "/debug/own?proxyID=web", 404, "may see"},
+		{"operators/admin", "/debug/list", 200, `"own"`},
+	} {
+		r := httptest.NewRequest("GET", "http://10.0.0.5"+c.path, nil)
+		r.RemoteAddr = "10.0.0.9:4000"
+		r.Header.Set("Authorization", c.caller)
+		w := httptest.NewRecorder()
+		if a.HTTP().ServeHTTP(w, r); w.Code != c.code || !strings.Contains(w.Body.String(), c.text) || strings.Contains(w.Body.String(), `"any"`) {
+			t.Errorf("%+v: %d %s", c, w.Code, w.Body)
+		}
+	}
+}
 
 // TestWhoSeesDebugPages: from elsewhere only operators that an authenticator vouches for;
 // readiness, metrics and the version are everybody's.
@@ -64,7 +127,7 @@ func TestWhoSeesDebugPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	const inside, outside, peer = "127.0.0.1:8080", "10.0.0.5:8080", "10.0.0.9:4000"
-	for _, path := range []string{"/debug", "/debug/list", "/debug/plugins", "/debug/configz", "/debug/config_dump?proxyID=a", "/debug/rowz?table=mesh", "/debug/pprof/",
+	for _, path := range []string{"/debug", "/debug/list", "/debug/plugins", "/debug/configs", "/debug/config_dump?proxyID=a", "/debug/rowz?table=mesh", "/debug/pprof/",
 		"/debug/pprof/goroutine?debug=1", "/debug/pprof/cmdline"} {
 		for _, c := range []struct {
 			local, remote, host, token string
@@ -82,6 +145,9 @@ func TestWhoSeesDebugPages(t *testing.T) {
 			{outside, peer, "10.0.0.5:8080", "away", 503},
 			{outside, peer, "10.0.0.5:8080", "operator", 200},
 		} {
+			if c.token == "shop" && strings.HasPrefix(path, ownPage) {
+				c.code = 404 // there is no such proxy in its namespace
+			}
 			if code, text := serve(a, path, c.local, c.remote, c.host, c.token); code != c.code {
 				t.Errorf("%s of %+v: %d %s", path, c, code, text)
 			}
@@ -118,7 +184,7 @@ func TestPagesAreForReading(t *testing.T) {
 func TestPagesAtOnce(t *testing.T) {
 	g := newGate(Config{})
 	entered, leave := make(chan struct{}), make(chan struct{})
-	h := g.debug(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	h := g.debug(Page{}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		entered <- struct{}{}
 		<-leave
 	}))

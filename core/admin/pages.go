@@ -34,8 +34,8 @@ func (s *Server) views(w http.ResponseWriter, r *http.Request) {
 	write(w, all)
 }
 
-// syncz shows streams in order of nodes; ?proxyID=NODE only that node's.
-func (s *Server) syncz(w http.ResponseWriter, r *http.Request) {
+// streams shows streams in order of nodes; ?proxyID=NODE only that node's.
+func (s *Server) streams(w http.ResponseWriter, r *http.Request) {
 	want := r.URL.Query().Get("proxyID")
 	page := struct {
 		Revision Revision `json:"revision"`
@@ -80,7 +80,7 @@ func newEntry(r *pb.Row) entry {
 	return e
 }
 
-func (s *Server) registryz(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) services(w http.ResponseWriter, _ *http.Request) {
 	type service struct {
 		entry
 		Service *pb.Service `json:"service,omitempty"`
@@ -97,8 +97,8 @@ func (s *Server) registryz(w http.ResponseWriter, _ *http.Request) {
 	write(w, all)
 }
 
-// endpointShardz shows service -> namespace -> Shards -> shard -> endpoints.
-func (s *Server) endpointShardz(w http.ResponseWriter, _ *http.Request) {
+// endpoints shows service -> namespace -> Shards -> shard -> endpoints.
+func (s *Server) endpoints(w http.ResponseWriter, _ *http.Request) {
 	type shards struct {
 		Shards map[string][]*pb.Endpoint `json:"Shards"`
 	}

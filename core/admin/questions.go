@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -16,7 +17,7 @@ import (
 
 // Tools says what tools ask for by xDS: types that are answered per request, by their type URLs.
 type Tools struct {
-	// Pages has debug pages; its one name is a page, such as configz or config_dump?proxyID=NODE.
+	// Pages has debug pages; its one name is a page, such as configs or config_dump?proxyID=NODE.
 	Pages string
 	// Clients has an envoy.service.status.v3.ClientConfig for each proxy.
 	Clients string
@@ -31,10 +32,8 @@ type Tools struct {
 // namespace.
 type Questions struct {
 	Server *Server
-	// Clients are the connected streams.
-	Clients func() []xds.StreamStatus
-	Naming  caller.Naming
-	Tools   Tools
+	Naming caller.Naming
+	Tools  Tools
 }
 
 // Answers implements xds.Answerer.
@@ -49,7 +48,7 @@ func (q *Questions) Answer(asked xds.Question) ([]*view.Body, error) {
 		return nil, err
 	}
 	if asked.Type == q.Tools.Clients {
-		return q.syncz(who)
+		return q.clients(who)
 	}
 	if len(asked.Names) != 1 {
 		return nil, status.Errorf(codes.InvalidArgument, "%s wants one name, not %d", asked.Type, len(asked.Names))
@@ -58,17 +57,6 @@ func (q *Questions) Answer(asked xds.Question) ([]*view.Body, error) {
 		return q.dump(who, asked.Names[0])
 	}
 	return q.page(who, asked.Names[0])
-}
-
-// asker is who asks.
-type asker struct {
-	system     bool
-	namespaces []string
-}
-
-// sees says whether it may see a namespace's proxies.
-func (c asker) sees(namespace string) bool {
-	return c.system || slices.Contains(c.namespaces, namespace)
 }
 
 func (q *Questions) admit(asked xds.Question) (c asker, err error) {
@@ -85,19 +73,17 @@ func (q *Questions) page(who asker, name string) ([]*view.Body, error) {
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "%q is no debug page: %v", name, err)
 	}
-	pages := q.Server.pages()
-	i := slices.IndexFunc(pages, func(p page) bool { return p.path == u.Path })
+	pages := q.Server.all()
+	pages = append(pages, list(pages))
+	i := slices.IndexFunc(pages, func(p Page) bool { return p.Path == u.Path })
 	switch {
 	case i < 0:
-		return nil, status.Errorf(codes.NotFound, "there is no debug page %q; /debug/list of the HTTP port lists them", name)
-	case who.system:
-	case u.Path != "/debug/config_dump":
+		return nil, status.Errorf(codes.NotFound, "there is no debug page %q; the page list lists them", name)
+	case !who.system && !pages[i].Own:
 		return nil, status.Errorf(codes.PermissionDenied, "the debug page %q is for callers of namespace %s", name, q.Naming.Operators)
-	case !q.owns(who, u.Query().Get("proxyID")):
-		return nil, notConnected(u.Query().Get("proxyID"))
 	}
 	w := &answer{header: http.Header{}}
-	pages[i].serve(w, &http.Request{Method: http.MethodGet, URL: u, Header: http.Header{}})
+	q.Server.cfg.show(pages[i], who, w, &http.Request{Method: http.MethodGet, URL: u, Header: http.Header{}})
 	text := strings.TrimSpace(w.body.String())
 	switch w.code {
 	case 0, http.StatusOK:
@@ -108,13 +94,8 @@ func (q *Questions) page(who asker, name string) ([]*view.Body, error) {
 	return nil, status.Error(codes.InvalidArgument, text)
 }
 
-func notConnected(node string) error {
-	return status.Errorf(codes.NotFound, "proxy %q is not connected, or not of a namespace that the caller may see", node)
-}
-
-// owns says whether a caller may see a node.
-func (q *Questions) owns(who asker, node string) bool {
-	return slices.ContainsFunc(q.Clients(), func(s xds.StreamStatus) bool { return s.Node == node && who.sees(q.Naming.NamespaceOf(s.Client)) })
+func notConnected(node string) string {
+	return fmt.Sprintf("proxy %q is not connected, or not of a namespace that the caller may see", node)
 }
 
 // answer is a page that goes into a resource.

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// page is a debug page.
+// page is a debug page of the core's own.
 type page struct {
 	path, about string
 	serve       http.HandlerFunc
@@ -20,10 +20,24 @@ func (s *Server) pages() []page {
 	return []page{
 		{"/debug/plugins", "the plugins, and how they are", s.plugins},
 		{"/debug/views", "the views of each type, and what splits them", s.views},
-		{"/debug/syncz", "connected streams: what they acknowledged of each type, and refused", s.syncz},
-		{"/debug/registryz", "services", s.registryz},
-		{"/debug/endpointShardz", "endpoints, by service and by the plugin that published them", s.endpointShardz},
-		{"/debug/configz", "config objects, with the place that they came from and what is wrong with them", s.configz},
+		{"/debug/streams", "connected streams: what they acknowledged of each type, and refused", s.streams},
+		{"/debug/services", "services", s.services},
+		{"/debug/endpoints", "endpoints, by service and by the plugin that published them", s.endpoints},
+		{"/debug/explain", "?proxyID=NODE[&type=cds&name=NAME|&all=true]: the views of a proxy, or the rows that a resource of it was made from", s.explain},
+		{"/debug/log", "the last lines of the log", s.log},
+		{"/debug/impact", "?row=KIND/NAMESPACE/NAME: the resources that were made from a row, and the proxies that have them", s.impact},
+		{"/debug/effects", "what was made from each config object: resources, and how many proxies are in their views", func(w http.ResponseWriter, r *http.Request) { write(w, s.cfg.Source.Effects(r.Context())) }},
+		{"/debug/progress", "?row=KIND/NAMESPACE/NAME: whom a row has reached", s.progress},
+		{"/debug/pushes", "[?after=REVISION]: what revisions were for, who made them, and whom they reached", s.pushes},
+		{"/debug/history", "what is kept of the last revisions: what each was for, what it changed, and whom it reached", func(w http.ResponseWriter, _ *http.Request) { write(w, s.cfg.Source.History()) }},
+		{"/debug/diff", "?from=REVISION&to=REVISION[&proxyID=NODE]: what proxies had at one revision and not at another", s.cfg.diff},
+		{"/debug/pins", "the pins, and the connected proxies that are served what they were at a revision", func(w http.ResponseWriter, _ *http.Request) { write(w, s.cfg.Source.Pins()) }},
+		{"/debug/rollout", "how far the stage of a push is, and the connected proxies that are served what was before it", func(w http.ResponseWriter, _ *http.Request) { write(w, s.cfg.Source.Rollout()) }},
+		{"/debug/ledger", "[?proxyID=NODE]: what proxies acknowledged of each type or, of one proxy, of each resource", s.ledger},
+		{"/debug/nodes", "the nodes of connected proxies, and what they subscribe to, as `coxswain plan --proxies` reads them", nodes(s.cfg.Source)},
+		{"/debug/served", "?proxyID=NODE: what a proxy is to have, as it is sent to it; without what is sensitive", served(s.cfg.Source)},
+		{"/debug/refusals", "the resources that proxies refuse, and what becomes of them", func(w http.ResponseWriter, _ *http.Request) { write(w, s.cfg.Source.Refusals()) }},
+		{"/debug/configs", "config objects, with the place that they came from and what is wrong with them", s.configs},
 		{"/debug/rowz", "?table=GROUP/KIND, mesh or networks: rows with their payload", s.rowz},
 		{"/debug/budget", "what xDS clients may cost, and do cost by peer; how short of memory the core is", s.budget},
 		{"/debug/tables", "tables, with the number of rows that each plugin published", s.tables},
@@ -42,20 +56,29 @@ func (s *Server) HTTP() http.Handler {
 // Monitoring returns the handler of the monitoring port.
 func (s *Server) Monitoring() http.Handler {
 	mux := http.NewServeMux()
-	metrics := promhttp.HandlerFor(s.cfg.Registry, promhttp.HandlerOpts{Registry: s.cfg.Registry, MaxRequestsInFlight: atOnce})
-	mux.Handle("/metrics", reading(metrics))
-	mux.Handle("/version", reading(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, s.cfg.Version) })))
+	mux.Handle("/metrics", reading(s.metrics()))
+	mux.Handle("/version", reading(http.HandlerFunc(s.cfg.version)))
 	s.debug(mux)
 	return mux
 }
 
+func (s *Server) metrics() http.Handler {
+	return promhttp.HandlerFor(s.cfg.Registry, promhttp.HandlerOpts{Registry: s.cfg.Registry, MaxRequestsInFlight: atOnce})
+}
+
+func (c Config) version(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, c.Version) }
+
 func (s *Server) debug(mux *http.ServeMux) {
-	handle := func(path string, h http.HandlerFunc) { mux.Handle(path, s.gate.debug(h)) }
-	for _, p := range s.pages() {
-		handle(p.path, p.serve)
+	handle := func(path string, h http.HandlerFunc) {
+		mux.Handle(path, s.cfg.guarded(Page{Path: path, Serve: h}, s.gate))
+	}
+	all := s.all()
+	for _, p := range append(all, list(all)) {
+		mux.Handle(p.Path, s.cfg.guarded(p, s.gate))
 	}
 	handle("/debug", s.index)
-	handle("/debug/list", s.list)
+	handle("/debug/metrics", s.metrics().ServeHTTP) // of the other port, for who knows one of them
+	handle("/debug/version", s.cfg.version)
 	handle("/debug/pprof/", pprof.Index)
 	handle("/debug/pprof/cmdline", pprof.Cmdline)
 	handle("/debug/pprof/profile", pprof.Profile)
@@ -90,18 +113,10 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	fmt.Fprint(w, "<!doctype html><html lang=en><title>Coxswain: debug pages</title><h1>Debug pages</h1><dl>\n")
-	for _, p := range append(s.pages(), page{path: "/debug/pprof/", about: "profiles of the core"}) {
-		fmt.Fprintf(w, "<dt><a href=%q>%s</a><dd>%s\n", p.path, p.path, p.about)
+	for _, p := range append(listed(s.all()), Page{Path: "/debug/pprof/", About: "profiles of the core"}) {
+		fmt.Fprintf(w, "<dt><a href=%q>%s</a><dd>%s\n", p.Path, p.Path, p.About)
 	}
 	fmt.Fprint(w, "</dl>\n")
-}
-
-func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
-	var paths []string
-	for _, p := range s.pages() {
-		paths = append(paths, p.path)
-	}
-	write(w, paths)
 }
 
 // write answers with JSON that people can read.

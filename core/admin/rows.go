@@ -20,7 +20,7 @@ func (s *Server) rowz(w http.ResponseWriter, r *http.Request) {
 	table := r.URL.Query().Get("table")
 	rows := s.rows(table) // before the question, as who publishes secrets has said so by then
 	if s.cfg.Source.SecretTable(table) {
-		http.Error(w, "the rows of "+table+" are secrets, which no page shows; /debug/configz lists them", http.StatusForbidden)
+		http.Error(w, "the rows of "+table+" are secrets, which no page shows; /debug/configs lists them", http.StatusForbidden)
 		return
 	}
 	if !strings.Contains(table, "/") && !slices.Contains([]string{state.Mesh, state.Networks}, table) {

@@ -3,10 +3,12 @@
 package admin
 
 import (
+	"context"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/host/load"
 	"github.com/coxswain-mesh/coxswain/core/report"
+	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -27,9 +29,48 @@ type Source interface {
 	Rows(table string) []*pb.Row
 	// SecretTable reports whether the rows of a table are secrets.
 	SecretTable(name string) bool
+	Insight
+	Past
 	// Dump returns what the streams of a node are to have, of each type that it asked for; ok is
 	// false where no such node is connected.
 	Dump(nodeID string) (types []TypeDump, ok bool)
+}
+
+// Insight says where what proxies have comes from, and what became of it.
+type Insight interface {
+	// Proxy returns the views of a node's newest stream, and what it gets of them; ok is false
+	// where it is not connected.
+	Proxy(node string) (p Proxy, ok bool)
+	// Explain says what a resource of a node was made from; the error says that it has none.
+	Explain(ctx context.Context, node, typeURL, name string) (Explanation, error)
+	// Impact says what was made from a row.
+	Impact(ctx context.Context, row RowName) Impact
+	// Effects says of objects that people write what was made from them.
+	Effects(ctx context.Context) Effects
+	// Progress says whom a row has reached; the error says that pushes are not followed.
+	Progress(row RowName) (Progress, error)
+	// Pushes returns what revisions after one were for, oldest first; the error says that pushes
+	// are not followed.
+	Pushes(after uint64) ([]Push, error)
+	// Refusals returns the resources that proxies refuse.
+	Refusals() []Refusal
+	// Ledger says what became of each resource of a node's streams, Streamed of each type of all
+	// streams.
+	Ledger(node string) []xds.StreamLedger
+	Streamed() []xds.StreamStatus
+}
+
+// Past is what proxies were served, and which are served it again.
+type Past interface {
+	// History returns what is kept of the last revisions, and what else is remembered of pushes.
+	History() History
+	// Diff says what proxies, or a node alone, had at one revision and not at another; the error
+	// says which revisions there are.
+	Diff(from, to uint64, node string) (Difference, error)
+	// Pins returns the pins, older ones first.
+	Pins() []Pin
+	// Rollout is how far the stage of a push is.
+	Rollout() Rollout
 }
 
 // Plugin is an entry of plugins.yaml and the process that carries it out.
@@ -109,4 +150,24 @@ type (
 	StreamType = report.StreamType
 	Table      = report.Table
 	TypeDump   = report.TypeDump
+
+	Proxy       = report.Proxy
+	Explanation = report.Explanation
+	Origin      = report.Origin
+	Impact      = report.Impact
+	Affected    = report.Affected
+	Effects     = report.Effects
+	Effect      = report.Effect
+	Progress    = report.Progress
+	Push        = report.Push
+	Refusal     = report.Refusal
+
+	History    = report.History
+	Kept       = report.Kept
+	Difference = report.Difference
+
+	DifferentBody = report.DifferentBody
+	Pin           = report.Pin
+	PinnedProxy   = report.PinnedProxy
+	Rollout       = report.Rollout
 )

@@ -23,6 +23,9 @@ func short(name string) string {
 	return name
 }
 
+// TypeURL reads a type URL, a message's full name, or a short name such as cds.
+func TypeURL(name string) string { return typeURL(name) }
+
 // typeURL reads a type URL, a message's full name, or a short name such as cds.
 func typeURL(name string) string {
 	if strings.Contains(name, "/") {

@@ -198,16 +198,190 @@ func deletes(table string, keys ...string) *pb.FromPlugin {
 	return &pb.FromPlugin{Rows: &pb.Rows{Tables: []*pb.TableRows{{Table: table, Deletes: keys}}}}
 }
 
-// Nothing says when what reads no rows is needed; what derives rows is always.
+// Nothing says when what reads no rows is needed, or what derives rows from others of its tables.
 func TestOnDemandReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, nil, state.Expected{Name: "lazy", Kind: pb.KindRegistry, OnDemand: true})
-		for _, ready := range []*pb.Ready{readyMemory(), readyEntries()} {
+		for _, ready := range []*pb.Ready{readyMemory(), {Derives: true, Reads: []*pb.Read{{Table: "services", Sources: true}}, Publishes: []string{"services"}}} {
 			if err := <-b.join("lazy", ready).end; !errors.Is(err, state.ErrReads) {
 				t.Error(err)
 			}
 		}
 	})
+}
+
+// sleepyChain is files and memory -> serviceentry, which starts on demand -> istio; past the first
+// revision, for which nothing was to be derived.
+func sleepyChain(t *testing.T, woken *[]string) (b *bench, f, m, g *plugin) {
+	b = newBench(t, func(c *Config) { c.OnWanted = func(name string) { *woken = append(*woken, name) } },
+		state.Expected{Name: "files", Kind: pb.KindConfig, LossApplies: true}, memory,
+		state.Expected{Name: "serviceentry", Kind: pb.KindRegistry, OnDemand: true, LossApplies: true}, istio)
+	if err := b.Learn(&host.Instance{Entry: &manifest.Entry{Name: "serviceentry"}, Ready: readySelecting()}); err != nil {
+		t.Fatal(err)
+	}
+	f, m, g = b.join("files", readyFiles()), b.join("memory", readyMemory()), b.join("istio", readyIstio())
+	f.rows("VirtualService", nil, row("ns/v", "1"))
+	m.rows("services", nil, row("ns/m.com", "1"))
+	f.synced()
+	m.synced()
+	g.done(g.state().Revision)
+	if reasons := b.Ready(); len(reasons) > 0 || len(*woken) > 0 {
+		t.Fatalf("the first revision waits for %v; woken: %v", reasons, *woken)
+	}
+	return b, f, m, g
+}
+
+// readySelecting is of a deriver that looks at what other registries have, too.
+func readySelecting() *pb.Ready {
+	r := readyEntries()
+	r.Reads = append(r.Reads, &pb.Read{Table: "services", Sources: true})
+	return r
+}
+
+// A deriver that starts on demand sleeps while there are no rows that it derives from. The revision
+// of the first such row waits for it.
+func TestDeriverOnDemand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var woken []string
+		b, f, m, g := sleepyChain(t, &woken)
+		pass := func(d time.Duration) {
+			time.Sleep(d)
+			synctest.Wait()
+		}
+		m.rows("services", nil, row("ns/m.com", "2"))
+		pass(time.Second)
+		if s := g.state(); s == nil || len(woken) > 0 {
+			t.Fatalf("rows that it does not derive from: state %v; woken: %v", keys(s), woken)
+		} else {
+			g.done(s.Revision)
+		}
+
+		f.rows(entryRow, nil, row("ns/a", "1"))
+		pass(time.Second)
+		if s := g.state(); s != nil || !slices.Equal(woken, []string{"serviceentry"}) {
+			t.Fatalf("the revision does not wait for it: state %v; woken: %v", keys(s), woken)
+		}
+		d := b.join("serviceentry", readySelecting())
+		s := d.state()
+		if got := keys(s); !slices.Equal(got, []string{"ServiceEntry ns/a=1", "services ns/m.com=2"}) {
+			t.Fatalf("it was sent %v", got)
+		}
+		d.rows("services", s.Revision, row("ns/a.com", "from 1"))
+		d.done(s.Revision)
+		at := g.state()
+		if got := keys(at); !slices.Equal(got, []string{"services ns/a.com=from 1"}) || at.Revision.Number != s.Revision.Number {
+			t.Errorf("the generator was sent %v", got)
+		}
+		g.done(at.Revision)
+		if synctest.Wait(); len(b.Revision().Partial) > 0 {
+			t.Errorf("the revision is without %v", b.Revision().Partial)
+		}
+
+		if pass(2 * state.Drowsy); len(d.end) > 0 {
+			t.Fatal("it sleeps while there is something to derive from")
+		}
+		f.send(deletes(entryRow, "ns/a"))
+		pass(time.Second)
+		s = d.state()
+		if pass(2 * state.Drowsy); len(d.end) > 0 {
+			t.Fatal("it sleeps while there is what it has derived")
+		}
+		d.send(&pb.FromPlugin{Rows: &pb.Rows{Revision: s.Revision, Tables: []*pb.TableRows{{Table: "services", Deletes: []string{"ns/a.com"}}}}})
+		d.done(s.Revision)
+		pass(time.Second)
+		if at := g.state(); at != nil {
+			g.done(at.Revision)
+		}
+		pass(2 * state.Drowsy)
+		if err := <-d.end; !errors.Is(err, host.ErrAsleep) {
+			t.Errorf("there is nothing to derive from any more, and Serve returns %v", err)
+		}
+		f.rows(entryRow, nil, row("ns/b", "1"))
+		if pass(time.Second); len(woken) != 2 {
+			t.Errorf("it was not woken again: %v", woken)
+		}
+	})
+}
+
+// Whoever connects first is to have what is derived, too: the first revision is not begun before
+// the deriver is there, however long that takes.
+func TestDeriverOnDemandAtFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var woken []string
+		b := newBench(t, func(c *Config) { c.OnWanted = func(name string) { woken = append(woken, name) } },
+			files, state.Expected{Name: "serviceentry", Kind: pb.KindRegistry, OnDemand: true}, istio)
+		if err := b.Learn(&host.Instance{Entry: &manifest.Entry{Name: "serviceentry"}, Ready: readySelecting()}); err != nil {
+			t.Fatal(err)
+		}
+		f, g := b.join("files", readyFiles()), b.join("istio", readyIstio())
+		f.rows(entryRow, nil, row("ns/a", "1"))
+		f.synced()
+		time.Sleep(time.Minute)
+		if reasons := b.Ready(); !slices.Equal(reasons, []string{"plugin serviceentry, which rows ask for, has not started"}) || g.state() != nil {
+			t.Fatalf("the first revision waits for %q", reasons)
+		}
+		d := b.join("serviceentry", readySelecting())
+		s := d.state()
+		d.rows("services", s.Revision, row("ns/a.com", "from 1"))
+		d.done(s.Revision)
+		if got := keys(g.state()); !slices.Equal(got, []string{"services ns/a.com=from 1"}) {
+			t.Errorf("the generator was sent %v", got)
+		}
+		if !slices.Equal(woken, []string{"serviceentry"}) {
+			t.Errorf("woken: %v", woken)
+		}
+	})
+}
+
+// A row that is committed in the moment in which the deriver is put to sleep is derived from in its
+// own revision all the same.
+func TestDeriverOnDemandDrowsy(t *testing.T) {
+	// drowsy sends a row so long after the deriver has nothing left to derive from, 0 for none, and
+	// returns after how long it slept.
+	drowsy := func(t *testing.T, after time.Duration) (slept time.Duration) {
+		synctest.Test(t, func(t *testing.T) {
+			var woken []string
+			b, f, _, g := sleepyChain(t, &woken)
+			f.rows(entryRow, nil, row("ns/a", "1"))
+			time.Sleep(time.Second)
+			d := b.join("serviceentry", readySelecting())
+			d.done(d.state().Revision) // it makes nothing of it
+			f.send(deletes(entryRow, "ns/a"))
+			time.Sleep(time.Second)
+			d.done(d.state().Revision)
+			g.state()
+			began := time.Now()
+			if after == 0 {
+				<-d.end
+				slept = time.Since(began)
+				return
+			}
+			time.Sleep(after)
+			served := b.Revision().Number
+			f.rows(entryRow, nil, row("ns/b", "1"))
+			time.Sleep(time.Second)
+			if now := b.Revision().Number; now != served {
+				t.Errorf("a row after %v: revision %d is served before anything was derived", after, now)
+			}
+			if len(d.end) > 0 {
+				d = b.join("serviceentry", readySelecting())
+			}
+			s := d.state()
+			if got := keys(s); !slices.Contains(got, "ServiceEntry ns/b=1") {
+				t.Fatalf("a row after %v: it was sent %v", after, got)
+			}
+			d.rows("services", s.Revision, row("ns/b.com", "from 1"))
+			d.done(s.Revision)
+			if got := keys(g.state()); !slices.Equal(got, []string{"services ns/b.com=from 1"}) {
+				t.Errorf("a row after %v: the generator was sent %v", after, got)
+			}
+		})
+		return slept
+	}
+	sleeps := drowsy(t, 0)
+	for _, before := range []time.Duration{0, 1, 99, 100, 101} { // rows wait for 100 ms to be committed
+		drowsy(t, sleeps-before*time.Millisecond)
+	}
 }
 
 // What a generator publishes is for those whom it serves: its rows go when it sleeps, and who reads

@@ -50,9 +50,18 @@ func (s client) Pull() xds.Served {
 func (s client) Report(o xds.Outcome) {
 	s.c.clients.Lock()
 	defer s.c.clients.Unlock()
+	if o.Settled > 0 {
+		defer s.c.mid.Rollout.Heard(s.conn)
+		defer s.c.mid.State.Journal.Settled(s.conn, o.Settled, s.c.mid.State.Clock.Now())
+	}
+	if o.Type == "" {
+		return
+	}
 	if !o.Health {
+		s.c.mid.State.Journal.Answered(s.conn, o)
 		s.c.mid.Plugins.Trials.CountRefusal(s.conn, o)
 		s.c.mid.Serving.Streams.Note(s.conn, o)
+		s.c.mid.Rollout.Note(s.conn, o)
 	}
 	s.c.mid.Serving.Streams.Report(s.conn, o)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/calls"
 	"github.com/coxswain-mesh/coxswain/core/middle"
 	"github.com/coxswain-mesh/coxswain/core/placement"
+	"github.com/coxswain-mesh/coxswain/core/serving"
 	"github.com/coxswain-mesh/coxswain/core/state"
 )
 
@@ -34,8 +35,9 @@ type Config struct {
 	// as long for each connection.
 	EndpointPause time.Duration
 	// HoldMax is how long a revision waits for a plugin before it is served without.
-	HoldMax time.Duration
-	placement.Retention
+	HoldMax   time.Duration
+	Retention placement.Retention
+	Earlier   serving.Earlier
 	// Gather has the first revision wait until all that is declared is in, Gathered is closed, and
 	// Go is called: what came may ask for more plugins.
 	Gather  bool
@@ -80,12 +82,14 @@ func New(cfg Config) (*Control, error) {
 	c.mid = middle.New(middle.Config{
 		Log: cfg.Log, Metrics: cfg.Metrics, Rules: cfg.Rules, Epoch: newEpoch(), Gather: cfg.Gather,
 		DebounceAfter: cfg.DebounceAfter, DebounceMax: cfg.DebounceMax, DebounceEndpoints: cfg.DebounceEndpoints,
-		EndpointPatience: cfg.EndpointPatience, EndpointPause: cfg.EndpointPause, HoldMax: cfg.HoldMax, Retention: cfg.Retention,
+		EndpointPatience: cfg.EndpointPatience, EndpointPause: cfg.EndpointPause, HoldMax: cfg.HoldMax, Retention: cfg.Retention, Earlier: cfg.Earlier,
 		Ring: c.ring, Wake: inBackground(cfg.OnWanted), Serving: inBackground(cfg.OnServing),
 		Overdue: func(s *state.Session) (n int, since time.Time) { return c.Overdue(s) },
 	})
 	c.mu.clock, c.clients.inner = c.mid.State.Clock, &c.mu
 	c.Calls = calls.New(&c.clients, c.mid.State)
+	explainer := NewExplainer(c)
+	c.mid.Serving.Quarantine.OnRefused = func(r *serving.Refused) { go explainer.blame(r) }
 	now := time.Now()
 	for _, e := range cfg.Plugins {
 		c.mid.Plugins.Members.Declare(state.NewPlugin(e, state.NewShard(e), now))

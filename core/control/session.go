@@ -108,6 +108,8 @@ func (c *Control) handle(s *state.Session, m *pb.FromPlugin) error {
 		c.Take(s, m.Caller.Id, m)
 	case m.Called != nil && s.Kind() == pb.KindController:
 		c.Take(s, m.Called.Id, m)
+	case m.Because != nil && s.Generates():
+		c.TakeBecause(s, m.Because)
 	default:
 		return c.mid.Handle(s, m)
 	}
@@ -119,6 +121,10 @@ func (c *Control) undelivered(s *state.Session, m *pb.FromCore, why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer c.schedule()
+	if m.Explain != nil {
+		c.TakeBecause(s, &pb.Because{Id: m.Explain.Id, Error: why.Error()})
+		return
+	}
 	if c.mid.Undelivered(s, m, why); m.Authenticate != nil || m.Call != nil {
 		c.Undelivered(s, m, why)
 	}

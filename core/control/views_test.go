@@ -190,6 +190,9 @@ func TestWhatIsNotUsedGoesAtRest(t *testing.T) {
 			w.g.done(s.Revision)
 			time.Sleep(serving.TidyAfter - time.Second)
 			synctest.Wait()
+			if all, _ := NewExplainer(w.Control).Pushes(w.at.Number); len(all) != 0 {
+				t.Errorf("people are told of %+v", all)
+			}
 		}
 		if others := w.g.others(); len(others) != 1 || others[0].Freed == nil || !slices.Equal(others[0].Freed.Bodies, []uint64{1}) {
 			t.Errorf("the generator was sent %v", others)
@@ -476,6 +479,25 @@ func TestPlaceThatCrossesADrop(t *testing.T) {
 		w.g.done(w.revise("3"))
 		if diff := cmp.Diff([]string{"a=v1"}, two.names(typeA)); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+// TestDumpOfReconnected: of a node whose former stream hasn't ended yet each resource is shown
+// once.
+func TestDumpOfReconnected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		again := w.stream("p")
+		again.Subscribe(typeA, true, nil)
+		w.g.others()
+		w.g.send(place(again.ID(), typeA, 1, w.at))
+		types, ok := w.Dump("p")
+		if !ok || len(types) != 1 || len(types[0].Bodies) != 1 || types[0].Bodies[0].Name() != "a" {
+			t.Errorf("%v %+v", ok, types)
+		}
+		if _, ok := w.Dump("q"); ok {
+			t.Error("there is a dump of a node that is not connected")
 		}
 	})
 }

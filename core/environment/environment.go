@@ -63,6 +63,8 @@ type table struct {
 type owned struct {
 	shard *Shard
 	row   *pb.Row
+	// number is that of the commit since which it is as it is.
+	number uint64
 }
 
 // New returns an empty environment at revision number 0.
@@ -71,6 +73,13 @@ func New() *Environment {
 		tables: map[string]*table{}, pending: map[Name]map[*Shard]*pb.Row{}, counts: map[*Shard]map[string]int{}, backed: map[*Shard]map[string]int{},
 		endpoints: map[string]int{}, merging: newMerging(),
 	}
+}
+
+// After returns an empty environment at a revision number.
+func After(number uint64) *Environment {
+	e := New()
+	e.number = number
+	return e
 }
 
 // Number is the number of the newest commit.
@@ -160,7 +169,7 @@ func (e *Environment) Commit(force bool, accept func(Name) bool) Changes {
 		if accept != nil && !accept(n) {
 			continue
 		}
-		e.settle(n, shards, changes)
+		e.settle(n, shards, e.number+1, changes)
 		delete(e.pending, n)
 		any = true
 	}
@@ -182,7 +191,7 @@ func (e *Environment) Amend(s *Shard, tables []*pb.TableRows) Changes {
 		if !ok {
 			continue
 		}
-		e.settle(n, map[*Shard]*pb.Row{s: r}, changes)
+		e.settle(n, map[*Shard]*pb.Row{s: r}, e.number, changes)
 		if delete(shards, s); len(shards) == 0 {
 			delete(e.pending, n)
 		}
@@ -190,9 +199,9 @@ func (e *Environment) Amend(s *Shard, tables []*pb.TableRows) Changes {
 	return changes
 }
 
-// settle writes the shards' rows of a key, and notes which served rows changed by that: the key's,
-// and others of its service, if it is served by other shards now.
-func (e *Environment) settle(n Name, rows map[*Shard]*pb.Row, changes Changes) {
+// settle writes the shards' rows of a key with a commit's number, and notes which served rows
+// changed by that: the key's, and others of its service, if it is served by other shards now.
+func (e *Environment) settle(n Name, rows map[*Shard]*pb.Row, number uint64, changes Changes) {
 	source := false
 	for s := range rows {
 		source = source || !s.Derived
@@ -205,7 +214,7 @@ func (e *Environment) settle(n Name, rows map[*Shard]*pb.Row, changes Changes) {
 	}
 	for s, r := range rows {
 		e.remember(s, n, r)
-		e.put(s, n, r, rank)
+		e.put(owned{s, r, number}, n, rank)
 	}
 	if !Equal(before, e.Row(n, false)) {
 		changes.add(n, Change{Source: source, Before: before})
@@ -215,8 +224,9 @@ func (e *Environment) settle(n Name, rows map[*Shard]*pb.Row, changes Changes) {
 	}
 }
 
-// put writes a row of a shard. rank is that of the key's service before.
-func (e *Environment) put(s *Shard, n Name, r *pb.Row, rank int) {
+// put writes what a shard has of a key; no row: nothing. rank is that of the key's service before.
+func (e *Environment) put(has owned, n Name, rank int) {
+	s, r := has.shard, has.row
 	t := e.tables[n.Table]
 	if t == nil {
 		t = &table{rows: map[string][]owned{}}
@@ -236,7 +246,7 @@ func (e *Environment) put(s *Shard, n Name, r *pb.Row, rank int) {
 	had := pick(rows, rank, false)
 	if r != nil {
 		i, _ := slices.BinarySearchFunc(out, s, func(o owned, s *Shard) int { return o.shard.compare(s) })
-		out = slices.Insert(out, i, owned{s, r})
+		out = slices.Insert(out, i, has)
 	} else {
 		e.merging.show(s, n)
 	}

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
+	"github.com/coxswain-mesh/coxswain/core/mask"
 	"io"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,7 +30,7 @@ type filled struct {
 // environment.
 func (ln *launcher) fill(e *manifest.Entry) (*filled, error) {
 	f := &filled{config: e.Config, secrets: map[string]bool{}}
-	f.values = ln.environment(e, telling.MatchString)
+	f.values = ln.environment(e, mask.Telling)
 	defer func() { ln.known.Set(e.Name, f.values) }()
 	if len(e.Config) == 0 {
 		return f, nil
@@ -70,7 +70,7 @@ func (ln *launcher) secrets(e *manifest.Entry, value any, path string, f *filled
 			}
 		}
 		for key := range v {
-			if text, ok := v[key].(string); ok && telling.MatchString(key) {
+			if text, ok := v[key].(string); ok && mask.Telling(key) {
 				f.values = append(f.values, text)
 			}
 			if v[key], err = ln.secrets(e, v[key], strings.TrimPrefix(path+"."+key, "."), f); err != nil {
@@ -80,9 +80,6 @@ func (ln *launcher) secrets(e *manifest.Entry, value any, path string, f *filled
 	}
 	return value, nil
 }
-
-// telling matches names of what is secret.
-var telling = regexp.MustCompile(`(?i)(passw(or)?d|passphrase|secret|token|credential|api[-_]?key|private[-_]?key|access[-_]?key|^key$|^auth$|authorization|dsn$)`)
 
 // environment returns what stands in variables of a plugin's environment that are declared for it,
 // of those names that accept takes.

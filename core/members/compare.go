@@ -29,7 +29,7 @@ func (t *Candidate) Compare() *trial.Comparison {
 		return w
 	}
 	t.compose(patch.Waiting{}, func(conn *state.Connection, url string, snap *view.Snapshot) {
-		old, sub := conn.Seen[url], conn.Subs[url]
+		old, sub := t.ts.pins.Live(conn, url, conn.Seen[url]), conn.Subs[url]
 		w.Pass(trial.Passage{
 			Type: url, Old: old, Now: snap, From: old, To: snap, Label: conn.Label(url), Wish: sub,
 		})

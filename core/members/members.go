@@ -32,7 +32,7 @@ func New(st *state.State, sv *serving.Parts, sg *pipeline.Parts, holdMax time.Du
 		departure: p.Departure, members: p.Members,
 	}
 	p.Trials = &Trials{
-		state: st, losses: sv.Losses, streams: sv.Streams, screen: sv.Screen, patches: sv.Patches, intake: sg.Intake, pipeline: sg.Pipeline,
+		state: st, losses: sv.Losses, streams: sv.Streams, screen: sv.Screen, patches: sv.Patches, pins: sv.Pins, intake: sg.Intake, pipeline: sg.Pipeline,
 		All: map[string]*Candidate{},
 	}
 	return p

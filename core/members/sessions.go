@@ -95,6 +95,10 @@ func (mb *Members) Admit(name string, ready *pb.Ready, open func(*state.Plugin) 
 	}
 	k.Sleep.Asleep, k.Sleep.Roused = k.Expected.OnDemand && !mb.sleepers.Wanted(k.Name()), false
 	if k.Sleep.Asleep {
+		if f := mb.state.Course.Flight; f != nil {
+			f.Leave(name)
+			mb.pipeline.Advance(mb.state.Clock.Now())
+		}
 		return nil, host.ErrAsleep
 	}
 	s := open(k)

@@ -26,6 +26,7 @@ type Trials struct {
 	intake   *pipeline.Intake
 	pipeline *pipeline.Pipeline
 	patches  *serving.Patches
+	pins     *serving.Pins
 	// All by key; meetings wait for a moment at which a trial and the served plugin have said the
 	// same revision.
 	All      map[string]*Candidate

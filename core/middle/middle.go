@@ -30,17 +30,23 @@
 package middle
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/history"
 	"github.com/coxswain-mesh/coxswain/core/members"
 	"github.com/coxswain-mesh/coxswain/core/pipeline"
 	"github.com/coxswain-mesh/coxswain/core/placement"
+	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/revision"
 	"github.com/coxswain-mesh/coxswain/core/serving"
 	"github.com/coxswain-mesh/coxswain/core/state"
 	pages "github.com/coxswain-mesh/coxswain/core/status"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -59,6 +65,7 @@ type Config struct {
 	EndpointPause              time.Duration
 	HoldMax                    time.Duration
 	Retention                  placement.Retention
+	Earlier                    serving.Earlier
 	// Ring is called when somebody is to call Due soon.
 	Ring func()
 	// Wake is called when a plugin that sleeps is needed, Serving when what a plugin's session said
@@ -75,27 +82,50 @@ type Middle struct {
 	Stages  *pipeline.Parts
 	Plugins *members.Parts
 	Pages   *pages.Pages
+	Origins *pages.Origins
+	// Rollout is the stages of pushes; nil: there are none.
+	Rollout *Rollout
 
 	debounceEndpoints bool
+	history           *history.History
+	// lines bounds how many pushes are logged.
+	lines *rate.Limiter
 }
+
+// What is logged of pushes: so many a second, so many at once, and so many of the rows of each.
+const (
+	linesPerSecond = 2
+	linesAtOnce    = 20
+	mostNamed      = 5
+)
 
 // New returns one in which no plugin is declared.
 func New(cfg Config) *Middle {
-	m := &Middle{debounceEndpoints: cfg.DebounceEndpoints}
+	m := &Middle{debounceEndpoints: cfg.DebounceEndpoints, lines: rate.NewLimiter(linesPerSecond, linesAtOnce)}
 	m.State = state.New(state.Config{
-		Log: cfg.Log, Metrics: cfg.Metrics, Rules: cfg.Rules, Epoch: cfg.Epoch,
+		Log: cfg.Log, Metrics: cfg.Metrics, Rules: cfg.Rules, Epoch: cfg.Epoch, After: cfg.Earlier.History.Number(),
 		DebounceAfter: cfg.DebounceAfter, DebounceMax: cfg.DebounceMax, EndpointPause: cfg.EndpointPause, Gather: cfg.Gather,
 		Ring: cfg.Ring, Wake: cfg.Wake, Serving: cfg.Serving,
 	})
+	m.State.Journal.Off, m.State.Journal.Finished = cfg.Earlier.NoPushes, m.reached
+	if m.history = cfg.Earlier.History; m.history != nil {
+		m.State.Journal.Shown = m.history.Shown
+	}
 	m.Serving = serving.New(m.State, serving.Config{
-		Patience: cfg.HoldMax, Retention: cfg.Retention,
+		Patience: cfg.HoldMax, Retention: cfg.Retention, Earlier: cfg.Earlier,
 		Instead: func(next state.Shown) (held, judges bool) { return m.Plugins.Departure.PartingLoses(next) },
 	})
 	m.Stages = pipeline.New(m.State, m.Serving, pipeline.Config{
 		HoldMax: cfg.HoldMax, EndpointPatience: cfg.EndpointPatience, DebounceEndpoints: cfg.DebounceEndpoints,
-		Served: func(number uint64) { m.Plugins.Trials.NoteSwitched(number) },
+		Serving: func(f *revision.Flight) { m.Rollout.serving(f) },
+		Served: func(number uint64) {
+			m.Plugins.Trials.NoteSwitched(number)
+			m.Rollout.served()
+		},
 	})
+	m.Rollout = newRollout(m.State, m.Serving, cfg.Earlier)
 	m.Plugins = members.New(m.State, m.Serving, m.Stages, cfg.HoldMax)
+	m.Origins = pages.NewOrigins(m.State, m.Serving, m.State.Journal.Served)
 	m.Pages = pages.NewPages(m.State, m.Serving, cfg.HoldMax, cfg.Overdue)
 	return m
 }
@@ -180,6 +210,11 @@ func (m *Middle) Due() (next time.Time) {
 		s.Give(now, at)
 	}
 	m.Serving.Placer.Expire(now, at)
+	if m.Serving.Quarantine.Expire(now, at) {
+		m.Serving.Screen.Settle()
+	}
+	m.Serving.Blame.Tell()
+	m.Rollout.due(now, at)
 	if !m.State.Course.Started {
 		m.Stages.Feeder.TellEarly()
 	}
@@ -214,4 +249,28 @@ func (m *Middle) Due() (next time.Time) {
 	}
 	m.Stages.Pipeline.Hold(now, at)
 	return next
+}
+
+// reached notes that all connections that a revision concerned have answered it.
+func (m *Middle) reached(p report.Push) {
+	m.history.Reached(p)
+	if p.Proxies > 0 {
+		m.State.Metrics.Reached(p.Kind, p.Done.Sub(p.Committed))
+	}
+	level, rows := slog.LevelDebug, []string{}
+	if p.Kind != revision.Endpoints && m.lines.AllowN(m.State.Clock.Now(), 1) {
+		level = slog.LevelInfo
+	}
+	for _, r := range p.Rows[:min(len(p.Rows), mostNamed)] {
+		rows = append(rows, fmt.Sprintf("%s %s %s (%s)", r.Table[strings.LastIndexByte(r.Table, '/')+1:], r.Key, r.What, r.Source))
+	}
+	changed, resources, bytes := 0, 0, int64(0)
+	for _, n := range p.Changed {
+		changed += n
+	}
+	for _, s := range p.Sent {
+		resources, bytes = resources+s.Resources, bytes+s.Bytes
+	}
+	m.State.Log.Log(context.Background(), level, "pushed", "revision", p.Revision, "kind", p.Kind, "rows", rows, "changed", changed, "made", p.Took, "proxies", p.Proxies, "left", p.Left,
+		"resources", resources, "bytes", bytes, "refused", p.Refusals, "took", p.Done.Sub(p.Committed))
 }

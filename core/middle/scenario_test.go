@@ -150,13 +150,15 @@ func (w *world) declare(name string, words []string) (err error) {
 		return err
 	}
 	e := state.Expected{Name: name, Order: w.order, Kind: map[string]pb.Kind{
-		"config": pb.KindConfig, "registry": pb.KindRegistry, "generator": pb.KindGenerator, "patch": pb.KindPatch, "controller": pb.KindController,
+		"config": pb.KindConfig, "registry": pb.KindRegistry, "generator": pb.KindGenerator, "patch": pb.KindPatch, "controller": pb.KindController, "authenticator": pb.KindAuthenticator,
 	}[words[0]]}
 	w.order++
 	for i, word := range words[1:] {
 		switch word {
 		case "optional":
 			e.Optional = true
+		case "asked":
+			e.OnDemand = true
 		case "skips":
 			e.Skips = true
 		case "drops":

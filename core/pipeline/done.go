@@ -23,6 +23,9 @@ func (p *Pipeline) TakeDone(s *state.Session, m *pb.Done, now time.Time) error {
 	if m.Revision.Number != s.State.Sent {
 		return nil // of a state that a newer one has replaced
 	}
+	if f := p.state.Course.Flight; f != nil && s.Shadow == nil && !s.State.Busy.IsZero() {
+		f.Plugins[s.Name()] += now.Sub(s.State.Busy)
+	}
 	s.State.Done, s.State.Busy, s.Plugin.Late = m.Revision.Number, time.Time{}, time.Time{}
 	s.Plugin.Suspects.Done(s.Feed.Left())
 	if s.Generates() {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/revision"
 	"github.com/coxswain-mesh/coxswain/core/serving"
 	"github.com/coxswain-mesh/coxswain/core/state"
@@ -30,14 +31,17 @@ type Pipeline struct {
 	intake  *Intake
 
 	StartedUp chan struct{}
-	// onServed is called when a revision is served.
-	onServed func(number uint64)
+	// onServing is called before anybody sees anything of a revision, onServed when it is served.
+	onServing func(f *revision.Flight)
+	onServed  func(number uint64)
 }
 
 // Begin commits what waits (of accept) and starts its revision.
 func (p *Pipeline) Begin(kind string, accept func(environment.Name) bool, force bool, now time.Time) {
+	var waited time.Duration
 	if accept == nil && !p.state.Course.Debounce.Due().IsZero() {
-		p.state.Metrics.Debounced(now.Sub(p.state.Course.Debounce.Due().Add(-p.state.Course.Debounce.After)))
+		waited = now.Sub(p.state.Course.Debounce.Due().Add(-p.state.Course.Debounce.After))
+		p.state.Metrics.Debounced(waited)
 		p.state.Course.Debounce.Reset()
 	}
 	if kind != revision.Endpoints {
@@ -60,6 +64,7 @@ func (p *Pipeline) Begin(kind string, accept func(environment.Name) bool, force 
 	p.state.Metrics.Committed(kind)
 	p.intake.MarkDirty(changes)
 	p.state.Course.Flight = revision.Begin(p.state.Env.Number(), kind, changes, p.state.Course.Forced, p.timing.holdMax, now)
+	p.state.Course.Flight.Waited = waited
 	p.state.Course.Forced = map[string]bool{}
 	p.Advance(now)
 }
@@ -95,6 +100,7 @@ func (p *Pipeline) hand(stage func(*state.Plugin) bool, now time.Time) {
 			continue
 		}
 		switch s := p.state.Roster.Session(k.Name()); {
+		case s == nil && k.Sleep.Asleep && !k.Sleep.Roused: // there is nothing for it
 		case s == nil && state.Concerns(k.Ready, f.Changes):
 			f.Away(k.Name(), k.Away, now)
 		case s != nil && f.Give(k.Name(), s.Feed.Lacks()):
@@ -138,6 +144,10 @@ func (p *Pipeline) wantsOpen() bool {
 // serve gives the revision to the proxies, whole.
 func (p *Pipeline) serve(now time.Time) {
 	f := p.state.Course.Flight
+	p.state.Journal.Begin(report.Push{
+		Revision: f.Number, Kind: f.Kind, Committed: f.Began().UTC(), Waited: f.Waited, Plugins: f.Plugins, Partial: slices.Clone(f.Late()),
+	}, max(f.Number, p.state.Env.Number()), f.Changes, p.state.Env)
+	p.onServing(f)
 	for _, k := range p.state.Roster.Sorted() {
 		s := p.state.Roster.Session(k.Name())
 		if s == nil || !s.Generates() || s.State.Done != s.State.Sent {
@@ -154,6 +164,7 @@ func (p *Pipeline) serve(now time.Time) {
 		changed := s.Maker.Views.Publish()
 		p.screen.Blame(s)
 		p.screen.Spoil(changed)
+		p.state.Journal.Changed(changed)
 		f.Views += len(changed)
 		s.Free()
 	}
@@ -178,6 +189,7 @@ func (p *Pipeline) finish(now time.Time) {
 	f := p.state.Course.Flight
 	p.state.Course.Flight = nil
 	p.state.Course.Ring() // somebody may wait for a moment without a revision
+	p.state.Journal.End(f.Took(now), f.Number < p.state.Course.Undo, now)
 	if f.Number < p.state.Course.Undo {
 		return // it is held
 	}

@@ -28,11 +28,13 @@ func (p *Pipeline) NotReady() []string {
 	return reasons
 }
 
-// Unready says what the first revision waits for.
+// Unready says what the first revision waits for: what rows and resources come from, and who says
+// who is calling, as without them the first callers would be told that nobody can.
 func (p *Pipeline) Unready() []string {
 	var reasons []string
 	for _, k := range p.state.Roster.Sorted() {
-		if k.Expected.Optional || k.Kind() == pb.KindAuthenticator || k.Kind() == pb.KindController {
+		asked := k.Kind() == pb.KindAuthenticator && k.Expected.OnDemand // it starts afterwards
+		if k.Expected.Optional || k.Kind() == pb.KindController || asked {
 			continue
 		}
 		s := p.state.Roster.Session(k.Name())
@@ -40,10 +42,13 @@ func (p *Pipeline) Unready() []string {
 		case k.Sleep.Asleep:
 		case s == nil:
 			reasons = append(reasons, fmt.Sprintf("plugin %s has not started", k.Name()))
-		case k.Kind() == pb.KindPatch:
+		case k.Kind() == pb.KindPatch, k.Kind() == pb.KindAuthenticator:
 		case !s.Plugin.Ready.Derives && !s.Source.Synced && (!s.Generates() || len(s.Plugin.Ready.Publishes) > 0):
 			reasons = append(reasons, fmt.Sprintf("plugin %s has not synced", k.Name()))
 		}
+	}
+	if len(reasons) == 0 {
+		reasons = p.intake.sleepers.rouseDerivers()
 	}
 	if len(reasons) == 0 && !p.state.Instances.Gone {
 		p.state.Instances.Gather()

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -16,8 +17,8 @@ type Sleepers struct {
 }
 
 // Wanted says whether some connection asks for types that a generator serves to it, a source has
-// rows to read, an authenticator was to be asked lately, or somebody wants to compare another one
-// with it.
+// rows to read, a deriver those or rows of its own, an authenticator was to be asked lately, or
+// somebody wants to compare another one with it.
 func (sl *Sleepers) Wanted(name string) bool {
 	if sl.state.Roster.Tried(name) {
 		return true
@@ -27,6 +28,9 @@ func (sl *Sleepers) Wanted(name string) bool {
 	case pb.KindAuthenticator:
 		return k.AskedLately(sl.state.Clock.Now())
 	default:
+		if k.Ready.Derives {
+			return sl.derives(k)
+		}
 		if len(k.Ready.Methods) > 0 && k.AskedLately(sl.state.Clock.Now()) {
 			return true
 		}
@@ -40,12 +44,47 @@ func (sl *Sleepers) Wanted(name string) bool {
 	return false
 }
 
+// derives says whether a deriver has something to derive from: rows of a table that it reads whole.
+// Those of a table of which it reads only what sources say need nobody alone, for they are what it
+// adds to. Before the first revision, which is to have all that is derived, rows count that wait
+// for it.
+func (sl *Sleepers) derives(k *state.Plugin) bool {
+	env := sl.state.Env
+	for _, n := range env.LenOf(k.Shard) {
+		if n > 0 {
+			return true
+		}
+	}
+	return env.HeldRows(k.Shard) > 0 || slices.ContainsFunc(k.Ready.Reads, func(r *pb.Read) bool {
+		return !r.Sources && (env.Has(r.Table, false) || !sl.state.Course.Started && len(env.Coming(r.Table)) > 0)
+	})
+}
+
+// rouse wakes one up. Revisions wait for a deriver as for one that has just gone away.
+func (sl *Sleepers) rouse(k *state.Plugin) {
+	if k.Ready.Derives && !k.Sleep.Roused {
+		k.Away = sl.state.Clock.Now()
+	}
+	sl.state.Roster.Rouse(k.Name())
+}
+
+// rouseDerivers wakes up those whom the first revision needs, and says why it has to wait.
+func (sl *Sleepers) rouseDerivers() (reasons []string) {
+	for _, k := range sl.state.Roster.Sorted() {
+		if k.Sleep.Asleep && !k.Expected.Optional && k.Ready != nil && k.Ready.Derives && sl.derives(k) {
+			sl.rouse(k)
+			reasons = append(reasons, fmt.Sprintf("plugin %s, which rows ask for, has not started", k.Name()))
+		}
+	}
+	return reasons
+}
+
 // rouseReaders wakes sources up that sleep and read what changed.
 func (sl *Sleepers) rouseReaders(changes environment.Changes) {
 	for _, k := range sl.state.Roster.Plugins {
 		reads := func(r *pb.Read) bool { return len(changes[r.Table]) > 0 }
 		if k.Sleep.Asleep && k.Kind() != pb.KindGenerator && k.Kind() != pb.KindAuthenticator && slices.ContainsFunc(k.Ready.Reads, reads) && sl.Wanted(k.Name()) {
-			sl.state.Roster.Rouse(k.Name())
+			sl.rouse(k)
 		}
 	}
 }
@@ -77,10 +116,11 @@ func (p *Pipeline) FallAsleep(s *state.Session, now time.Time) {
 		p.state.Env.Replace(s.Plugin.Shard, nil)
 		p.intake.Touched(s.Name(), now)
 	}
-	if p.intake.sleepers.Wanted(s.Name()) { // since it was told to go
-		p.state.Roster.Rouse(s.Name())
+	wanted := p.intake.sleepers.Wanted(s.Name()) // since it was told to go
+	if wanted {
+		p.intake.sleepers.rouse(s.Plugin)
 	}
-	if p.state.Course.Flight != nil {
+	if p.state.Course.Flight != nil && !(wanted && s.Plugin.Ready.Derives) {
 		p.state.Course.Flight.Leave(s.Name())
 		p.Advance(now)
 	}

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/revision"
 	"github.com/coxswain-mesh/coxswain/core/serving"
 	"github.com/coxswain-mesh/coxswain/core/state"
 	"github.com/coxswain-mesh/coxswain/core/store"
@@ -25,6 +26,8 @@ type Config struct {
 	HoldMax, EndpointPatience time.Duration
 	// DebounceEndpoints gathers changes of endpoints, too.
 	DebounceEndpoints bool
+	// Serving is called before anybody sees anything of a revision.
+	Serving func(f *revision.Flight)
 	// Served is called when a revision is served.
 	Served func(number uint64)
 }
@@ -40,7 +43,7 @@ func New(st *state.State, sv *serving.Parts, cfg Config) *Parts {
 	s.Pipeline = &Pipeline{
 		state: st, timing: timing{cfg.HoldMax, cfg.EndpointPatience, cfg.DebounceEndpoints},
 		patches: sv.Patches, losses: sv.Losses, screen: sv.Screen, feeder: s.Feeder, intake: s.Intake,
-		StartedUp: make(chan struct{}), onServed: cfg.Served,
+		StartedUp: make(chan struct{}), onServing: cfg.Serving, onServed: cfg.Served,
 	}
 	s.Results = &Results{
 		state: st, patches: sv.Patches, screen: sv.Screen, pipeline: s.Pipeline,

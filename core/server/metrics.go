@@ -13,10 +13,15 @@ import (
 // metrics counts what control and host report. Names are istiod's where it has the same thing.
 type metrics struct {
 	commits, partial, faults, broken, unknown, restarts, transitions, asked, swaps, limits *prometheus.CounterVec
-	served                                                                                 *prometheus.HistogramVec
-	debounced                                                                              prometheus.Histogram
+	times                                                                                  times
 	hidden, retained, retainedBytes                                                        prometheus.Gauge
 	woken, views                                                                           prometheus.Counter
+}
+
+// times are how long revisions took: to be committed, to be served, and to be answered by all.
+type times struct {
+	debounced       prometheus.Histogram
+	served, reached *prometheus.HistogramVec
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -28,6 +33,11 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	}
 	seconds := []float64{.001, .005, .01, .05, .1, .5, 1, 3, 5, 10, 20, 30}
 	m := &metrics{
+		times: times{
+			debounced: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "pilot_debounce_time", Help: "Seconds from the first change to its commit.", Buckets: seconds}),
+			served:    prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "coxswain_revision_seconds", Help: "From commit until served, by kind.", Buckets: seconds}, []string{"kind"}),
+			reached:   prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "coxswain_push_seconds", Help: "From commit until all streams that it concerned had answered, by kind.", Buckets: seconds}, []string{"kind"}),
+		},
 		commits:     counters("coxswain_commits_total", "Commits of the Environment, by kind.", "kind"),
 		partial:     counters("coxswain_partial_revisions_total", "Revisions served without a plugin that was not done in time.", "plugin"),
 		faults:      counters("coxswain_plugin_faults_total", "Pieces of work of a plugin that failed and kept their last good result.", "plugin"),
@@ -38,8 +48,6 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		transitions: counters("coxswain_plugin_transitions_total", "Steps in plugins' lives, by the state they led to.", "plugin", "state"),
 		limits:      counters("coxswain_plugin_limits_crossed_total", "Times that a plugin crossed one of its limits, by the limit's name in plugins.yaml.", "plugin", "limit"),
 		swaps:       counters("coxswain_plugin_changes_total", "Changes of plugins while the core ran, by what became of them.", "plugin", "outcome"),
-		served:      prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "coxswain_revision_seconds", Help: "From commit until served, by kind.", Buckets: seconds}, []string{"kind"}),
-		debounced:   prometheus.NewHistogram(prometheus.HistogramOpts{Name: "pilot_debounce_time", Help: "Seconds from the first change to its commit.", Buckets: seconds}),
 		hidden:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "coxswain_hidden_rows", Help: "Rows not served because another plugin has the same key or service (merge), or because their source is away for too long (onLoss)."}),
 		retained: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "coxswain_retained_views", Help: "Views that nobody is in, kept for those who come back (viewRetention).",
@@ -50,19 +58,23 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		woken: counter("coxswain_woken_streams_total", "Streams woken because a view of theirs changed."),
 		views: counter("coxswain_changed_views_total", "Views that changed."),
 	}
-	r.MustRegister(m.commits, m.partial, m.faults, m.broken, m.unknown, m.asked, m.restarts, m.transitions, m.swaps, m.limits, m.served, m.debounced, m.hidden, m.retained, m.retainedBytes, m.woken, m.views)
+	r.MustRegister(m.commits, m.partial, m.faults, m.broken, m.unknown, m.asked, m.restarts, m.transitions, m.swaps, m.limits, m.times.served, m.times.reached, m.times.debounced, m.hidden, m.retained, m.retainedBytes, m.woken, m.views)
 	return m
 }
 
 func (m *metrics) Committed(kind string) { m.commits.WithLabelValues(kind).Inc() }
+func (m *metrics) Reached(kind string, took time.Duration) {
+	m.times.reached.WithLabelValues(kind).Observe(took.Seconds())
+}
+
 func (m *metrics) Served(kind string, took time.Duration) {
-	m.served.WithLabelValues(kind).Observe(took.Seconds())
+	m.times.served.WithLabelValues(kind).Observe(took.Seconds())
 }
 func (m *metrics) Partial(plugin string)          { m.partial.WithLabelValues(plugin).Inc() }
 func (m *metrics) Fault(plugin string)            { m.faults.WithLabelValues(plugin).Inc() }
 func (m *metrics) Broken(plugin string)           { m.broken.WithLabelValues(plugin).Inc() }
 func (m *metrics) Hidden(rows int)                { m.hidden.Set(float64(rows)) }
-func (m *metrics) Debounced(waited time.Duration) { m.debounced.Observe(waited.Seconds()) }
+func (m *metrics) Debounced(waited time.Duration) { m.times.debounced.Observe(waited.Seconds()) }
 func (m *metrics) Unknown(plugin string, what string, n int) {
 	m.unknown.WithLabelValues(plugin, what).Add(float64(n))
 }

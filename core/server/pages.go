@@ -1,13 +1,16 @@
 package server
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/mask"
+	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/status"
 	"github.com/coxswain-mesh/coxswain/core/swap"
 	"github.com/coxswain-mesh/coxswain/core/xds"
@@ -32,15 +35,21 @@ type middle interface {
 // pages is what the admin pages are made from.
 type pages struct {
 	middle
-	ports *ports
-	host  *host.Host
-	swap  *swap.Swapper
-	xds   *xds.Server
+	*control.Explainer
+	*control.Past
+	stages *control.Rollout
+	ports  *ports
+	host   *host.Host
+	swap   *swap.Swapper
+	xds    *xds.Server
 	// secrets are left out of what plugins say.
 	secrets *mask.Secrets
 	// file is the plugins.yaml that is followed; empty: there is none.
 	file string
 }
+
+// Rollout implements admin.Source.
+func (p *pages) Rollout() report.Rollout { return p.stages.Shown() }
 
 // Ready implements admin.Source: where memory is short streams had better begin elsewhere.
 func (p *pages) Ready() []string {
@@ -52,6 +61,25 @@ func (p *pages) Ready() []string {
 		reasons = append(reasons, why)
 	}
 	return reasons
+}
+
+// Ledger implements admin.Insight.
+func (p *pages) Ledger(node string) []xds.StreamLedger { return p.xds.Ledger(node) }
+
+// Streamed implements admin.Insight. What a stream refuses it goes on refusing while that is held
+// for its view, though it is sent no more.
+func (p *pages) Streamed() []xds.StreamStatus {
+	refused := map[uint64]map[string]admin.StreamType{}
+	for _, s := range p.Streams() {
+		refused[s.Connection] = s.Types
+	}
+	all := p.xds.Status()
+	for _, s := range all {
+		for i, t := range s.Types {
+			s.Types[i].Refused = cmp.Or(t.Refused, refused[s.Connection][t.Type].Refused)
+		}
+	}
+	return all
 }
 
 // Plugins implements admin.Source.

@@ -15,11 +15,14 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/history"
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/levels"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/mask"
 	"github.com/coxswain-mesh/coxswain/core/mux"
 	"github.com/coxswain-mesh/coxswain/core/placement"
+	"github.com/coxswain-mesh/coxswain/core/serving"
 	"github.com/coxswain-mesh/coxswain/core/state"
 	"github.com/coxswain-mesh/coxswain/core/swap"
 	"github.com/coxswain-mesh/coxswain/core/swap/api"
@@ -66,8 +69,7 @@ type Config struct {
 	// Words are names that the core doesn't know by itself.
 	Words  Words
 	Commit Commit
-	// Retention is how long views outlive the proxies that were in them.
-	Retention placement.Retention
+	Keep   Keep
 	// XDS is completed with the source, the log and the metrics.
 	XDS xds.Config
 	// Memory is how many bytes the core may use; 0: no bound.
@@ -84,11 +86,27 @@ type Config struct {
 	Listening func(port string, address net.Addr)
 }
 
+// Keep is what is kept of what was served.
+type Keep struct {
+	// Views is how long views outlive the proxies that were in them.
+	Views placement.Retention
+	// History is what proxies were served at the last revisions; its Log is the server's.
+	History history.Config
+	// Rollout has some proxies try what people change first.
+	Rollout Rollout
+}
+
 // Words are what the core doesn't know by itself: who callers and nodes are, what tools ask for,
 // and what built-in plugins are.
 type Words struct {
+	// Inputs are the settings that say what runs and what that reads, for those who ask at the
+	// admin socket; nothing of them is secret.
+	Inputs map[string]string
 	Naming caller.Naming
 	Tools  admin.Tools
+	// Pages returns debug pages beside the core's own, made of what the core knows; nil: there are
+	// none.
+	Pages func(of admin.Source) []admin.Page
 	// Issuer is how plugins make the secure port's certificate; nil: none does.
 	Issuer *Issuer
 	// Describe is host.Config's.
@@ -101,6 +119,11 @@ type Commit struct {
 	DebounceEndpoints          bool
 	EndpointPatience, HoldMax  time.Duration
 	EndpointPause              time.Duration
+	// NoQuarantine: what most proxies of a view refuse is held for none of the others.
+	NoQuarantine bool
+	// NoPushes: what pushes are for, and whom they reach, is not kept. There can be no history
+	// then.
+	NoPushes bool
 }
 
 // Server is a whole core.
@@ -108,7 +131,11 @@ type Server struct {
 	cfg     Config
 	secrets *mask.Secrets
 	audit   *audit.Log
+	levels  *levels.Levels
 	control *control.Control
+	history *history.History
+	past    *control.Past
+	rollout *stages
 	host    *host.Host
 	swap    *swap.Swapper
 	xds     *xds.Server
@@ -128,19 +155,23 @@ func New(cfg Config) (*Server, error) {
 	}
 	ports := newPorts(&cfg)
 	cfg.Listening = ports.noting(cfg.Listening)
-	secrets := &mask.Secrets{}
-	cfg.Log = slog.New(secrets.Handler(cfg.Log.Handler()))
-	s := &Server{cfg: cfg, ports: ports, secrets: secrets, audit: audit.New(cfg.AuditLog, secrets, cfg.Log)}
+	secrets, last, logged := cfg.logging()
+	of := func(part string) *slog.Logger { return cfg.Log.With(levels.Attr, "core/"+part) }
+	s := &Server{cfg: cfg, ports: ports, secrets: secrets, audit: audit.New(cfg.AuditLog, secrets, of("audit")), levels: logged}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m := newMetrics(registry)
 	identify := &identify{plaintext: cfg.AuthPlaintext, naming: cfg.Words.Naming}
-	var err error
+	cfg.Keep.History.Log = cfg.Log
+	past, err := history.New(cfg.Keep.History)
+	if err != nil {
+		return nil, err
+	}
 	if s.control, err = control.New(control.Config{
 		Plugins: state.ExpectAll(cfg.Set), Rules: state.RulesOf(cfg.Set),
 		DebounceAfter: cfg.Commit.DebounceAfter, DebounceMax: cfg.Commit.DebounceMax, DebounceEndpoints: cfg.Commit.DebounceEndpoints,
-		EndpointPatience: cfg.Commit.EndpointPatience, EndpointPause: cfg.Commit.EndpointPause, HoldMax: cfg.Commit.HoldMax, Retention: cfg.Retention, Gather: len(cfg.Set.Tables()) > 0,
-		Log: cfg.Log, Metrics: m,
+		EndpointPatience: cfg.Commit.EndpointPatience, EndpointPause: cfg.Commit.EndpointPause, HoldMax: cfg.Commit.HoldMax, Retention: cfg.Keep.Views, Earlier: serving.Earlier{NoQuarantine: cfg.Commit.NoQuarantine, NoPushes: cfg.Commit.NoPushes, History: past, Stages: cfg.Keep.Rollout.Stages}, Gather: len(cfg.Set.Tables()) > 0,
+		Log: of("control"), Metrics: m,
 		Shown:     identify.shown,
 		OnServing: func(plugin string) { s.host.SetState(plugin, host.Serving) },
 		OnWanted:  func(plugin string) { s.host.Wake(plugin) },
@@ -152,31 +183,42 @@ func New(cfg Config) (*Server, error) {
 		Set: cfg.Set, Exe: cfg.Exe, RuntimeDir: cfg.RuntimeDir, Environ: cfg.Environ, Alone: cfg.Alone, Secrets: secrets, Epoch: s.control.Epoch(),
 		Served: s.control.Started(), Describe: cfg.Words.Describe,
 		Memory:   pluginMemory(),
-		Sessions: s.control, Log: cfg.Log, OnTransition: s.transition(m),
+		Sessions: s.control, Log: of("host"), OnTransition: s.transition(m),
 	}); err != nil {
 		return nil, err
 	}
 	if s.swap, err = swap.New(swap.Config{
-		Control: s.control, Host: s.host, Set: cfg.Set, File: cfg.File, Text: cfg.Text, Parse: cfg.Parse, Log: cfg.Log, Ended: m.swapped, Free: freeMemory,
+		Control: s.control, Host: s.host, Set: cfg.Set, File: cfg.File, Text: cfg.Text, Parse: cfg.Parse, Log: of("swap"), Ended: m.swapped, Free: freeMemory,
 		Audit: s.audit,
 	}); err != nil {
 		return nil, err
 	}
 	registry.MustRegister(newLoads(s.host.Loads), newAges(s.control.Stale), newHiding(s.control.Hiding))
-	s.pages = &pages{middle: s.control, ports: ports, host: s.host, swap: s.swap, secrets: secrets, file: cfg.File}
+	explainer := control.NewExplainer(s.control)
+	registry.MustRegister(newRefusals(explainer.Refusals))
+	if s.past, err = control.NewPast(s.control); err != nil {
+		return nil, err
+	}
+	s.history = past
+	if s.rollout, err = newStages(cfg.Keep.Rollout, s.control); err != nil {
+		return nil, err
+	}
+	registry.MustRegister(newPinned(s.past.Pins), newStaged(s.rollout.Rollout))
+	s.pages = &pages{middle: s.control, Explainer: explainer, Past: s.past, stages: s.rollout.Rollout, ports: ports, host: s.host, swap: s.swap, secrets: secrets, file: cfg.File}
 	identify.control = s.control
 	if by := cfg.Words.Issuer; by != nil && by.Revocations != nil {
 		identify.revocations = &revocations{rows: func() []*pb.Row { return s.control.Rows(by.Table) }, read: by.Revocations}
 	}
 	if cfg.SecureGRPCAddr != "" && !cfg.TLS.named() && authenticates(cfg.Set) {
-		s.issued = newIssued(*cfg.Words.Issuer, s.control, cfg.Log)
+		s.issued = newIssued(*cfg.Words.Issuer, s.control, of("server"))
 		ports.pending = s.issued.pending
 	}
 	cfg.XDS.Calls = identify.call
 	cfg.XDS.Identify = identify.caller
+	s.cfg.Log = of("server")
 	questions := &admin.Questions{Naming: cfg.Words.Naming, Tools: cfg.Words.Tools}
 	cfg.XDS.Answerer = questions
-	cfg.XDS.Source, cfg.XDS.Log, cfg.XDS.Registerer, cfg.XDS.StopTimeout = s.control, cfg.Log, registry, cfg.Shutdown
+	cfg.XDS.Source, cfg.XDS.Log, cfg.XDS.Registerer, cfg.XDS.StopTimeout = s.control, of("xds"), registry, cfg.Shutdown
 	if cfg.Memory > 0 {
 		cfg.XDS.Memory = func() (used, limit uint64) { return usedMemory(), cfg.Memory }
 		cfg.XDS.Relieve = relieving(s.control.LetGo)
@@ -192,12 +234,30 @@ func New(cfg Config) (*Server, error) {
 	if cfg.shares() {
 		s.shared = mux.New()
 	}
+	var more []admin.Page
+	if cfg.Words.Pages != nil {
+		more = cfg.Words.Pages(s.pages)
+	}
 	s.admin, err = admin.New(admin.Config{
+		Pages:    more,
 		HTTPAddr: cfg.HTTPAddr, Shared: s.shared, MonitoringAddr: cfg.MonitoringAddr, Source: s.pages,
-		Registry: registry, Version: cfg.Version, Budget: s.xds.Budget, Log: cfg.Log, Listening: cfg.Listening, Caller: reader, Naming: cfg.Words.Naming,
+		Registry: registry, Version: cfg.Version, Budget: s.xds.Budget, Metadata: cfg.Words.Tools.Metadata, Recent: last.all, Log: of("admin"), Listening: cfg.Listening, Caller: reader, Naming: cfg.Words.Naming,
 	})
-	questions.Server, questions.Clients = s.admin, s.xds.Status
+	questions.Server = s.admin
 	return s, err
+}
+
+// logging has what is logged masked, its last lines kept, and its levels changed while it runs.
+func (cfg *Config) logging() (*mask.Secrets, *recent, *levels.Levels) {
+	secrets, last, logged := &mask.Secrets{}, &recent{}, levels.Of(cfg.Log)
+	if logged == nil {
+		base := &slog.LevelVar{}
+		base.Set(slog.LevelDebug) // its own level counts
+		logged = levels.New(base)
+		cfg.Log = slog.New(logged.Handler(cfg.Log.Handler()))
+	}
+	cfg.Log = slog.New(secrets.Handler(last.handler(cfg.Log.Handler())))
+	return secrets, last, logged
 }
 
 func (cfg *Config) check() error {
@@ -237,11 +297,16 @@ func (s *Server) Run(ctx context.Context) error {
 	parts.Go(func() error { return s.audit.Run(inner) })
 	parts.Go(func() error { return s.admin.Run(inner) })
 	parts.Go(func() error { return s.control.Run(inner) })
+	parts.Go(func() error { return s.history.Run(inner) })
 	parts.Go(func() error { return s.host.Run(inner) })
 	parts.Go(func() error { return s.swap.Run(inner) })
 	parts.Go(func() error { return s.xds.Watch(inner) })
 	parts.Go(func() error {
 		idle.Watch(inner, idleBytes, func() bool { return false }, func() {})
+		return nil
+	})
+	parts.Go(func() error {
+		s.rollout.run(inner)
 		return nil
 	})
 	if s.issued != nil {
@@ -259,7 +324,7 @@ func (s *Server) Run(ctx context.Context) error {
 			return nil // it stops already, or could not start and says why itself
 		}
 		a := &api.Server{
-			Swapper: s.swap, Holds: s.control, Plugins: s.pages.Plugins, Rows: s.pages.rows, Core: s.which, Outdated: s.host.Outdated, Secrets: s.secrets, Audit: s.audit, Log: s.cfg.Log,
+			Swapper: s.swap, Holds: s.control, Pins: s.past, Rollout: s.rollout, Plugins: s.pages.Plugins, Rows: s.pages.rows, Core: s.which, Outdated: s.host.Outdated, Secrets: s.secrets, Audit: s.audit, Levels: s.levels, Log: s.cfg.Log.With(levels.Attr, "core/admin"),
 		}
 		err = a.Serve(inner, filepath.Join(dir, api.Socket))
 		if _, over := s.host.Dir(inner); over != nil {

@@ -8,5 +8,5 @@ import (
 
 // which says which of several cores this is.
 func (s *Server) which() api.Core {
-	return api.Core{PID: os.Getpid(), Ports: s.ports.addresses(), File: s.cfg.File}
+	return api.Core{PID: os.Getpid(), Ports: s.ports.addresses(), File: s.cfg.File, Inputs: s.cfg.Words.Inputs}
 }

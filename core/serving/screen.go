@@ -3,6 +3,7 @@ package serving
 import (
 	"errors"
 
+	"github.com/coxswain-mesh/coxswain/core/history"
 	"github.com/coxswain-mesh/coxswain/core/patch"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/state"
@@ -13,9 +14,12 @@ import (
 
 // Screen is what connections see.
 type Screen struct {
-	state   *state.State
-	patches *Patches
-	losses  *Losses
+	state      *state.State
+	patches    *Patches
+	losses     *Losses
+	quarantine *Quarantine
+	pins       *Pins
+	history    *history.History
 	// stale is what connections do not see yet.
 	stale *placement.Stale[*state.Connection]
 }
@@ -106,9 +110,15 @@ func (v *Screen) Settle() bool {
 		v.losses.guards(nil)
 		return true
 	}
+	v.quarantine.shown()
+	v.pins.forget()
 	waiting := patch.Waiting{}
 	next, ready := v.stale.Next(v.patches.Asking(), func(conn *state.Connection, url string) (*view.Snapshot, bool) {
-		return v.patches.compose(conn, url, waiting)
+		snap, ok := v.patches.compose(conn, url, waiting)
+		if at := conn.Places.View(url); ok && at != nil {
+			snap = v.pins.shown(conn, url, v.quarantine.screened(conn, at, snap))
+		}
+		return snap, ok
 	})
 	if !ready {
 		return false
@@ -123,11 +133,14 @@ func (v *Screen) Settle() bool {
 			continue
 		}
 		if v.stale.Fresh(conn); v.showTo(conn, types) {
+			v.state.Journal.Woke(conn)
 			woken++
 		}
 	}
 	v.state.Metrics.Woken(woken, len(next))
 	v.patches.made.DropUnused()
+	v.quarantine.shown()
+	v.pins.forget()
 	v.patches.sweep()
 	return true
 }
@@ -136,11 +149,18 @@ func (v *Screen) Settle() bool {
 func (v *Screen) showTo(conn *state.Connection, types map[string]*view.Snapshot) bool {
 	changed, what := false, xds.WakeDependent
 	for url, snap := range types {
+		live := v.pins.Live(conn, url, snap)
+		if conn.Seen[url] == snap && live == snap {
+			continue
+		}
+		traits := v.state.Roster.Traits(conn.Generators[url], url)
+		if !traits.Sensitive {
+			v.note(conn, url, live)
+		}
 		if conn.Seen[url] == snap {
 			continue
 		}
-		changed = true
-		if v.state.Roster.Traits(conn.Generators[url], url).After == "" {
+		if changed = true; traits.After == "" {
 			what = xds.WakeAll
 		}
 		if snap == nil {

@@ -4,9 +4,13 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/guard"
+	"github.com/coxswain-mesh/coxswain/core/history"
 	"github.com/coxswain-mesh/coxswain/core/patch"
 	"github.com/coxswain-mesh/coxswain/core/placement"
+	"github.com/coxswain-mesh/coxswain/core/rollout"
 	"github.com/coxswain-mesh/coxswain/core/state"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"golang.org/x/time/rate"
 )
 
@@ -17,6 +21,12 @@ type Parts struct {
 	Screen  *Screen
 	Placer  *Placer
 	Streams *Streams
+	// Quarantine is which resources proxies refuse.
+	Quarantine *Quarantine
+	// Blame tells sources of it.
+	Blame *Blame
+	// Pins are who sees what was served at a revision.
+	Pins *Pins
 }
 
 // Config of Serving.
@@ -27,6 +37,27 @@ type Config struct {
 	// Instead judges what connections are about to be shown in place of the guards (held: it is not
 	// shown), or does not (judges).
 	Instead func(next state.Shown) (held, judges bool)
+	Earlier Earlier
+}
+
+// Earlier is what connections are served that is not the newest.
+type Earlier struct {
+	// NoQuarantine: what most proxies of a view refuse is held for none of the others.
+	NoQuarantine bool
+	// NoPushes: what pushes are for, and whom they reach, is not kept. There can be no history
+	// then.
+	NoPushes bool
+	// History keeps what connections were served, so that it can be served again; nil: none does.
+	History *history.History
+	// Stages of pushes; nil: all are served what people change at once.
+	Stages *Stages
+}
+
+// Stages are how some proxies try what people change before all others are served it.
+type Stages struct {
+	// First selects the proxies that do.
+	First func(*corev3.Node) bool
+	rollout.Config
 }
 
 // New returns one that serves nobody yet.
@@ -36,14 +67,19 @@ func New(st *state.State, cfg Config) *Parts {
 	s.Losses = &Losses{
 		state: st, Holds: guard.NewHolds[*state.Connection](), instead: cfg.Instead,
 	}
+	s.Quarantine = newQuarantine(st, cfg.Earlier.NoQuarantine)
+	s.Pins = newPins(st)
 	s.Screen = &Screen{
-		state: st, patches: s.Patches, losses: s.Losses, stale: placement.NewStale[*state.Connection](),
+		state: st, patches: s.Patches, losses: s.Losses, quarantine: s.Quarantine, pins: s.Pins, history: cfg.Earlier.History,
+		stale: placement.NewStale[*state.Connection](),
 	}
+	s.Blame = &Blame{state: st, quarantine: s.Quarantine, told: map[*state.Session][]pb.Blamed{}}
+	s.Quarantine.stale = s.Screen.stale.Spoil
 	s.Placer = &Placer{
 		state: st, screen: s.Screen, retention: cfg.Retention,
 	}
 	s.Streams = &Streams{
-		state: st, patches: s.Patches, losses: s.Losses, screen: s.Screen, placer: s.Placer,
+		state: st, patches: s.Patches, losses: s.Losses, screen: s.Screen, placer: s.Placer, quarantine: s.Quarantine,
 		refusals: rate.NewLimiter(state.LogsPerSecond, state.LogsAtOnce),
 	}
 	return s

@@ -14,11 +14,12 @@ import (
 
 // Streams are what connections do, and which generators serve them.
 type Streams struct {
-	state   *state.State
-	patches *Patches
-	losses  *Losses
-	screen  *Screen
-	placer  *Placer
+	state      *state.State
+	patches    *Patches
+	losses     *Losses
+	screen     *Screen
+	placer     *Placer
+	quarantine *Quarantine
 	// refusals bounds how many lines proxies that refuse may make.
 	refusals *rate.Limiter
 }
@@ -82,13 +83,23 @@ func (st *Streams) Report(conn *state.Connection, o xds.Outcome) {
 // Note keeps what became of a type's last responses.
 func (st *Streams) Note(conn *state.Connection, o xds.Outcome) {
 	last := conn.Outcomes[o.Type]
+	had := last.Revision
+	if st.state.Roster.Sensitive(o.Type) { // of secrets nothing is kept
+		o.Has = nil
+		for i := range o.Culprits {
+			o.Culprits[i].Instead = nil
+		}
+	}
 	last.Refused = o.Refused
 	if o.Refused == "" {
-		last.Acked, last.Revision, last.Refused = o.Version, o.Number, o.Left
+		last.Acked, last.Revision, last.Refused, last.Has = o.Version, o.Number, o.Left, o.Has
 	} else if st.refusals.AllowN(st.state.Clock.Now(), 1) {
 		st.state.Log.Warn("proxy refused a response", "node", conn.Peer.Node.GetId(), "type", o.Type, "revision", o.Number, "reason", o.Refused)
 	}
 	conn.Outcomes[o.Type] = last
+	if st.quarantine.Note(conn, o, had); st.screen.stale.Any() {
+		st.screen.Settle()
+	}
 }
 
 // Disconnect takes a connection out.
@@ -97,6 +108,9 @@ func (st *Streams) Disconnect(conn *state.Connection) {
 		return
 	}
 	delete(st.state.Connections.All, conn.ID)
+	st.state.Journal.Left(conn, st.state.Clock.Now())
+	st.quarantine.Left(conn)
+	st.screen.forget(conn)
 	st.screen.stale.Fresh(conn)
 	for s := range st.state.Roster.AllSessions() {
 		s.Maker.Turns.Leave(conn)

@@ -41,6 +41,8 @@ type Connection struct {
 	Outcomes map[string]Outcome
 	// Seen is what the stream gets: its views' snapshots, patched.
 	Seen map[string]*view.Snapshot
+	// Owes are pushes that it has not answered yet.
+	Owes []*push
 }
 
 // Outcome is what became of the responses of one type.
@@ -48,6 +50,8 @@ type Outcome struct {
 	Acked    string
 	Revision uint64
 	Refused  string
+	// Has is what it accepted last.
+	Has *view.Snapshot
 }
 
 // Connections are those that are there, and what those that left still have of views.

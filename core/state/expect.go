@@ -19,8 +19,8 @@ type Expected struct {
 	Optional bool
 	// Blocks: the core isn't ready while it is away (onFailure: block).
 	Blocks bool
-	// OnDemand: a generator that runs only while somebody asks for what it makes, or a source that
-	// does while there are rows that it reads (start: onDemand).
+	// OnDemand: a generator that runs only while somebody asks for what it makes, or a source or
+	// deriver that does while there are rows that it reads (start: onDemand).
 	OnDemand bool
 	// Guard is how much it may take away at once, LossApplies that it may take away anything
 	// (onLoss: apply).

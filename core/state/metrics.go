@@ -8,6 +8,7 @@ import (
 type Metrics interface {
 	Committed(kind string)                     // full, endpoints, overtaking
 	Served(kind string, took time.Duration)    // a revision was served
+	Reached(kind string, took time.Duration)   // all connections that a revision concerned have answered it
 	Partial(plugin string)                     // a revision was served without it
 	Fault(plugin string)                       // it reported failed work
 	Broken(plugin string)                      // its session ended because it broke a rule
@@ -30,6 +31,9 @@ func (NoMetrics) Committed(string) {}
 
 // Served implements Metrics.
 func (NoMetrics) Served(string, time.Duration) {}
+
+// Reached implements Metrics.
+func (NoMetrics) Reached(string, time.Duration) {}
 
 // Partial implements Metrics.
 func (NoMetrics) Partial(string) {}

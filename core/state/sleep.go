@@ -2,6 +2,7 @@ package state
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -12,15 +13,15 @@ import (
 const Drowsy = 5 * time.Minute
 
 // ErrReads is why a plugin can't sleep.
-var ErrReads = errors.New("only what reads rows, and derives none, can start on demand (start): nothing else says when it is needed")
+var ErrReads = errors.New("only what reads rows can start on demand (start), and of what derives some only what reads a table whole, derived rows too: nothing else says when it is needed")
 
-// CanSleep says why a plugin that is to start on demand can't, if so: rows that others need at once
-// would be missing from a revision.
+// CanSleep says why a plugin that is to start on demand can't, if so: rows that others need would
+// be missing from a revision, as nothing says that it has any.
 func CanSleep(kind pb.Kind, r *pb.Ready) error {
 	switch {
 	case kind == pb.KindAuthenticator, kind == pb.KindGenerator:
 		return nil
-	case r.Derives || len(r.Reads)+len(r.Methods) == 0:
+	case r.Derives && !slices.ContainsFunc(r.Reads, func(r *pb.Read) bool { return !r.Sources }), len(r.Reads)+len(r.Methods) == 0:
 		return ErrReads
 	}
 	return nil

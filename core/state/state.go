@@ -20,6 +20,7 @@ type State struct {
 	Course      *Course
 	Connections *Connections
 	Instances   *Instances
+	Journal     *Journal
 }
 
 // Config of a State.
@@ -27,8 +28,9 @@ type Config struct {
 	Log     *slog.Logger
 	Metrics Metrics
 	Rules   Rules
-	// Epoch is the start of the core that revisions belong to.
-	Epoch uint64
+	// Epoch is the start of the core that revisions belong to; After is the number of the last one
+	// before it.
+	Epoch, After uint64
 	// DebounceAfter and DebounceMax gather changes.
 	DebounceAfter, DebounceMax time.Duration
 	// EndpointPause keeps revisions of endpoints alone apart, for each connection.
@@ -45,12 +47,13 @@ type Config struct {
 // New returns one in which nobody is declared and nothing is served.
 func New(cfg Config) *State {
 	s := &State{
-		Log: cfg.Log, Metrics: cfg.Metrics, Clock: &Clock{}, Env: environment.New(),
+		Log: cfg.Log, Metrics: cfg.Metrics, Clock: &Clock{}, Env: environment.After(cfg.After),
 		Course: &Course{
 			Epoch: cfg.Epoch, Debounce: environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax},
 			Pace: revision.NewPacer(cfg.EndpointPause), Forced: map[string]bool{}, Moved: environment.Changes{}, Ring: cfg.Ring,
 		},
 		Connections: &Connections{All: map[uint64]*Connection{}, Left: placement.NewLeft[*Session]()},
+		Journal:     &Journal{},
 		Instances:   &Instances{Gathered: make(chan struct{}), Moved: make(chan struct{}, 1), Gone: !cfg.Gather},
 	}
 	s.Roster = &Roster{

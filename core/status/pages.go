@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -15,6 +16,7 @@ type Pages struct {
 	holdMax time.Duration
 	state   *state.State
 	losses  *serving.Losses
+	refused func(connection uint64, typeURL string) (why string)
 	// overdue is how many questions a session has not answered in time, and since when.
 	overdue func(*state.Session) (n int, since time.Time)
 }
@@ -23,7 +25,7 @@ type Pages struct {
 // says how many questions a session has not answered in time, and since when.
 func NewPages(st *state.State, sv *serving.Parts, holdMax time.Duration, overdue func(*state.Session) (int, time.Time)) *Pages {
 	return &Pages{
-		holdMax: holdMax, state: st, losses: sv.Losses,
+		holdMax: holdMax, state: st, losses: sv.Losses, refused: sv.Quarantine.Of,
 		overdue: overdue,
 	}
 }
@@ -79,7 +81,7 @@ func (pg *Pages) Streams() []report.Stream {
 				t.View = v.ID
 			}
 			o := conn.Outcomes[url]
-			t.Acked, t.AckedRevision, t.Refused = o.Acked, o.Revision, o.Refused
+			t.Acked, t.AckedRevision, t.Refused = o.Acked, o.Revision, cmp.Or(o.Refused, pg.refused(conn.ID, url))
 			s.Types[url] = t
 		}
 		out = append(out, s)
@@ -109,18 +111,21 @@ func (pg *Pages) Tables() []report.Table {
 	return out
 }
 
-// DumpOf returns what the connections of a node are to have; false: there are none.
-func (pg *Pages) DumpOf(nodeID string) ([]report.TypeDump, bool) {
-	var out []report.TypeDump
-	found := false
+// DumpOf returns what a node is to have; of a type that several of its connections ask for, what
+// the last of these is to have. false: it has no connection.
+func (pg *Pages) DumpOf(nodeID string) (out []report.TypeDump, found bool) {
+	last := map[string]*state.Connection{}
 	for _, conn := range pg.state.Connections.Sorted() {
 		if conn.Peer.Node.GetId() != nodeID {
 			continue
 		}
 		found = true
-		for _, url := range slices.Sorted(maps.Keys(conn.Subs)) {
-			out = append(out, pg.dump(conn, url))
+		for url := range conn.Subs {
+			last[url] = conn
 		}
+	}
+	for _, url := range slices.Sorted(maps.Keys(last)) {
+		out = append(out, pg.dump(last[url], url))
 	}
 	return out, found
 }

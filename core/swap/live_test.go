@@ -54,18 +54,19 @@ func publish(ctx context.Context, out sdk.Publisher) error {
 // uncounted takes no figures.
 type uncounted struct{}
 
-func (uncounted) Committed(string)             {}
-func (uncounted) Served(string, time.Duration) {}
-func (uncounted) Partial(string)               {}
-func (uncounted) Fault(string)                 {}
-func (uncounted) Broken(string)                {}
-func (uncounted) Hidden(int)                   {}
-func (uncounted) Debounced(time.Duration)      {}
-func (uncounted) Woken(int, int)               {}
-func (uncounted) Unknown(string, string, int)  {}
-func (uncounted) Crossed(string, string)       {}
-func (uncounted) Authenticated(string, string) {}
-func (uncounted) Retained(int, int64)          {}
+func (uncounted) Committed(string)              {}
+func (uncounted) Served(string, time.Duration)  {}
+func (uncounted) Reached(string, time.Duration) {}
+func (uncounted) Partial(string)                {}
+func (uncounted) Fault(string)                  {}
+func (uncounted) Broken(string)                 {}
+func (uncounted) Hidden(int)                    {}
+func (uncounted) Debounced(time.Duration)       {}
+func (uncounted) Woken(int, int)                {}
+func (uncounted) Unknown(string, string, int)   {}
+func (uncounted) Crossed(string, string)        {}
+func (uncounted) Authenticated(string, string)  {}
+func (uncounted) Retained(int, int64)           {}
 
 // live is a swapper over real processes, with one registry.
 func live(t *testing.T, free func() (uint64, bool)) *Swapper {

@@ -19,7 +19,7 @@ import (
 // Naming is what names mean, where callers of a namespace may ask everything. Callers of trust
 // domains that are not the mesh's count only if foreign ones may come.
 func Naming(operators string, foreign bool) caller.Naming {
-	n := caller.Naming{Operators: operators, Trusted: trusted, May: may, Namespaces: namespaces, NamespaceOf: namespaceOf}
+	n := caller.Naming{Operators: operators, Trusted: trusted, May: may, Namespaces: namespaces, NamespaceOf: namespaceOf, Short: short}
 	if foreign {
 		n.Trusted = nil
 	}
@@ -50,6 +50,14 @@ func namespaces(identities []string) (all []string) {
 
 // namespaceOf is a node's: what its metadata says, else what its id does.
 func namespaceOf(n *corev3.Node) string { return claimOf(n).namespace }
+
+// short is NAME.NAMESPACE of a node, as Istio's tools name proxies.
+func short(n *corev3.Node) string {
+	if id, ok := istio.ParseNodeID(n.GetId()); ok {
+		return id.Short()
+	}
+	return ""
+}
 
 // claim is who a node says it is. What is empty it doesn't say.
 type claim struct {

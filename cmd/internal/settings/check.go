@@ -6,17 +6,19 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/server"
 )
 
 // Check returns what can't be, in the words of the flags.
 func (s Settings) Check() error {
-	return errors.Join(s.Inputs.check(), s.Ports.check(), s.secure(), s.Commit.check(), s.Serving.check(), s.Limits().Check(), s.Keepalive.check(), s.Log.check())
+	return errors.Join(s.Inputs.check(), s.Ports.check(), s.secure(), s.Commit.check(), s.Serving.check(), s.Limits().Check(), s.Keepalive.check(), s.History.check(s.FollowPushes), s.History.Rollout.check(s.FollowPushes), s.Log.check())
 }
 
 func (i Inputs) check() error {
@@ -229,4 +231,52 @@ func oneOf(name, got string, of ...string) error {
 		return fmt.Errorf("%s: %q is none of %v%s", name, got, of, Hint(got, of))
 	}
 	return nil
+}
+
+func (r Rollout) check(follow bool) error {
+	var errs []error
+	if _, err := manifest.ParseSelector(r.First); err != nil {
+		errs = append(errs, fmt.Errorf("rolloutFirst: %w", err))
+	}
+	if r.Hold < 0 {
+		errs = append(errs, fmt.Errorf("rolloutHold: %s is less than 0", r.Hold))
+	}
+	if r.MetricInterval < time.Second {
+		errs = append(errs, fmt.Errorf("rolloutMetricInterval: %s is less than 1s", r.MetricInterval))
+	}
+	if (r.MetricURL == "") != (r.MetricQuery == "") {
+		errs = append(errs, errors.New("rolloutMetricURL and rolloutMetricQuery: one is of no use without the other"))
+	}
+	if r.MetricURL != "" {
+		switch u, err := url.Parse(r.MetricURL); {
+		case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+			errs = append(errs, errors.New("rolloutMetricURL: it is no URL of a server, such as http://prometheus:9090"))
+		case u.User != nil:
+			errs = append(errs, errors.New("rolloutMetricURL: settings are shown to others, so a password has no place in it; let a proxy beside the server add it"))
+		}
+	}
+	if r.First != "" && !follow {
+		errs = append(errs, errors.New("rolloutFirst: it is not known whom a push has reached while followPushes is false; leave one of them out"))
+	}
+	if r.First == "" && r.MetricQuery != "" {
+		errs = append(errs, errors.New("rolloutMetricQuery: it is asked for nothing without rolloutFirst"))
+	}
+	return errors.Join(errs...)
+}
+
+func (h History) check(follow bool) error {
+	var errs []error
+	if h.Revisions < 0 {
+		errs = append(errs, fmt.Errorf("historyRevisions: %d is less than 0", h.Revisions))
+	}
+	if h.Bytes < 0 {
+		errs = append(errs, fmt.Errorf("historyBytes: %d is less than 0", h.Bytes))
+	}
+	if h.Revisions > 0 && !follow {
+		errs = append(errs, errors.New("followPushes: the history is of pushes that are followed; set historyRevisions to 0, too"))
+	}
+	if h.StateDir != "" && h.Revisions == 0 {
+		errs = append(errs, errors.New("stateDir: nothing is kept there while historyRevisions is 0; leave one of them out"))
+	}
+	return errors.Join(errs...)
 }

@@ -1,6 +1,12 @@
 package settings
 
-import "github.com/spf13/pflag"
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/pflag"
+)
 
 // Differences names the settings that two have not in common.
 func Differences(a, b Settings) (names []string) {
@@ -13,4 +19,26 @@ func Differences(a, b Settings) (names []string) {
 		}
 	})
 	return names
+}
+
+// Given returns the settings of what runs and what it reads that are not the defaults, as flags
+// have them; files are named by absolute paths.
+func Given(in Inputs) (map[string]string, error) {
+	usual := Defaults()
+	s := usual
+	s.Inputs, s.Dev = in, false
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	Flags(fs, s)
+	given := map[string]string{}
+	for _, name := range Differences(usual, s) {
+		value := fs.Lookup(name).DefValue
+		if slices.Contains(paths, name) && value != "" {
+			var err error
+			if value, err = filepath.Abs(value); err != nil {
+				return nil, fmt.Errorf("--%s: %w", name, err)
+			}
+		}
+		given[name] = value
+	}
+	return given, nil
 }

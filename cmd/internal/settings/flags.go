@@ -75,6 +75,8 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.Bool("debounceEndpoints", d.DebounceEndpoints, "let changes of endpoints alone wait as well")
 	fs.Duration("endpointPatience", d.EndpointPatience, "how long changes of endpoints wait for a revision in the making before they overtake it")
 	fs.Duration("endpointPause", d.EndpointPause, "while endpoints change all the time: time between two revisions of them, for each connected proxy (2s at most); 0: none")
+	fs.Bool("followPushes", d.FollowPushes, "keep what the last pushes were for and whom they reached, for the commands watch and wait, and for the history")
+	fs.Bool("quarantine", d.Quarantine, "hold a resource that most proxies of a view refuse at what they accepted before, for all proxies of the view, until it changes")
 	fs.Duration("holdMax", d.HoldMax, "how long a revision waits for a plugin before it is served with that plugin's last rows")
 
 	fs.Int("pushThrottle", d.PushThrottle, "how many pushes may be under way at once; 0: no bound")
@@ -91,8 +93,19 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 
 	fs.Duration("keepaliveInterval", d.Keepalive.Interval, "ask a quiet xDS client for a sign of life after this time")
 	fs.Duration("keepaliveTimeout", d.Keepalive.Timeout, "close its connection if none comes for this time")
-	fs.Duration("keepaliveMaxServerConnectionAge", d.MaxAge, "send xDS clients away after this time, give or take a tenth; 0: never")
-	fs.Duration("keepaliveMaxServerConnectionAgeGrace", d.MaxAgeGrace, "how long they may take to go")
+	fs.Duration("keepaliveMaxServerConnectionAge", d.Keepalive.MaxAge, "send xDS clients away after this time, give or take a tenth; 0: never")
+	fs.Duration("keepaliveMaxServerConnectionAgeGrace", d.Keepalive.MaxAgeGrace, "how long they may take to go")
+
+	fs.String("stateDir", d.History.StateDir, "directory for what outlives a restart: the history of revisions, and pins; one for each control plane; empty: nothing does")
+	fs.Int("historyRevisions", d.History.Revisions, "how many of the last revisions are kept, to be looked at, compared and pinned; 0: none")
+	fs.Int64("historyBytes", d.History.Bytes, "memory, and disk, that what is not served any more may take, in bytes; the oldest revisions go first")
+
+	fs.String("rolloutFirst", d.History.Rollout.First, "proxies that try what people change before all others get it, as KEY=PATTERN joined by commas, such as namespace=canary; empty: all get it at once")
+	fs.Duration("rolloutHold", d.History.Rollout.Hold, "how long they are watched once all of them have acknowledged it, before the others get it")
+	fs.String("rolloutMetricURL", d.History.Rollout.MetricURL, "Prometheus server that is asked while they are watched")
+	fs.String("rolloutMetricQuery", d.History.Rollout.MetricQuery, "what it is asked; the highest sample counts; empty: no metric is watched")
+	fs.Float64("rolloutMetricMost", d.History.Rollout.MetricMost, "how high the answer may be; above it, all proxies are served what was served before")
+	fs.Duration("rolloutMetricInterval", d.History.Rollout.MetricInterval, "how often it is asked, first after so long: let the query's range be no longer, or what was before a change counts too")
 
 	fs.String("logLevel", d.Level, "least level that is logged: debug, info, warn or error")
 	fs.String("logFormat", d.Format, "how it is logged: text or json")

@@ -21,7 +21,8 @@ type Settings struct {
 	Serving   `koanf:",squash"`
 	Clients   `koanf:",squash"`
 	Peers     `koanf:",squash"`
-	Keepalive `koanf:",squash"`
+	Keepalive Keepalive `koanf:",squash"`
+	History   History   `koanf:",squash"`
 	Log       `koanf:",squash"`
 }
 
@@ -155,6 +156,10 @@ type Commit struct {
 	EndpointPatience  time.Duration `koanf:"endpointPatience"`
 	EndpointPause     time.Duration `koanf:"endpointPause"`
 	HoldMax           time.Duration `koanf:"holdMax"`
+	// Quarantine holds what most proxies of a view refuse for all of the view.
+	Quarantine bool `koanf:"quarantine"`
+	// FollowPushes keeps what pushes are for and whom they reach.
+	FollowPushes bool `koanf:"followPushes"`
 }
 
 // Serving bounds what proxies get at once. Zero: no bound.
@@ -216,6 +221,31 @@ type Keepalive struct {
 	MaxAgeGrace time.Duration `koanf:"keepaliveMaxServerConnectionAgeGrace"`
 }
 
+// History is what is kept of what proxies were served.
+type History struct {
+	// StateDir is a directory for what outlives a restart; empty: nothing does.
+	StateDir string `koanf:"stateDir"`
+	// Revisions is how many are kept at most (zero: none), Bytes how much what is not served any
+	// more may take.
+	Revisions int   `koanf:"historyRevisions"`
+	Bytes     int64 `koanf:"historyBytes"`
+	// Rollout is of what is served until what is new reaches all.
+	Rollout Rollout `koanf:",squash"`
+}
+
+// Rollout is which proxies try what people change before all others get it.
+type Rollout struct {
+	// First selects them; empty: all get it at once. Hold is how long they are watched.
+	First string        `koanf:"rolloutFirst"`
+	Hold  time.Duration `koanf:"rolloutHold"`
+	// MetricURL is a Prometheus server, MetricQuery what it is asked every MetricInterval, and
+	// MetricMost how high the answer may be; without a query none is.
+	MetricURL      string        `koanf:"rolloutMetricURL"`
+	MetricQuery    string        `koanf:"rolloutMetricQuery"`
+	MetricMost     float64       `koanf:"rolloutMetricMost"`
+	MetricInterval time.Duration `koanf:"rolloutMetricInterval"`
+}
+
 // Log is what is logged, and how.
 type Log struct {
 	Level  string `koanf:"logLevel"`
@@ -241,6 +271,8 @@ func Defaults() Settings {
 			EndpointPatience: 200 * time.Millisecond,
 			EndpointPause:    4 * time.Millisecond,
 			HoldMax:          10 * time.Second,
+			Quarantine:       true,
+			FollowPushes:     true,
 		},
 		Serving: Serving{
 			ViewRetention:        time.Minute,
@@ -257,6 +289,7 @@ func Defaults() Settings {
 			Timeout:     10 * time.Second,
 			MaxAgeGrace: 10 * time.Second,
 		},
-		Log: Log{Level: "info", Format: "text"},
+		History: History{Revisions: 100, Bytes: 32 << 20, Rollout: Rollout{Hold: 5 * time.Minute, MetricInterval: 15 * time.Second}},
+		Log:     Log{Level: "info", Format: "text"},
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/host/family"
+	"github.com/coxswain-mesh/coxswain/core/levels"
 	"github.com/coxswain-mesh/coxswain/core/mask"
 	"github.com/coxswain-mesh/coxswain/core/swap"
 	"github.com/coxswain-mesh/coxswain/core/ticks"
@@ -31,6 +32,8 @@ const Socket = "admin.sock"
 type Server struct {
 	Swapper *swap.Swapper
 	Holds   Holds
+	Pins    Pins
+	Rollout Rollout
 	// Plugins returns what runs, as the debug page shows it.
 	Plugins func() []admin.Plugin
 	// Rows returns what became of a plugin's rows by table, and of what it made no rows; optional.
@@ -43,7 +46,9 @@ type Server struct {
 	Secrets *mask.Secrets
 	// Audit keeps who changed what; may be nil.
 	Audit *audit.Log
-	Log   *slog.Logger
+	// Levels are those of the log.
+	Levels *levels.Levels
+	Log    *slog.Logger
 }
 
 // Order is the body of a request for a change.
@@ -205,6 +210,9 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /plugins", func(w http.ResponseWriter, _ *http.Request) { s.answer(w, http.StatusOK, s.Plugins()) })
 	mux.HandleFunc("GET /core", func(w http.ResponseWriter, _ *http.Request) { s.answer(w, http.StatusOK, s.Core()) })
 	s.holds(mux)
+	s.logs(mux)
+	s.pins(mux)
+	s.rollout(mux)
 	mux.HandleFunc("GET /audit", func(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, http.StatusOK, s.Audit.Kept(r.FormValue("plugin")))
 	})

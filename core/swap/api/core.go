@@ -17,6 +17,8 @@ type Core struct {
 	Ports map[string]string `json:"ports"`
 	// File is the plugins.yaml that it follows; empty: there is none.
 	File string `json:"file,omitempty"`
+	// Inputs are the settings that say what it runs and what that reads, by their names.
+	Inputs map[string]string `json:"inputs,omitempty"`
 }
 
 // At reports whether one of its ports is what a client reaches at HOST:PORT.

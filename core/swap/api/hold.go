@@ -22,7 +22,9 @@ type HoldOutcome struct {
 }
 
 func (s *Server) holds(mux *http.ServeMux) {
-	mux.HandleFunc("GET /holds", func(w http.ResponseWriter, _ *http.Request) { s.answer(w, http.StatusOK, s.Holds.Holds()) })
+	mux.HandleFunc("GET /holds", func(w http.ResponseWriter, _ *http.Request) {
+		s.answer(w, http.StatusOK, append([]state.Held{}, s.Holds.Holds()...))
+	})
 	mux.HandleFunc("GET /holds/{name}", func(w http.ResponseWriter, r *http.Request) {
 		s.held(w, r, nil)
 	})

@@ -29,9 +29,9 @@ const (
 	stateHeld    = "held"
 )
 
-// configz shows the rows of config tables, which are named GROUP/KIND, with what is wrong with
+// configs shows the rows of config tables, which are named GROUP/KIND, with what is wrong with
 // them, and what is wrong beside them. The core doesn't open their payload.
-func (s *Server) configz(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) configs(w http.ResponseWriter, _ *http.Request) {
 	type name struct{ kind, key string }
 	wrong := map[name][]Fault{}
 	for _, f := range faults(s.cfg.Source) {

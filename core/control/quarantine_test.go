@@ -1,0 +1,467 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/report"
+	"github.com/coxswain-mesh/coxswain/core/state"
+	"github.com/coxswain-mesh/coxswain/core/view"
+	"github.com/coxswain-mesh/coxswain/core/xds"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/google/go-cmp/cmp"
+)
+
+// crowd is a world whose view has more proxies.
+type crowd struct {
+	*world
+	all []*stream
+}
+
+func newCrowd(t *testing.T, edit func(*Config), n int) *crowd {
+	t.Helper()
+	c := &crowd{world: newWorldOf(newBench(t, edit, memory, istio))}
+	c.all = append(c.all, c.proxy)
+	for i := range n - 1 {
+		c.all = append(c.all, c.joins(fmt.Sprint("p", i)))
+	}
+	for _, s := range c.all {
+		c.acks(s)
+	}
+	return c
+}
+
+// joins connects another proxy, which is placed in the view.
+func (c *crowd) joins(id string) *stream {
+	c.t.Helper()
+	s := c.stream(id)
+	s.Subscribe(typeA, true, nil)
+	c.g.others()
+	c.g.send(place(s.ID(), typeA, 1, c.at))
+	return s
+}
+
+// becomes has the generator make another body of resource a.
+func (c *crowd) becomes(id uint64, content string) {
+	c.t.Helper()
+	c.at = c.revise(content)
+	c.g.send(body(id, content), change(typeA, 1, c.at, &pb.Entry{Name: "a", Body: id}))
+	c.g.done(c.at)
+	c.g.others()
+}
+
+func (c *crowd) acks(s *stream) {
+	served := s.Pull()
+	s.Report(xds.Outcome{Type: typeA, Version: "v", Number: served.Number, Has: served.Types[typeA], Settled: served.Number})
+}
+
+// refuses has a proxy refuse resource a.
+func (c *crowd) refuses(s *stream, instead *view.Body) {
+	served := s.Pull()
+	s.Report(xds.Outcome{
+		Type: typeA, Number: served.Number, Refused: "a: it is bad", Culprits: []xds.Culprit{{Body: served.Types[typeA].Get("a"), Instead: instead}},
+	})
+}
+
+func (c *crowd) held(want ...string) {
+	c.t.Helper()
+	var got []string
+	for _, r := range NewExplainer(c.Control).Refusals() {
+		got = append(got, fmt.Sprintf("%s by %d, held %v", r.Name, r.Refusing, r.Held))
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		c.t.Errorf("refused are %v, want %v", got, want)
+	}
+}
+
+func (c *crowd) have(s *stream, want string) {
+	c.t.Helper()
+	if got := s.names(typeA); len(got) != 1 || got[0] != want {
+		c.t.Errorf("it has %v, not %s", got, want)
+	}
+}
+
+// TestQuarantine: what most proxies of a view refuse is held at what they had before, for those
+// that come too, until it changes.
+func TestQuarantine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, nil, 3)
+		good := c.proxy.Pull().Types[typeA].Get("a")
+		c.becomes(2, "bad")
+		c.refuses(c.all[0], good)
+		c.held("a by 1, held false")
+		c.have(c.all[1], "a=bad")
+		c.refuses(c.all[1], good)
+		c.held("a by 2, held true")
+		c.have(c.all[0], "a=bad") // its stream leaves that out
+		c.have(c.all[2], "a=v1")
+		c.have(c.joins("new"), "a=v1")
+		c.becomes(3, "better")
+		c.held()
+		for _, s := range c.all {
+			c.have(s, "a=better")
+		}
+	})
+}
+
+// TestOneOfManyRefuses: a proxy that refuses what others accept takes it from nobody else; nor does
+// it where two answer first.
+func TestOneOfManyRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, nil, 6)
+		good := c.proxy.Pull().Types[typeA].Get("a")
+		c.becomes(2, "odd")
+		c.refuses(c.all[0], good)
+		for _, s := range c.all {
+			c.have(s, "a=odd")
+		}
+		for _, s := range c.all[2:] {
+			c.acks(s)
+		}
+		c.refuses(c.all[1], good)
+		c.held("a by 2, held false")
+		for _, s := range c.all {
+			c.have(s, "a=odd")
+		}
+	})
+}
+
+// TestHastyQuarantine: two that refuse first hold it; once more have accepted it that is over.
+func TestHastyQuarantine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, nil, 6)
+		good := c.proxy.Pull().Types[typeA].Get("a")
+		c.becomes(2, "odd")
+		odd := make([]xds.Served, len(c.all)) // what is under way to all
+		for i, s := range c.all {
+			odd[i] = s.Pull()
+		}
+		c.refuses(c.all[0], good)
+		c.refuses(c.all[1], good)
+		c.held("a by 2, held true")
+		for i, s := range c.all[2:] {
+			s.Report(xds.Outcome{Type: typeA, Version: "v", Number: odd[i+2].Number, Has: odd[i+2].Types[typeA]})
+		}
+		c.held("a by 2, held false")
+		c.have(c.all[5], "a=odd")
+	})
+}
+
+// TestQuarantineEnds: it outlives the proxies that refused for a while, so that one which starts
+// again and again has what works, and no longer.
+func TestQuarantineEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, func(cfg *Config) { cfg.Retention.For = time.Hour }, 1)
+		good := c.proxy.Pull().Types[typeA].Get("a")
+		c.becomes(2, "bad")
+		c.refuses(c.proxy, good)
+		c.held("a by 1, held true")
+		next := c.joins("next")
+		c.proxy.Close()
+		time.Sleep(time.Minute)
+		c.have(next, "a=v1")
+		time.Sleep(10 * time.Minute)
+		c.held()
+		c.have(next, "a=bad")
+	})
+}
+
+// TestQuarantineOutlivesASwap: what proxies refuse is held for those of the view of the same name
+// that the plugin's next session makes, where it makes the same of it.
+func TestQuarantineOutlivesASwap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, nil, 1)
+		good := c.proxy.Pull().Types[typeA].Get("a")
+		c.becomes(2, "bad")
+		c.refuses(c.proxy, good)
+		c.held("a by 1, held true")
+		trial := c.try(istio)
+		next := c.candidate("istio", readyIstio())
+		next.answer(c.proxy.ID(), "bad")
+		if err := trial.Switch(t.Context(), c.mid.State.Roster.Rules, anyway); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		c.g = next
+		c.have(c.joins("new"), "a=v1")
+		c.proxy.Close()
+		time.Sleep(time.Minute)
+		c.have(c.joins("newer"), "a=v1")
+		c.g.send(body(9, "better"), change(typeA, 1, c.at, &pb.Entry{Name: "a", Body: 9}))
+		c.have(c.joins("newest"), "a=better")
+		c.held()
+	})
+}
+
+// TestQuarantineOutlivesTheView: a proxy that is alone in its view and starts again has what works.
+func TestQuarantineOutlivesTheView(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, func(cfg *Config) { cfg.Retention.For = time.Nanosecond }, 1)
+		good := c.proxy.Pull().Types[typeA].Get("a")
+		c.becomes(2, "bad")
+		c.refuses(c.proxy, good)
+		c.proxy.Close()
+		time.Sleep(time.Minute)
+		for s := c.g.state(); s != nil; s = c.g.state() {
+			c.at = s.Revision
+			c.g.done(c.at)
+		}
+		c.g.others()
+		s := c.stream("again")
+		s.Subscribe(typeA, true, nil)
+		c.g.others()
+		c.g.send(describe(typeA, 2), place(s.ID(), typeA, 2, c.at), body(9, "bad"), change(typeA, 2, c.at, &pb.Entry{Name: "a", Body: 9}))
+		for _, m := range c.g.others() {
+			if m.Want != nil {
+				c.g.send(wanted(m.Want.Id, c.at))
+			}
+		}
+		c.have(s, "a=v1")
+	})
+}
+
+func TestNoQuarantine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, func(cfg *Config) { cfg.Earlier.NoQuarantine = true }, 2)
+		good := c.proxy.Pull().Types[typeA].Get("a")
+		c.becomes(2, "bad")
+		c.refuses(c.all[0], good)
+		c.refuses(c.all[1], good)
+		c.held("a by 2, held false")
+		c.have(c.joins("new"), "a=bad")
+	})
+}
+
+// TestBlame: the rows that a refused resource was made from, and that changed with it, are named.
+func TestBlame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, nil, 1)
+		good := c.proxy.Pull().Types[typeA].Get("a")
+		c.becomes(2, "bad")
+		c.refuses(c.proxy, good)
+		asked := c.g.others()
+		if len(asked) != 1 || asked[0].Explain == nil || asked[0].Explain.Name != "a" || asked[0].Explain.View != 1 {
+			t.Fatalf("the generator was asked %v", asked)
+		}
+		c.g.send(&pb.FromPlugin{Because: &pb.Because{Id: asked[0].Explain.Id, Rows: []*pb.RowName{{Table: "services", Key: "ns/a.com"}, {Table: "VirtualService", Key: "ns/v"}}}})
+		c.g.send(&pb.FromPlugin{Because: &pb.Because{Id: 999}}) // which nobody waits for
+		synctest.Wait()
+		if r := NewExplainer(c.Control).Refusals(); len(r) != 1 || r[0].Reason != "a: it is bad" || r[0].Instead != good.Version() {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// TestBlameIsTold: a source that wants to know is told for which of its rows proxies refuse
+// something, once; when that is over; and anew when it starts again. Others are told nothing.
+func TestBlameIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, nil, 1)
+		told := func(want ...string) {
+			t.Helper()
+			var got []string
+			for _, m := range c.m.others() {
+				if m.Blame == nil {
+					t.Errorf("told %v", m)
+					continue
+				}
+				text := "none"
+				for _, r := range m.Blame.Rows {
+					text = fmt.Sprintf("%s %s, %s, by %d, held %v: %s", r.Table, r.Key, r.Resource, r.Proxies, r.Held, r.Reason)
+				}
+				got = append(got, text)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		}
+		explained := func() {
+			t.Helper()
+			for _, m := range c.g.others() {
+				if m.Explain != nil {
+					c.g.send(&pb.FromPlugin{Because: &pb.Because{Id: m.Explain.Id, Rows: []*pb.RowName{{Table: "test/Filter", Key: "ns/f"}}}})
+				}
+			}
+			synctest.Wait()
+		}
+		ready := c.mid.State.Roster.Session("memory").Plugin.Ready
+		ready.Publishes = append(ready.Publishes, "test/Filter")
+		c.m.rows("test/Filter", nil, row("ns/f", "1"))
+		time.Sleep(time.Second)
+		for s := c.g.state(); s != nil; s = c.g.state() {
+			c.g.done(s.Revision)
+		}
+		good := c.proxy.Pull().Types[typeA].Get("a")
+		c.becomes(2, "worse")
+		c.refuses(c.proxy, good)
+		explained()
+		told() // it did not ask for it
+		ready.Blame = true
+		c.becomes(3, "bad")
+		c.refuses(c.proxy, good)
+		told("test/Filter ns/f, a, by 1, held true: a: it is bad", "none") // from what the next is made is not known yet
+		explained()
+		told("test/Filter ns/f, a, by 1, held true: a: it is bad")
+		c.refuses(c.proxy, good)
+		told()
+		c.becomes(4, "better")
+		told("none")
+	})
+}
+
+// TestExplainNeedsNoAnswer: a generator that never explains is not blamed, and who asks is told.
+func TestExplainNeedsNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		x := NewExplainer(w.Control)
+		e, err := x.Explain(t.Context(), "p", typeA, "a")
+		if err != nil || e.Unknown == "" || len(e.Reads) != 3 || e.Version == "" {
+			t.Errorf("%+v %v", e, err)
+		}
+		time.Sleep(time.Hour)
+		select {
+		case err := <-w.g.end:
+			t.Errorf("the generator was ended: %v", err)
+		default:
+		}
+		if n := w.Calls.Size(); n != 0 {
+			t.Errorf("%d questions are kept", n)
+		}
+		if _, err := x.Explain(t.Context(), "p", typeA, "b"); err == nil {
+			t.Error("a resource that is not there was explained")
+		}
+		if _, err := x.Explain(t.Context(), "q", typeA, "a"); err == nil {
+			t.Error("a proxy that is not there was explained")
+		}
+	})
+}
+
+// TestNoPushes: where pushes are not followed, nobody is told that all have been reached.
+func TestNoPushes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, func(cfg *Config) { cfg.Earlier.NoPushes = true }, 1)
+		c.becomes(2, "v2")
+		c.have(c.proxy, "a=v2")
+		c.acks(c.proxy)
+		x := NewExplainer(c.Control)
+		if all, err := x.Pushes(0); !errors.Is(err, state.ErrNoPushes) {
+			t.Errorf("%v, %v", all, err)
+		}
+		if p, err := x.Progress(report.RowName{Table: "services", Key: "ns/a.com"}); !errors.Is(err, state.ErrNoPushes) {
+			t.Errorf("%v, %v", p, err)
+		}
+	})
+}
+
+// TestPushesAreFollowed: a push says what changed, whom it reached and who refused it, and is over
+// when all have answered or left.
+func TestPushesAreFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, nil, 3)
+		x := NewExplainer(c.Control)
+		last := func() report.Push {
+			all, _ := x.Pushes(0)
+			return all[len(all)-1]
+		}
+		c.becomes(2, "v2")
+		if p := last(); p.Proxies != 3 || p.Waiting != 3 || len(p.Rows) != 1 || p.Rows[0].Key != "ns/a.com" || p.Rows[0].What != "changed" || p.Rows[0].Plugin != "memory" || p.Views[typeA] != 1 {
+			t.Errorf("%+v", p)
+		}
+		if p, _ := x.Progress(report.RowName{Table: "services", Key: "ns/gone"}); !p.Row.Gone || len(p.Waiting) != 3 {
+			t.Errorf("of a row that is gone: %+v", p)
+		}
+		row := report.RowName{Table: "services", Key: "ns/a.com"}
+		c.acks(c.all[0])
+		if p, _ := x.Progress(row); len(p.Waiting) != 2 || p.Row.Revision != last().Revision {
+			t.Errorf("%+v", p)
+		}
+		c.refuses(c.all[1], nil)
+		c.acks(c.all[1]) // of the rest
+		c.all[2].Close()
+		if p := last(); p.Waiting != 0 || p.Left != 1 || p.Refusals != 1 || p.Done.IsZero() || p.Sent[typeA].Responses != 2 {
+			t.Errorf("%+v", p)
+		}
+		if p, _ := x.Progress(row); len(p.Waiting) != 0 {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
+// TestSecretsAreNotHeld: of sensitive types nothing is kept, be it to serve it instead of what is
+// refused.
+func TestSecretsAreNotHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ready := readyIstio()
+		ready.Types[0].Traits = &pb.Traits{Wildcard: true, FullState: true, Sensitive: true}
+		c := &crowd{world: worldOf(newBench(t, nil, memory, istio), ready)}
+		c.all = append(c.all, c.proxy)
+		c.acks(c.proxy)
+		good := c.proxy.Pull().Types[typeA].Get("a")
+		c.becomes(2, "bad")
+		c.refuses(c.proxy, good)
+		c.held("a by 1, held false")
+		c.have(c.proxy, "a=bad")
+		if r := NewExplainer(c.Control).Refusals(); r[0].Instead != "" {
+			t.Errorf("%+v", r[0])
+		}
+	})
+}
+
+// TestEverybodyRefusesAll: hundreds of proxies that refuse thousands of resources, as after a patch
+// of all listeners that is wrong, cost each answer what the resources are, not that for each proxy.
+func TestEverybodyRefusesAll(t *testing.T) {
+	const proxies, resources = 200, 1000
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, nil, proxies)
+		all := func(from uint64, content string) {
+			t.Helper()
+			c.at = c.revise(content)
+			bodies, entries := &pb.Bodies{}, []*pb.Entry{}
+			for i := range uint64(resources) {
+				bodies.Bodies = append(bodies.Bodies, &pb.Body{Id: from + i, Bytes: fmt.Append(nil, content, i)})
+				entries = append(entries, &pb.Entry{Name: fmt.Sprint("r", i), Body: from + i})
+			}
+			c.g.send(&pb.FromPlugin{Bodies: bodies}, change(typeA, 1, c.at, entries...))
+			c.g.done(c.at)
+			c.g.others()
+		}
+		all(1000, "good")
+		for _, s := range c.all {
+			c.acks(s)
+		}
+		before := c.proxy.Pull().Types[typeA]
+		all(10_000, "bad")
+		for _, s := range c.all {
+			served := s.Pull()
+			o := xds.Outcome{Type: typeA, Number: served.Number, Refused: "all is bad"}
+			for i := range resources {
+				name := fmt.Sprint("r", i)
+				o.Culprits = append(o.Culprits, xds.Culprit{Body: served.Types[typeA].Get(name), Instead: before.Get(name)})
+			}
+			s.Report(o)
+		}
+		asked := 0
+		for _, m := range c.g.others() {
+			if m.Explain != nil {
+				asked++
+			}
+		}
+		if asked != explainAtOnce {
+			t.Errorf("the generator was asked about %d resources at once", asked)
+		}
+		for _, s := range c.all {
+			c.acks(s)
+		}
+		if got := c.joins("new").Pull().Types[typeA].Get("r7"); got.Version() != before.Get("r7").Version() {
+			t.Error("a proxy that comes gets what all refuse")
+		}
+		all(20_000, "better")
+		c.held()
+		if got := c.proxy.Pull().Types[typeA].Get("r7"); got.Version() == before.Get("r7").Version() {
+			t.Error("what is better is held")
+		}
+	})
+}

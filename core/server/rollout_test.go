@@ -1,0 +1,81 @@
+package server
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// TestMeter reads what a Prometheus server answers, as its HTTP API is documented
+// (prometheus.io/docs/prometheus/latest/querying/api), and what it should not answer.
+func TestMeter(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	vector := func(values ...string) string {
+		var all []string
+		for i, v := range values {
+			all = append(all, fmt.Sprintf(`{"metric":{"pod":"p%d"},"value":[1435781451.781,"%s"]}`, i, v))
+		}
+		return fmt.Sprintf(`{"status":"success","data":{"resultType":"vector","result":[%s]}}`, strings.Join(all, ","))
+	}
+	for name, c := range map[string]struct {
+		answer string
+		code   int
+		want   float64
+		err    string
+	}{
+		"scalar":       {`{"status":"success","data":{"resultType":"scalar","result":[1435781451.781,"0.25"]}}`, 200, 0.25, ""},
+		"one":          {vector("1"), 200, 1, ""},
+		"highest":      {vector("-3", "NaN", "2", "1"), 200, 2, ""},
+		"infinite":     {vector("+Inf", "1"), 200, math.Inf(1), ""},
+		"not a number": {vector("NaN", "NaN"), 200, math.NaN(), ""},
+		"warned":       {strings.Replace(vector("4"), `"data"`, `"warnings":["slow"],"data"`, 1), 200, 4, ""},
+		"none":         {vector(), 200, 0, "has no samples"},
+		"range":        {`{"status":"success","data":{"resultType":"matrix","result":[]}}`, 200, 0, "gives a matrix"},
+		"bad query":    {`{"status":"error","errorType":"bad_data","error":"parse error: unexpected end"}`, 400, 0, "parse error: unexpected end"},
+		"no API":       {"<html>not here</html>", 404, 0, "404"},
+		"away":         {"", 503, 0, "503"},
+		"cut":          {vector("1")[:60], 200, 0, "unexpected end of JSON"},
+		"huge":         {strings.Replace(vector("1"), `"pod"`, `"`+strings.Repeat("x", mostAnswer)+`"`, 1), 200, 0, "too large"},
+		"long error":   {`{"status":"error","errorType":"execution","error":"` + strings.Repeat("x", 9000) + `"}`, 422, 0, "xxx…"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := make(chan string, 9)
+			prometheus := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked <- r.URL.Path + " " + r.FormValue("query")
+				w.WriteHeader(c.code)
+				fmt.Fprint(w, c.answer)
+			}))
+			defer prometheus.Close()
+			m, err := newMeter(Rollout{URL: prometheus.URL, Query: `sum(rate(errors[1m]))`, Every: time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.close()
+			got, err := m.read(t.Context())
+			switch {
+			case c.err == "" && err != nil, c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err) || len(err.Error()) > mostReason+9):
+				t.Errorf("error %v, want %q", err, c.err)
+			case err == nil && got != c.want && !(math.IsNaN(got) && math.IsNaN(c.want)):
+				t.Errorf("%v, want %v", got, c.want)
+			}
+			if q := <-asked; q != "/api/v1/query sum(rate(errors[1m]))" {
+				t.Error(q)
+			}
+		})
+	}
+	away := httptest.NewServer(http.NotFoundHandler())
+	away.Close()
+	m, err := newMeter(Rollout{URL: away.URL, Query: "up"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.read(t.Context()); err == nil || !strings.Contains(err.Error(), "connection refused") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,75 @@
+package serving
+
+import (
+	"slices"
+
+	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/state"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// mostBlamed is how many rows a plugin is told of.
+const mostBlamed = 1000
+
+// Blame tells sources for which of their rows proxies refuse what was made from them.
+type Blame struct {
+	state      *state.State
+	quarantine *Quarantine
+	// seen is the change of the quarantine up to which all have been told; told is what they were
+	// told last.
+	seen uint64
+	told map[*state.Session][]pb.Blamed
+}
+
+// Tell tells those who have not been told what changed.
+func (b *Blame) Tell() {
+	for s := range b.told {
+		if b.state.Roster.Session(s.Name()) != s {
+			delete(b.told, s)
+		}
+	}
+	var rows map[string][]pb.Blamed
+	for s := range b.state.Roster.Sessions() {
+		last, known := b.told[s]
+		if !s.Plugin.Ready.Blame || known && b.seen == b.quarantine.changes {
+			continue
+		}
+		if rows == nil {
+			rows = b.rows()
+		}
+		now := rows[s.Name()]
+		b.told[s] = now
+		if slices.EqualFunc(now, last, same) {
+			continue
+		}
+		out := &pb.Blame{}
+		for i := range now {
+			out.Rows = append(out.Rows, &now[i])
+		}
+		s.Out.Tell(&pb.FromCore{Blame: out})
+	}
+	b.seen = b.quarantine.changes
+}
+
+// rows returns the rows that refused resources were made from, by the plugin whose they are.
+func (b *Blame) rows() map[string][]pb.Blamed {
+	out := map[string][]pb.Blamed{}
+	for _, r := range b.quarantine.Refusals() {
+		for _, n := range r.Rows {
+			row := b.state.Env.Row(environment.Name{Table: n.Table, Key: n.Key}, false)
+			if row == nil || len(out[row.Shard]) == mostBlamed {
+				continue
+			}
+			out[row.Shard] = append(out[row.Shard], pb.Blamed{
+				Table: n.Table, Key: n.Key, Type: r.Type, Resource: r.Name, Reason: r.Reason, Held: r.Held, Proxies: uint32(r.Refusing),
+			})
+		}
+	}
+	return out
+}
+
+// same reports whether two say the same, but for how many proxies there are.
+func same(a, b pb.Blamed) bool {
+	a.Proxies, b.Proxies = 0, 0
+	return a == b
+}
