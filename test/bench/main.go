@@ -47,6 +47,8 @@ func run(ctx context.Context, args []string) error {
 	fs.BoolVar(&c.quick, "quick", false, "one round of one small and one large load")
 	fs.BoolVar(&c.hard, "hard", false, "only sidecars that share little, TLS, slow readers and many changes")
 	fs.BoolVar(&c.growth, "growth", false, "only how cost grows with proxies, services, views and changes")
+	fs.BoolVar(&c.kept, "kept", false, "only the control plane, with what it keeps of pushes and without, in turns")
+	fs.StringVar(&c.beside, "beside", "", "only the control plane, and this program, another build of it, in turns")
 	fs.BoolVar(&c.profile, "profile", false, "only the control plane, with profiles of each process in WORK/profile")
 	fs.IntVar(&c.repeats, "repeats", 4, "changes of a kind in a round; with 7 three rounds make 21")
 	fs.IntVar(&c.rounds, "rounds", 3, "rounds of each server and load")
@@ -61,6 +63,8 @@ func run(ctx context.Context, args []string) error {
 		return hard(ctx, c)
 	case c.growth:
 		return growth(ctx, c)
+	case c.kept, c.beside != "":
+		return pair(ctx, c)
 	}
 	started := time.Now()
 	if err := measure(ctx, c); err != nil {
@@ -72,12 +76,19 @@ func run(ctx context.Context, args []string) error {
 
 // config is what is measured, with which programs.
 type config struct {
-	coxswain, set, tools, meshConfig, peers, work, only string
-	quick, profile, hard, growth                        bool
-	rounds, repeats                                     int
+	coxswain, set, tools, meshConfig, peers, work, only, beside string
+	quick, profile, hard, growth, kept                          bool
+	rounds, repeats                                             int
 }
 
 func (c *config) check() error {
+	if c.beside != "" {
+		absolute, err := filepath.Abs(c.beside)
+		if err != nil {
+			return err
+		}
+		c.beside = absolute
+	}
 	for _, p := range []*string{&c.coxswain, &c.set, &c.tools, &c.work} {
 		absolute, err := filepath.Abs(*p)
 		if err != nil {

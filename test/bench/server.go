@@ -60,19 +60,21 @@ func newServer(c config, kind string, l load) (*server, error) {
 	}
 	s := &server{kind: kind, xds: ports[0], ctl: ports[1], dir: c.path("mesh", l.mesh), self: self, tools: c.tools, ended: make(chan struct{})}
 	dump := c.path("dump", l.mesh)
-	switch kind {
-	case coxswain:
-		s.cmd = exec.Command(c.coxswain, "discovery", "--plugins", c.path("plugins.yaml"), "--configDir", s.dir, "--debounceAfter", "1ms",
+	v, ours := c.variant(kind)
+	switch {
+	case ours:
+		s.cmd = exec.Command(v.program, "discovery", "--plugins", c.path("plugins.yaml"), "--configDir", s.dir, "--debounceAfter", "1ms",
 			"--grpcAddr", s.xds, "--httpAddr", s.ctl, "--monitoringAddr", ports[2], "--logLevel", "warn")
 		if c.meshConfig != "" {
 			s.cmd.Args = append(s.cmd.Args, "--meshConfig", c.meshConfig)
 		}
+		s.cmd.Args = append(s.cmd.Args, v.args...)
 		if c.profile {
 			s.cmd.Env = append(os.Environ(), "COXSWAIN_PROFILE="+c.path("profile"))
 		}
-	case floor:
+	case kind == floor:
 		s.cmd = exec.Command(c.tool("floor"), "-addr", s.xds, "-ctl", s.ctl, "-dump", dump)
-	case peer:
+	case kind == peer:
 		s.cmd = exec.Command(c.tool("gocontrolplane"), "-addr", s.xds, "-ctl", s.ctl, "-cache", "linear", "-dump", dump)
 	}
 	return s, nil
@@ -115,8 +117,11 @@ func (s *server) ready(ctx context.Context) error {
 	}
 }
 
+// ours reports whether it is the control plane.
+func (s *server) ours() bool { return s.kind != peer && s.kind != floor }
+
 func (s *server) answers() bool {
-	if s.kind == coxswain {
+	if s.ours() {
 		resp, err := http.Get("http://" + s.ctl + "/ready")
 		if err != nil {
 			return false
@@ -146,11 +151,11 @@ func (s *server) stop() {
 
 // touch returns the command that makes a change; empty if this server has none for it.
 func (s *server) touch(e edit, delta bool) string {
-	switch s.kind {
-	case coxswain:
+	switch {
+	case s.ours():
 		t := strings.ReplaceAll(e.mesh, "bench remove", s.self+" remove "+s.dir)
 		return strings.ReplaceAll(t, "meshgen", filepath.Join(s.tools, "meshgen")+" -dir "+s.dir)
-	case peer:
+	case s.kind == peer:
 		if e.peerKind == "" {
 			return ""
 		}

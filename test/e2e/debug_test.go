@@ -74,16 +74,19 @@ func TestDebugTypes(t *testing.T) {
 
 	wait.For(t, "the operator sees that both proxies are synced", func() error {
 		states, err := g.states(operatorToken)
-		if err == nil && !maps.Equal(states, map[string]statusv3.ConfigStatus{shop: statusv3.ConfigStatus_SYNCED, ops: statusv3.ConfigStatus_SYNCED}) {
+		if err == nil && !maps.Equal(states, map[string]statusv3.ConfigStatus{"a.shop": statusv3.ConfigStatus_SYNCED, "a.ops": statusv3.ConfigStatus_SYNCED}) {
 			t.Logf("states %v", states)
 			err = status.Error(codes.Unknown, "not yet")
 		}
 		return err
 	})
-	if states, err := g.states(webToken); err != nil || !slices.Equal(slices.Collect(maps.Keys(states)), []string{shop}) {
+	if states, err := g.states(webToken); err != nil || !slices.Equal(slices.Collect(maps.Keys(states)), []string{"a.shop"}) {
 		t.Errorf("a workload sees %v, %v", states, err)
 	}
 
+	if m, err := g.debug(webToken, debugType, "edsz?proxyID=a.shop"); err != nil || len(m.Resources) != 1 {
+		t.Errorf("edsz of its own proxy: %v, %v", m, err)
+	}
 	m, err := g.debug(webToken, dumpType, shop)
 	if err != nil || len(m.Resources) != 1 {
 		t.Fatal(err, m)
@@ -92,7 +95,7 @@ func TestDebugTypes(t *testing.T) {
 	if err := m.Resources[0].UnmarshalTo(dump); err != nil || len(dump.DynamicActiveClusters) == 0 || dump.DynamicActiveClusters[0].Cluster.GetTypeUrl() != clusters {
 		t.Error(err, dump)
 	}
-	for _, page := range []string{"configz", "config_dump?proxyID=" + shop} {
+	for _, page := range []string{"configs", "list", "syncz", "config_dump?proxyID=" + shop, "config_dump?proxyID=a.shop"} {
 		m, err := g.debug(operatorToken, debugType, page)
 		if err != nil || len(m.Resources) != 1 || m.Resources[0].TypeUrl != debugType || !json.Valid(m.Resources[0].Value) {
 			t.Errorf("%s: %v, %v", page, err, m)
@@ -105,8 +108,11 @@ func TestDebugTypes(t *testing.T) {
 		code           codes.Code
 		words          string
 	}{
-		{webToken, debugType, []string{"configz"}, codes.PermissionDenied, "namespace ops"},
+		{webToken, debugType, []string{"configs"}, codes.PermissionDenied, "namespace ops"},
 		{webToken, debugType, []string{"config_dump?proxyID=" + ops}, codes.NotFound, "may see"},
+		{webToken, debugType, []string{"edsz?proxyID=a.ops"}, codes.NotFound, "may see"},
+		{webToken, debugType, []string{"syncz"}, codes.PermissionDenied, "namespace ops"},
+		{operatorToken, debugType, []string{"push_status"}, codes.NotFound, "/debug/configs"},
 		{webToken, dumpType, []string{ops}, codes.NotFound, "may see"},
 		{operatorToken, dumpType, nil, codes.InvalidArgument, "one name"},
 		{operatorToken, debugType, []string{"a", "b"}, codes.InvalidArgument, "one name"},
@@ -128,7 +134,7 @@ func TestDebugTypes(t *testing.T) {
 func TestDebugTypesAgain(t *testing.T) {
 	g := guardWith(t, apiSet, map[string]string{"config/all.yaml": apiObjects, "mesh.yaml": ""}, "--authPlaintext", "--namespace", "ops")
 	r := g.read(operatorToken, "event")
-	for _, page := range []string{"configz", "tables"} {
+	for _, page := range []string{"configs", "tables"} {
 		for range 2 { // without a nonce it is a question, though the same
 			if err := r.ask(debugType, page); err != nil {
 				t.Fatal(err)

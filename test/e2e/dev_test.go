@@ -90,7 +90,7 @@ func rename(t *testing.T, from, to string) {
 func hasService(t *testing.T, plane *mesh.Plane, host string) {
 	t.Helper()
 	wait.For(t, host, func() error {
-		if page, err := plane.Get("/debug/registryz"); err != nil || !strings.Contains(page, host) {
+		if page, err := plane.Get("/debug/services"); err != nil || !strings.Contains(page, host) {
 			return fmt.Errorf("%v: %s", err, page)
 		}
 		return nil

@@ -92,7 +92,7 @@ func shows(t *testing.T, plane *mesh.Plane, metric string, words ...string) {
 		if m, err := page.Get(plane.Monitoring, "/metrics"); err != nil || !strings.Contains(m, metric) {
 			return fmt.Errorf("%v, or no %s", err, metric)
 		}
-		shown, err := plane.Get("/debug/configz")
+		shown, err := plane.Get("/debug/configs")
 		if err != nil || !strings.Contains(shown, `"since"`) {
 			return fmt.Errorf("%v, or no age in %s", err, shown)
 		}

@@ -34,7 +34,7 @@ func TestReadme(t *testing.T) {
 	}
 	plane := mesh.Start(t, program, "", "--plugins", set)
 	plane.Ready(t)
-	if page, err := plane.Get("/debug/registryz"); err != nil || !strings.Contains(page, "hello.example.com") {
+	if page, err := plane.Get("/debug/services"); err != nil || !strings.Contains(page, "hello.example.com") {
 		t.Errorf("%v: %s", err, page)
 	}
 	if _, ok := plane.Plugins(t)["hello"]; !ok {

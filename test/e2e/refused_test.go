@@ -86,7 +86,7 @@ func refused(t *testing.T, protocol string) {
 
 	file("route", staticRoute+host("second")+host("third"))
 	counted(t, e, rejected, 1)
-	wait.For(t, "/debug/syncz says what was refused", func() error { return says(plane, true) })
+	wait.For(t, "/debug/streams says what was refused", func() error { return says(plane, true) })
 	file("clusters", fmt.Sprintf(staticCluster, "one")+fmt.Sprintf(staticCluster, "two"))
 	counted(t, e, "cluster_manager.active_clusters", 3) // the third is the control plane
 	only(t, target, "first")
@@ -95,7 +95,7 @@ func refused(t *testing.T, protocol string) {
 	file("route", staticRoute+host("second"))
 	only(t, target, "second")
 	counted(t, e, rejected, 1)
-	wait.For(t, "/debug/syncz says that all is well", func() error { return says(plane, false) })
+	wait.For(t, "/debug/streams says that all is well", func() error { return says(plane, false) })
 	if _, failed := clients.Stop(); len(failed) > 0 {
 		t.Error(failed)
 	}
@@ -116,7 +116,7 @@ func counted(t *testing.T, e *envoy.Envoy, stat string, want int) {
 }
 
 func says(plane *mesh.Plane, refused bool) error {
-	page, err := plane.Get("/debug/syncz")
+	page, err := plane.Get("/debug/streams")
 	if err == nil && strings.Contains(page, `"refused"`) != refused {
 		err = fmt.Errorf("it says %s", page)
 	}

@@ -67,7 +67,7 @@ func (w *world) pages(t *testing.T) {
 	t.Helper()
 	for _, two := range []bool{false, true} {
 		by := browser(t, two)
-		for _, path := range []string{"/ready", "/debug", "/debug/syncz"} {
+		for _, path := range []string{"/ready", "/debug", "/debug/streams"} {
 			if text, err := get(by, w.plane.HTTP, path); err != nil || text == "" {
 				t.Errorf("%s, HTTP/2 %v: %q, %v", path, two, text, err)
 			}

@@ -88,7 +88,7 @@ func TestClusters(t *testing.T) {
 
 	w.cluster.Apply(t, secret("remote-east", "east", strings.Replace(other.Remote(t, ""), "token: administrator", "tokenFile: /etc/passwd", 1)))
 	wait.For(t, "a kubeconfig that names a file is told", func() error {
-		text, err := w.plane.Get("/debug/configz")
+		text, err := w.plane.Get("/debug/configs")
 		if err == nil && (!strings.Contains(text, "tokenFile") || !strings.Contains(text, "remote-east")) {
 			err = fmt.Errorf("there is %s", text)
 		}

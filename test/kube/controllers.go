@@ -20,15 +20,18 @@ import (
 )
 
 // Controllers starts a controller manager with the controllers that make pods of deployments and
-// slices of services. The test's end stops it.
-func (c *Cluster) Controllers(t testing.TB) {
+// slices of services, and with flags in addition. The test's end stops it.
+func (c *Cluster) Controllers(t testing.TB, flags ...string) {
 	t.Helper()
+	c.flags = flags
 	_, port, err := net.SplitHostPort(wait.Address(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.controllers = program.Start(t, command(programs(t), "kube-controller-manager", "--kubeconfig", c.Kubeconfig, "--leader-elect=false", "--bind-address", "127.0.0.1", "--secure-port", port,
-		"--cert-dir", filepath.Join(c.dir, "controllers"), "--controllers", "deployment-controller,replicaset-controller,endpointslice-controller,garbage-collector-controller,namespace-controller"))
+	c.controllers = program.Start(t, command(programs(t), "kube-controller-manager", append([]string{
+		"--kubeconfig", c.Kubeconfig, "--leader-elect=false", "--bind-address", "127.0.0.1", "--secure-port", port,
+		"--cert-dir", filepath.Join(c.dir, "controllers"), "--controllers", "deployment-controller,replicaset-controller,endpointslice-controller,garbage-collector-controller,namespace-controller",
+	}, flags...)...))
 }
 
 // Client talks to the cluster as its administrator, as fast as the cluster answers.

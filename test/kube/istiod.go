@@ -37,13 +37,20 @@ func StartIstiod(t testing.TB, c *Cluster, env ...string) *Istiod {
 // StartIstiodWith is StartIstiod with flags in addition.
 func StartIstiodWith(t testing.TB, c *Cluster, flags []string, env ...string) *Istiod {
 	t.Helper()
+	return StartIstiodIn(t, c, t.TempDir(), flags, env...)
+}
+
+// StartIstiodIn is StartIstiodWith in a folder, in which it looks for files such as the root of who
+// signs in its place.
+func StartIstiodIn(t testing.TB, c *Cluster, dir string, flags []string, env ...string) *Istiod {
+	t.Helper()
 	bin := program.Built(t, "test/peer", "peer", "pilot-discovery")
 	i := &Istiod{XDS: wait.Address(t), HTTP: wait.Address(t)}
 	_, port, _ := strings.Cut(wait.Address(t), ":")
 	cmd := command(bin, "pilot-discovery", "discovery", "--kubeconfig", c.Kubeconfig, "--grpcAddr", i.XDS, "--httpAddr", i.HTTP, "--monitoringAddr", wait.Address(t),
 		"--secureGRPCAddr=", "--httpsAddr=", "--ctrlz_port", port)
 	cmd.Args = append(cmd.Args, flags...)
-	cmd.Dir = t.TempDir() // there is no file of the mesh's settings
+	cmd.Dir = dir // there is no file of the mesh's settings
 	cmd.Env = append(os.Environ(), "POD_NAMESPACE=istio-system", "POD_NAME=istiod-0", "CLUSTER_ID=Kubernetes", "PILOT_CERT_PROVIDER=none", "ENABLE_CA_SERVER=false")
 	cmd.Env = append(cmd.Env, env...)
 	i.program = program.Start(t, cmd)

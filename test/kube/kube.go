@@ -42,7 +42,7 @@ type Cluster struct {
 	clients           string // etcd's URL
 	etcd, server      *program.Process
 	controllers       *program.Process // nil: there are none
-	arguments         []string
+	arguments, flags  []string         // of the API server, and of Controllers
 }
 
 // Start starts etcd and an API server, with flags in addition, and waits until it is ready. The
@@ -143,7 +143,7 @@ func (c *Cluster) Up(t testing.TB) {
 	})
 	if c.controllers != nil { // after such a day they wait for minutes before they try again
 		c.controllers.Stop()
-		c.Controllers(t)
+		c.Controllers(t, c.flags...)
 	}
 }
 

@@ -129,7 +129,19 @@ func newWorld(t *testing.T, objects ...string) *world {
 // set, with the kubeconfig in place of %q.
 func newPlane(t *testing.T, c *kube.Cluster, config string, entries ...string) *world {
 	t.Helper()
-	w, dir := &world{cluster: c, pod: netns.NewPod(t, "edge", "10.244.0.1")}, folder(t)
+	w, dir := &world{cluster: c, pod: netns.NewPod(t, "edge", "10.244.0.1"), plane: startPlane(t, c, config, entries...)}, folder(t)
+	admin := "unix:" + filepath.Join(dir, "admin")
+	bootstrap := w.plane.Bootstrap(t, "--xds", w.plane.Socket(t, filepath.Join(dir, "xds")), "--admin", admin, "--type", "router", "--name", "edge",
+		"--namespace", "shop", "--ip", w.pod.Address, "--labels", "app=edge")
+	w.envoy = envoy.InPod(t, w.pod, 1337, admin, bootstrap)
+	w.envoy.Ready(t)
+	w.client = clientOf(w.pod)
+	return w
+}
+
+// startPlane starts a control plane with entries as newPlane's.
+func startPlane(t *testing.T, c *kube.Cluster, config string, entries ...string) *mesh.Plane {
+	t.Helper()
 	set, err := os.ReadFile("../../plugins.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -139,15 +151,9 @@ func newPlane(t *testing.T, c *kube.Cluster, config string, entries ...string) *
 	}
 	file := filepath.Join(t.TempDir(), "plugins.yaml")
 	put(t, file, string(set))
-	w.plane = mesh.Start(t, program, config, "--plugins", file)
-	w.plane.Ready(t)
-	admin := "unix:" + filepath.Join(dir, "admin")
-	bootstrap := w.plane.Bootstrap(t, "--xds", w.plane.Socket(t, filepath.Join(dir, "xds")), "--admin", admin, "--type", "router", "--name", "edge",
-		"--namespace", "shop", "--ip", w.pod.Address, "--labels", "app=edge")
-	w.envoy = envoy.InPod(t, w.pod, 1337, admin, bootstrap)
-	w.envoy.Ready(t)
-	w.client = clientOf(w.pod)
-	return w
+	plane := mesh.Start(t, program, config, "--plugins", file)
+	plane.Ready(t)
+	return plane
 }
 
 // clientOf asks the gateway in a pod.

@@ -98,7 +98,7 @@ func TestDirectoryOfClusters(t *testing.T) {
 	w.answers(t, http.StatusOK, first)
 	put(t, file, strings.Replace(other.Remote(t, ""), "token: administrator", "tokenFile: /etc/passwd", 1))
 	wait.For(t, "a kubeconfig that names a file is told", func() error {
-		text, err := w.plane.Get("/debug/configz")
+		text, err := w.plane.Get("/debug/configs")
 		if err == nil && (!strings.Contains(text, "tokenFile") || !strings.Contains(text, "east.yaml")) {
 			err = fmt.Errorf("there is %s", text)
 		}

@@ -96,7 +96,7 @@ func audited(t *testing.T, flags ...string) map[string]int {
 	for n := range 2 { // the second time it is counted
 		c.Apply(t, good)
 		wait.For(t, "the object is right", func() error {
-			text, err := plane.Get("/debug/configz")
+			text, err := plane.Get("/debug/configs")
 			if err == nil && (!strings.Contains(text, "shop/web") || strings.Contains(text, "regex")) {
 				err = fmt.Errorf("%s", text)
 			}

@@ -49,7 +49,7 @@ func TestDiscoverySelectors(t *testing.T) {
 	have := func() (string, error) {
 		var out []string
 		for _, page := range []struct{ path, word string }{
-			{"/debug/registryz", "web.%s.svc.cluster.local"}, {"/debug/endpointShardz", "web.%s.svc.cluster.local"}, {"/debug/rowz?table=networking.istio.io/VirtualService", `"%s/web"`},
+			{"/debug/services", "web.%s.svc.cluster.local"}, {"/debug/endpoints", "web.%s.svc.cluster.local"}, {"/debug/rowz?table=networking.istio.io/VirtualService", `"%s/web"`},
 		} {
 			text, err := p.Get(page.path)
 			if err != nil {

@@ -72,11 +72,21 @@ func newRegistration(t *testing.T, args ...string) *registration {
 // dial connects to the secure port, whose certificate must lead to a root.
 func (r *registration) dial(t *testing.T, root string, own ...tls.Certificate) *grpc.ClientConn {
 	t.Helper()
+	return dial(t, r.plane.Secure, portName, root, own...)
+}
+
+// portName is a name of the secure port that a CA has made the certificate of.
+const portName = "istiod.istio-system.svc"
+
+// dial connects to a control plane's secure port, whose certificate must be of a name (empty: its
+// address) and lead to a root.
+func dial(t *testing.T, address, name, root string, own ...tls.Certificate) *grpc.ClientConn {
+	t.Helper()
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM([]byte(root)) {
 		t.Fatalf("no certificate: %s", root)
 	}
-	conn, err := grpc.NewClient(r.plane.Secure, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: pool, ServerName: "istiod.istio-system.svc", Certificates: own})))
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: pool, ServerName: name, Certificates: own})))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,12 +8,16 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/test/mesh"
 	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/netns"
 )
 
 // binary is the program under test.
 var binary string
 
-func TestMain(m *testing.M) { mesh.Main(&binary, m.Run) }
+func TestMain(m *testing.M) {
+	netns.Main() // Envoys are in network namespaces
+	mesh.Main(&binary, m.Run)
+}
 
 // row is a question.
 type row struct {

@@ -39,6 +39,8 @@ type world struct {
 	process          *kube.Istiod
 	plane            *mesh.Plane
 	istiod, coxswain *server
+	// env is added to istiod's environment.
+	env []string
 }
 
 const objects = `
@@ -125,7 +127,7 @@ func (w *world) startIstiod(t *testing.T, set bool) {
 	t.Helper()
 	w.istiod.secure = wait.Address(t)
 	flags := []string{"--secureGRPCAddr", w.istiod.secure, "--clusterAliases", "old=east"}
-	env := []string{"ENABLE_CA_SERVER=true", "PILOT_CERT_PROVIDER=istiod"}
+	env := append([]string{"ENABLE_CA_SERVER=true", "PILOT_CERT_PROVIDER=istiod"}, w.env...)
 	if set {
 		env = append(env, "JWT_RULE="+w.issuer.rule(t), "TRUSTED_GATEWAY_CIDR=192.0.2.0/24", "CA_TRUSTED_NODE_ACCOUNTS="+trusted)
 	}
