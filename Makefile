@@ -109,8 +109,10 @@ mutual-programs:
 # Half as many packages at once again as there are processors: tests with servers wait now and then, and the longest must not end alone.
 TESTS_AT_ONCE := $(shell echo $$(($$(nproc) * 3 / 2)))
 
-# The package that takes longest comes first: otherwise it is the last to end, with a processor idle beside it. The
+# The packages that take longest come first: otherwise they are the last to end, with a processor idle beside them. The
 # program is linked once for all. Lines of packages without tests are left out. A program with the race detector would sleep for a second at its end.
+# The race detector watches all tests and the program that they start with its plugins (COXSWAIN_TEST_PROGRAM), but not that of test/guides, test/languages,
+# test/trust and the modules of test/misbehave (COXSWAIN_TEST_PLAIN): there is what users run, and modules would be many times slower.
 # What was skipped, and why: tests note it there (test/need).
 SKIPPED := $(CURDIR)/$(CACHE)/skipped.txt
 
@@ -125,8 +127,8 @@ test: build envoy iptables grpc-js grpc-java languages kube zookeeper ## Pass al
 	@echo "left to make test-all: what takes long, and the comparison with a living istiod; it last passed: $$(cat test/all.txt)"
 	@go build -race -o '$(CURDIR)/$(CACHE)/bin/race/coxswain' ./cmd/coxswain
 	@rm -f '$(SKIPPED)'; status=0; \
-	PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' COXSWAIN_SKIPPED='$(SKIPPED)' GORACE=atexit_sleep_ms=0 \
-		go test -race -p $(TESTS_AT_ONCE) -timeout 30m ./test/e2e ./... 2>&1 | grep --line-buffered -v '\[no test files\]' || status=$$?; \
+	PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' COXSWAIN_TEST_PLAIN='$(CURDIR)/bin/coxswain' COXSWAIN_SKIPPED='$(SKIPPED)' GORACE=atexit_sleep_ms=0 \
+		go test -race -p $(TESTS_AT_ONCE) -timeout 30m ./test/kube ./test/e2e ./... 2>&1 | grep --line-buffered -v '\[no test files\]' || status=$$?; \
 	if [ -s '$(SKIPPED)' ]; then echo 'tests that were skipped, by why:'; cut -f1 '$(SKIPPED)' | sort | uniq -c | sort -rn; fi; \
 	exit $$status
 
@@ -136,7 +138,7 @@ LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' 'need\.\(All\|Long\)\
 
 .PHONY: test-all
 test-all: test peer consul eureka nacos vault migration-programs ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)
-	@PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_ALL=1 COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' GORACE=atexit_sleep_ms=0 \
+	@PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_ALL=1 COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' COXSWAIN_TEST_PLAIN='$(CURDIR)/bin/coxswain' GORACE=atexit_sleep_ms=0 \
 		go test -race -p 1 -timeout 1h $(LONG:%/=./%)
 	@$(MAKE) parity parity-live
 	@echo "$$(date -u +%F), after $$(git log -1 --format=%h)" > test/all.txt
@@ -213,6 +215,17 @@ bench-registries: build kube peer consul zookeeper eureka nacos ## 10,000 instan
 			"$(CURDIR)/$(CACHE)/bin/registry-$$r" -test.v -test.run '^TestChanges$$' -test.timeout 20m -instances 10000 -rate 100 -changing 1m -quiet 15s \
 			-result "$(CURDIR)/$(CACHE)/bench-registry-$$r.json" $(REGISTRY_FLAGS)); \
 	done
+
+.PHONY: bench-kept
+bench-kept: build bench-tools ## What it costs to follow pushes, keep a history and quarantine: 500 sidecars, with it and without, in turns (10 minutes; BENCH_FLAGS='-rounds 3')
+	@$(BENCH) -kept -rounds 8 -repeats 8 $(BENCH_FLAGS)
+
+# The other build is made in a worktree of its own; both run the plugin set of that commit.
+.PHONY: bench-beside
+bench-beside: build bench-tools ## The control plane beside that of another commit, in turns: 500 sidecars (BASE=HEAD~1; 10 minutes; BENCH_FLAGS='-rounds 3')
+	@git worktree prune; rm -rf $(CACHE)/beside; git worktree add -q --detach $(CACHE)/beside '$(BASE)'; trap 'git worktree remove --force $(CACHE)/beside' EXIT; \
+	go build -C $(CACHE)/beside -o '$(CURDIR)/$(CACHE)/bin/coxswain-beside' ./cmd/coxswain; cp $(CACHE)/beside/plugins.yaml $(CACHE)/beside.yaml
+	@$(BENCH) -beside $(CACHE)/bin/coxswain-beside -plugins $(CACHE)/beside.yaml -rounds 4 -repeats 8 $(BENCH_FLAGS)
 
 .PHONY: bench-profile
 bench-profile: build bench-tools ## Profiles of each process under load, in .cache/bench/profile

@@ -25,7 +25,7 @@ var large = map[string]struct {
 	methods, fields int
 	why             string
 }{
-	"cmd/coxswain.program":               {62, 4, "a method for each command"},
+	"cmd/coxswain.program":               {60, 4, "a method for each command"},
 	"cmd/internal/bootstrap.Config":      {8, 19, "a field for each thing that can be set"},
 	"cmd/internal/settings.Clients":      {1, 19, "a field for each thing that can be set"},
 	"cmd/internal/settings.Inputs":       {1, 20, "a field for each thing that can be set"},
@@ -39,8 +39,10 @@ var large = map[string]struct {
 	"core/host/process.Spec":             {1, 18, "a field for each thing that can be set"},
 	"core/host/process.child":            {27, 21, "a process, its carrier and its limits"},
 	"core/host/wasm.stdio":               {18, 20, "a guest's two streams, and all that it may ask for by them"},
+	"core/middle.Config":                 {0, 17, "a field for each thing that can be set"},
+	"core/report.Push":                   {0, 18, "an answer in JSON: a field for each thing that is shown"},
+	"core/state.push":                    {3, 20, "embeds what is shown of it"},
 	"core/server.Config":                 {1, 26, "a field for each thing that can be set"},
-	"core/server.metrics":                {14, 17, "a field for each metric"},
 	"core/swap.Change":                   {6, 18, "what may be asked of a change, and what became of it"},
 	"core/swap.Swapper":                  {73, 14, "each kind of change is a method of it still"},
 	"core/swap/api.Detail":               {0, 33, "an answer in JSON: a field for each thing that is shown"},
@@ -48,7 +50,7 @@ var large = map[string]struct {
 	"core/xds.Config":                    {1, 17, "a field for each thing that can be set"},
 	"core/xds.machine":                   {47, 11, "both variants of the protocol are one machine"},
 	"core/xds.stream":                    {29, 37, "a stream's own settings, metrics and limits"},
-	"core/xds.watch":                     {22, 24, "what was sent, acknowledged, refused and is still to come of a type"},
+	"core/xds.watch":                     {23, 23, "what was sent, acknowledged, refused and is still to come of a type"},
 	"plugins/internal/protoyaml.decoder": {37, 5, "a method for each sort of value"},
 	"plugins/registry/consul.Config":     {13, 25, "a field for each thing that can be set"},
 	"plugins/registry/eureka.Config":     {12, 27, "a field for each thing that can be set"},
@@ -75,7 +77,7 @@ var large = map[string]struct {
 
 // machines are pure: events and the time go in, actions come out.
 var machines = []string{
-	"core/caller", "core/deadline", "core/environment", "core/feed", "core/guard", "core/members", "core/middle", "core/patch", "core/pipeline", "core/placement", "core/revision",
+	"core/caller", "core/deadline", "core/environment", "core/feed", "core/guard", "core/members", "core/middle", "core/patch", "core/pipeline", "core/placement", "core/revision", "core/rollout",
 	"core/serving", "core/stage", "core/state", "core/status", "core/store", "core/trial",
 }
 

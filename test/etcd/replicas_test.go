@@ -67,7 +67,7 @@ func TestReplicas(t *testing.T) {
 			control.Store(&two.XDS)
 			one.Kill()
 			wait.For(t, "it is connected again", func() error {
-				text, err := two.Get("/debug/syncz")
+				text, err := two.Get("/debug/streams")
 				if err == nil && !strings.Contains(text, "envoy.shop") {
 					err = fmt.Errorf("%s", text)
 				}

@@ -12,11 +12,12 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
-// program is the path of the binary under test.
+// program is the path of the binary under test, as users have it: plugins and runner of modules are
+// what is tested here, and the race detector makes modules many times slower.
 var program string
 
 func TestMain(m *testing.M) {
-	mesh.Main(&program, m.Run)
+	mesh.Plain(&program, m.Run)
 }
 
 // python returns the interpreter of the tools' environment, which has a module in it.

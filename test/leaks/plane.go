@@ -3,6 +3,7 @@ package leaks
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,10 +24,12 @@ func Pages(t testing.TB, address string, more ...string) map[string][]byte {
 		t.Fatal(err)
 	}
 	listed := 0
-	for field := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == '"' || r == '\n' || r == ' ' }) {
-		if strings.HasPrefix(field, "/debug/") && !strings.HasPrefix(field, "/debug/pprof") {
-			paths, listed = append(paths, field), listed+1
-		}
+	var names []string
+	if err := json.Unmarshal([]byte(list), &names); err != nil {
+		t.Fatalf("/debug/list: %v: %s", err, list)
+	}
+	for _, name := range names {
+		paths, listed = append(paths, "/debug/"+name), listed+1
 	}
 	if listed < 8 {
 		t.Errorf("there are %q", paths)

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"testing"
 
 	"go.uber.org/goleak"
 )
@@ -20,7 +21,23 @@ func Main(program *string, run func() int) {
 // Plain is Main with a program without the race detector, for tests of what users run as they run
 // it: the detector makes a module's start many times slower.
 func Plain(program *string, run func() int) {
-	start(program, run, false, os.Getenv("COXSWAIN_PROGRAM"))
+	start(program, run, false, plain())
+}
+
+// plain is the path of a program without the race detector that is built already; none: "".
+func plain() string {
+	return cmp.Or(os.Getenv("COXSWAIN_PROGRAM"), os.Getenv("COXSWAIN_TEST_PLAIN"))
+}
+
+// PlainProgram returns Plain's program for one test of a package whose others run Main's.
+func PlainProgram(t testing.TB) string {
+	t.Helper()
+	binary, remove, err := build(false, plain())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(remove)
+	return binary
 }
 
 func start(program *string, run func() int, race bool, built string) {
@@ -44,8 +61,8 @@ func LeakFree(m goleak.TestingM) func() int {
 }
 
 // build builds the program into a new directory and returns its path. remove deletes it. Where
-// COXSWAIN_PROGRAM names one that is built already, or COXSWAIN_TEST_PROGRAM one for tests alone,
-// it is taken instead: to link it once is enough.
+// COXSWAIN_PROGRAM names one that is built already, or COXSWAIN_TEST_PROGRAM (for Plain
+// COXSWAIN_TEST_PLAIN) one for tests alone, it is taken instead: to link it once is enough.
 func build(race bool, built string) (binary string, remove func(), err error) {
 	if built != "" {
 		_, err := os.Stat(built) // so that go test knows that its result depends on it

@@ -27,7 +27,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// program is the path of the binary under test.
+// program is the path of the binary under test, with the race detector where the tests have it.
 var program string
 
 func TestMain(m *testing.M) {
@@ -37,6 +37,8 @@ func TestMain(m *testing.M) {
 // carrier is how rogues are run.
 type carrier struct {
 	name string
+	// program is the core's.
+	program string
 	// declare returns an entry's keys for a rogue.
 	declare func(rogue string) string
 	// start and of are in the command line of a rogue's process, died is what the core says if one
@@ -121,17 +123,20 @@ func entries(c *carrier) []entry {
 func process(t *testing.T) *carrier {
 	t.Helper()
 	file := build(t, filepath.Join(t.TempDir(), "rogue"))
-	return &carrier{name: "process", start: file, died: "its process ended by itself (exit status 2)", declare: func(rogue string) string {
+	return &carrier{name: "process", program: program, start: file, died: "its process ended by itself (exit status 2)", declare: func(rogue string) string {
 		return fmt.Sprintf("process: {command: nice, args: [\"-n\", \"19\", %q, %s], tls: \"off\"}", file, rogue)
 	}}
 }
 
-// module runs them as modules of one text: each reads in its file's name which it is.
+// module runs them as modules of one text: each reads in its file's name which it is. The program
+// has no race detector, which makes a module many times slower: the core is the same for processes,
+// and the runner's own tests (core/host/wasm) look for its races.
 func module(t *testing.T) *carrier {
 	t.Helper()
 	dir := t.TempDir()
 	file := build(t, filepath.Join(dir, "rogue.wasm"), "GOOS=wasip1", "GOARCH=wasm")
-	return &carrier{name: "module", start: program, of: dir, died: "the module ended with status 2", declare: func(rogue string) string {
+	plain := mesh.PlainProgram(t)
+	return &carrier{name: "module", program: plain, start: plain, of: dir, died: "the module ended with status 2", declare: func(rogue string) string {
 		own := filepath.Join(dir, rogue+".wasm")
 		if err := os.Link(file, own); err != nil && !errors.Is(err, fs.ErrExist) {
 			t.Fatal(err)

@@ -44,7 +44,7 @@ func newWorld(t *testing.T, c *carrier, rogues []entry) *world {
 	t.Setenv("XDG_RUNTIME_DIR", w.tmp)
 	w.configure(t, "a")
 	w.compile(t)
-	w.plane = mesh.Start(t, program, w.dir, "--plugins", plugins(t, c, w.rogues), "--holdMax", "3s", "--debounceMax", "1s")
+	w.plane = mesh.Start(t, c.program, w.dir, "--plugins", plugins(t, c, w.rogues), "--holdMax", "3s", "--debounceMax", "1s")
 	w.plane.Ready(t)
 	at := wait.Address(t)
 	w.envoy = envoy.Start(t, "client", at, w.plane.Bootstrap(t, "--name", "client", "--namespace", "test", "--admin", at,
@@ -59,7 +59,7 @@ func newWorld(t *testing.T, c *carrier, rogues []entry) *world {
 func (w *world) compile(t *testing.T) {
 	t.Helper()
 	first := entries(w.carrier)[:1]
-	plane := mesh.Start(t, program, w.dir, "--plugins", plugins(t, w.carrier, first))
+	plane := mesh.Start(t, w.carrier.program, w.dir, "--plugins", plugins(t, w.carrier, first))
 	defer plane.Kill()
 	plane.Ready(t)
 	wait.For(t, "the first rogue has failed", func() error {

@@ -20,7 +20,7 @@ func pageTrials() []trial {
 			w.unreadPages(300, strings.Repeat("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 50))
 		}},
 		{name: "pages that nobody reads", promise: pagePromise, do: func(w *world) {
-			w.unreadPages(300, strings.Repeat("GET /debug/configz HTTP/1.1\r\nHost: x\r\n\r\nGET /debug/registryz HTTP/1.1\r\nHost: x\r\n\r\n", 25))
+			w.unreadPages(300, strings.Repeat("GET /debug/configs HTTP/1.1\r\nHost: x\r\n\r\nGET /debug/services HTTP/1.1\r\nHost: x\r\n\r\n", 25))
 		}},
 		{name: "slow requests of pages", promise: pagePromise, do: slowRequests},
 		{name: "long requests of pages", promise: pagePromise, do: longRequests},

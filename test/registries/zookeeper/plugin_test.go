@@ -56,7 +56,7 @@ func unsaid(t *testing.T, p *mesh.Plane, words string) {
 // endpoints are those that the control plane has of an interface.
 func endpoints(t *testing.T, p *mesh.Plane, host string) int {
 	t.Helper()
-	page, err := p.Get("/debug/endpointShardz")
+	page, err := p.Get("/debug/endpoints")
 	if err != nil {
 		t.Fatal(err)
 	}
