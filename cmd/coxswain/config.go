@@ -44,12 +44,12 @@ takes some seconds in a large mesh; --effect=false leaves it out.`,
 					fmt.Fprintf(p.err, "coxswain: what leads to nothing is not known: %v\n", err)
 				}
 			}
-			var pins []admin.Pin
-			var stage admin.Rollout
-			// What an older control plane does not say is not known, and nothing is said of it.
-			_, _ = a.page(c.Context(), "/debug/pins", &pins), a.page(c.Context(), "/debug/rollout", &stage)
 			return a.print(list, func(w io.Writer, _ bool) {
 				configTable(w, list)
+				var pins []admin.Pin
+				var stage admin.Rollout
+				// What an older control plane does not say is not known, and nothing is said of it.
+				_, _ = a.page(c.Context(), "/debug/pins", &pins), a.page(c.Context(), "/debug/rollout", &stage)
 				heldBack(w, pins, stage)
 			})
 		},

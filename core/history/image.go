@@ -45,7 +45,7 @@ func (im *Image) Of(k Key, plugin string, v *view.View) (*view.Snapshot, By) {
 	if im.views == nil {
 		im.gather()
 	}
-	if p := im.views[Key{viewWords(plugin, v), k.Type}]; p != nil {
+	if p := im.views[Key{ViewWords(plugin, v), k.Type}]; p != nil {
 		return im.snapshot(p), View
 	}
 	return nil, Live

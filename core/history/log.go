@@ -181,7 +181,7 @@ func (t *taking) place(s Shown) {
 		t.put(s.Key, nil)
 		return
 	}
-	p := &Place{Complete: s.Snapshot.Complete(), View: viewWords(s.Plugin, s.View)}
+	p := &Place{Complete: s.Snapshot.Complete(), View: ViewWords(s.Plugin, s.View)}
 	for set := range s.Snapshot.Sets() {
 		id, known := t.bySet[set]
 		if !known {
@@ -536,8 +536,8 @@ func (l *Log) body(name string, version ref) (*view.Body, error) {
 	return l.find(key)
 }
 
-// viewWords describes a view by what does not depend on a session; empty: nothing does.
-func viewWords(plugin string, v *view.View) string {
+// ViewWords describes a view of a plugin by what does not depend on a session; empty: nothing does.
+func ViewWords(plugin string, v *view.View) string {
 	if v == nil || v.Label == "" && len(v.Facts) == 0 {
 		return ""
 	}

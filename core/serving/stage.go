@@ -1,9 +1,7 @@
 package serving
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/coxswain-mesh/coxswain/core/history"
 	"github.com/coxswain-mesh/coxswain/core/state"
@@ -14,29 +12,20 @@ import (
 // under way: in memory and, where the history is on disk, through a restart.
 type Base struct {
 	own map[history.Key]*view.Snapshot
-	// views is what those of a view saw, as plugins describe it; nil: not all saw the same.
-	views map[described]*view.Snapshot
+	// views is what those of a view saw, by its words; nil: not all saw the same.
+	views map[viewKey]*view.Snapshot
 	// image is all that is known of a base of before a restart; nil: it is of this time.
 	image *history.Image
 	// equal are, of snapshots, others that have the same resources.
 	equal map[*view.Snapshot]*view.Snapshot
 }
 
-// described is a view as its plugin names it.
-type described struct{ plugin, typeURL, words string }
-
-func describe(plugin string, v *view.View) (described, bool) {
-	facts := make([]string, 0, len(v.Facts))
-	for k, f := range v.Facts {
-		facts = append(facts, fmt.Sprintf("%q=%q", k, f))
-	}
-	slices.Sort(facts)
-	return described{plugin, v.Type, fmt.Sprintf("%q %s", v.Label, strings.Join(facts, " "))}, v.Label != "" || len(facts) > 0
-}
+// viewKey is a type of resource, and a view of it as history.ViewWords says it.
+type viewKey struct{ typeURL, words string }
 
 // Base returns what all connections see now of what is live, but for secrets.
 func (v *Screen) Base() *Base {
-	b := &Base{own: map[history.Key]*view.Snapshot{}, views: map[described]*view.Snapshot{}, equal: map[*view.Snapshot]*view.Snapshot{}}
+	b := &Base{own: map[history.Key]*view.Snapshot{}, views: map[viewKey]*view.Snapshot{}, equal: map[*view.Snapshot]*view.Snapshot{}}
 	for _, conn := range v.state.Connections.All {
 		for url, at := range conn.Places.All() {
 			seen := v.pins.Live(conn, url, conn.Seen[url])
@@ -44,11 +33,12 @@ func (v *Screen) Base() *Base {
 				continue
 			}
 			b.own[history.Key{Node: conn.Peer.Node.GetId(), Type: url}] = seen
-			if d, ok := describe(at.Session.Name(), at.View); ok {
-				if other, known := b.views[d]; known && other != seen {
+			if words := history.ViewWords(at.Session.Name(), at.View); words != "" {
+				key := viewKey{url, words}
+				if other, known := b.views[key]; known && other != seen {
 					seen = nil
 				}
-				b.views[d] = seen
+				b.views[key] = seen
 			}
 		}
 	}
@@ -68,8 +58,10 @@ func (b *Base) Of(k history.Key, plugin string, v *view.View) (*view.Snapshot, h
 	if s := b.own[k]; s != nil {
 		return s, history.Own
 	}
-	if d, ok := describe(plugin, v); ok && b.views[d] != nil {
-		return b.views[d], history.View
+	if words := history.ViewWords(plugin, v); words != "" {
+		if s := b.views[viewKey{k.Type, words}]; s != nil {
+			return s, history.View
+		}
 	}
 	return nil, history.Live
 }
