@@ -23,9 +23,9 @@ type Config struct {
 	// Hold is how long the first proxies are watched since all of them have acknowledged the
 	// revision.
 	Hold time.Duration
-	// Metric: a value is watched, which may be Most at most. What it says is of the time Range
-	// before it is asked for: what is asked for earlier than that after changes began to be tried is
-	// of the time before them, too, and says nothing.
+	// Metric: a value is watched, which may be Most at most. It is of the time Range before it is
+	// asked for: what is asked for earlier than that after changes began to be tried is of the time
+	// before them, too, and says nothing.
 	Metric bool
 	Most   float64
 	Range  time.Duration
