@@ -245,7 +245,7 @@ PARITY_WANTED := --min 95 --min-fields 99 --min-case 80
 # -min-state; of random meshes: -min-meshes, -first, -shrinks, -refused.
 # The tool that compares, so that it stays.
 define MAKE_ASKER
-@echo '{"Replace": {"$(abspath $(COXSWAIN_SHARED)/parity)/asker.go": "$(CURDIR)/test/parity/asker.go.in"}}' >$(CACHE)/asker.json && \
+@echo '{"Replace": {"$(realpath $(COXSWAIN_SHARED)/parity)/asker.go": "$(CURDIR)/test/parity/asker.go.in"}}' >$(CACHE)/asker.json && \
 	go build -C $(COXSWAIN_SHARED)/parity -overlay '$(CURDIR)/$(CACHE)/asker.json' -o '$(CURDIR)/$(CACHE)/bin/asker' .
 endef
 
