@@ -84,6 +84,32 @@ func places(set *manifest.Set) map[string]int {
 	return order
 }
 
+// only leaves entries out that are in neither the file nor what runs.
+func only(set, file *manifest.Set) *manifest.Set {
+	var all []*manifest.Entry
+	for _, e := range set.Plugins {
+		if in, _ := file.Get(e.Name); in != nil || e.Runs() {
+			all = append(all, e)
+		}
+	}
+	return set.Of(all)
+}
+
+// lostEntries are the names of entries that a file has no more, if there are several: more likely
+// it was cut than meant.
+func lostEntries(steps []step, to *manifest.Set) []string {
+	var names []string
+	for _, st := range steps {
+		if in, _ := to.Get(st.entry.Name); st.what == doRemove && in == nil && st.entry.Of == "" {
+			names = append(names, st.entry.Name)
+		}
+	}
+	if len(names) < 2 {
+		return nil
+	}
+	return names
+}
+
 // Plan returns what a plugins.yaml of this text would change, and what the guard would say, step by
 // step. It changes nothing.
 func (s *Swapper) Plan(ctx context.Context, text []byte) ([]*Change, error) {

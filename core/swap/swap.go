@@ -6,17 +6,14 @@ package swap
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
-	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
-	"github.com/coxswain-mesh/coxswain/core/members"
-	"github.com/coxswain-mesh/coxswain/core/state"
 )
 
 // Config of a Swapper.
@@ -127,28 +124,39 @@ func (s *Swapper) Run(ctx context.Context) error {
 	return s.follow(ctx)
 }
 
-// take waits for the turn to change something.
-func (s *Swapper) take(ctx context.Context) (release func(), err error) {
-	select {
-	case s.turn <- struct{}{}:
-		return func() { <-s.turn }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+// History returns the last changes of a plugin, the newest last.
+func (s *Swapper) History(name string) []*Change {
+	s.mu.Lock()
+	var all []*Change
+	if p := s.plugins[name]; p != nil {
+		all = slices.Clone(p.changes)
 	}
+	s.mu.Unlock()
+	for i, c := range all {
+		all[i] = s.copied(c)
+	}
+	return all
 }
 
-func (s *Swapper) current() *manifest.Set {
+// Entries returns what is declared, in order; disabled ones too.
+func (s *Swapper) Entries() []*manifest.Entry { return s.current().Plugins }
+
+// FileFault is what is wrong with plugins.yaml as it is now; empty: nothing.
+func (s *Swapper) FileFault() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.set
+	return s.fault
 }
 
-// runs makes a set the one that runs.
-func (s *Swapper) runs(set *manifest.Set) {
+// Misfits are the rows that there are no instances for.
+func (s *Swapper) Misfits() []manifest.Misfit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.set = set
+	return slices.Clone(s.misfits)
 }
+
+// Reread applies the file as it is now.
+func (s *Swapper) Reread(ctx context.Context) { s.reread(ctx) }
 
 func (s *Swapper) ofLocked(name string) *plugin {
 	p := s.plugins[name]
@@ -157,94 +165,4 @@ func (s *Swapper) ofLocked(name string) *plugin {
 		s.plugins[name] = p
 	}
 	return p
-}
-
-// Options of a change.
-type Options struct {
-	// DryRun compares and changes nothing.
-	DryRun bool
-	// Force goes on where guards say no.
-	Force bool
-	// Ephemeral leaves plugins.yaml as it is.
-	Ephemeral bool
-
-	// asked is what a command calls it, if not as it is done.
-	asked string
-	// lost are the entries that the file has lost at once with this one.
-	lost []string
-}
-
-// start runs the entry beside the plugin of its name until both have said the same revision.
-func (s *Swapper) start(ctx context.Context, e *manifest.Entry, set *manifest.Set, c *Change) (*standing, error) {
-	_, order := set.Get(e.Name)
-	trial, err := s.cfg.Control.Try(state.Expect(e, order), state.RulesOf(set))
-	if err != nil {
-		return nil, err
-	}
-	c.step(s, Starting)
-	program, _ := stampOf(set, e)
-	process, err := s.cfg.Host.Standby(e, order)
-	if err != nil {
-		trial.End()
-		return nil, err
-	}
-	st := &standing{trial: trial, process: process, program: program}
-	ctx, cancel := context.WithTimeoutCause(ctx, patience(e), fmt.Errorf("it did not get ready within %v", patience(e)))
-	defer cancel()
-	c.step(s, Syncing)
-	if err := st.wait(ctx, trial.Ready); err != nil {
-		if why := trial.Trouble(); why != "" && ctx.Err() != nil {
-			err = fmt.Errorf("%w; it said last: %s", err, why)
-		}
-		st.end()
-		return nil, err
-	}
-	process.Synced()
-	return st, nil
-}
-
-// patience is how long an entry may take from its start until it has said all.
-func patience(e *manifest.Entry) time.Duration {
-	all := e.Limits.Start + e.Limits.Configure + e.Limits.Sync
-	if e.Wasm != nil {
-		all += e.Limits.Compile
-	}
-	return all
-}
-
-// standing is a plugin beside the one that is served.
-type standing struct {
-	trial   *control.Trial
-	process *host.Standby
-	program stamp
-}
-
-// wait does something that ends early, with the reason, when the process ends.
-func (st *standing) wait(ctx context.Context, do func(context.Context) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	gone := st.process.Gone()
-	stop := make(chan struct{})
-	defer close(stop)
-	go func() {
-		select {
-		case <-gone:
-			cancel(members.ErrEnded)
-		case <-stop:
-		}
-	}()
-	err := do(ctx)
-	if errors.Is(err, members.ErrEnded) {
-		<-gone
-		if why := st.process.Err(); why != nil {
-			return why
-		}
-	}
-	return err
-}
-
-// end ends the process and forgets the trial.
-func (st *standing) end() {
-	st.process.Stop()
-	st.trial.End()
 }

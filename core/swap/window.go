@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/state"
@@ -177,4 +178,114 @@ func (s *Swapper) closeWindows() {
 	for _, name := range names {
 		s.closeWindow(name)
 	}
+}
+
+// errOver is that a window is over, so that nothing is warm any more.
+var errOver = errors.New("the window is over")
+
+// recall is a command's wish that the old instance come back. Whoever sends it has the turn.
+type recall struct {
+	ctx  context.Context
+	c    *Change
+	o    Options
+	done chan error
+}
+
+// over reports whether the old instance is gone, or back.
+func (w *window) over() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// recall lets the old instance be served again, or only compares it.
+func (w *window) recall(ctx context.Context, c *Change, o Options) error {
+	r := recall{ctx, c, o, make(chan error, 1)}
+	defer c.explain(w.s)
+	select {
+	case w.recalls <- r:
+		return <-r.done
+	case <-w.done:
+		return errOver
+	case <-w.returning:
+		err := errors.New("the swap is being rolled back already")
+		c.step(w.s, Failed, err.Error())
+		return err
+	case <-ctx.Done():
+		c.step(w.s, Failed, context.Cause(ctx).Error())
+		return context.Cause(ctx)
+	}
+}
+
+// undo does what a recall wants. It reports whether the window is over with that.
+func (w *window) undo(r recall) (over bool, err error) {
+	s := w.s
+	ctx, cancel := context.WithCancelCause(r.ctx)
+	defer cancel(nil)
+	answered := make(chan struct{})
+	defer close(answered)
+	go func() {
+		select {
+		case <-w.closing:
+			cancel(errors.New("the control plane ends"))
+		case <-w.refused: // it comes back by itself, which must not wait
+			cancel(errors.New("proxies refuse what they got: it is being rolled back already"))
+		case <-w.failed:
+			cancel(errors.New("it failed: it is being rolled back already"))
+		case <-answered:
+		}
+	}()
+	now, _ := s.current().Get(w.last.Name)
+	next := s.current().With(w.last)
+	err = w.st.wait(ctx, func(ctx context.Context) error {
+		return w.st.trial.Switch(ctx, state.RulesOf(next), func(d *guard.Difference) error {
+			r.c.found(s, d)
+			return judge(guardOf(w.last).Check(d), r.o)
+		})
+	})
+	if err != nil {
+		return false, s.stopped(r.c, err)
+	}
+	w.note()
+	if _, err := w.st.process.Exchange(); err != nil {
+		r.c.note(s, "%v", err)
+	}
+	s.runs(next)
+	s.replaced(r.c, now, w.last)
+	w.st.end()
+	s.mu.Lock()
+	w.c.audited = audit.Entry{} // the command's own entry says it
+	s.mu.Unlock()
+	w.c.step(s, RolledBack, "it was asked for: coxswain plugins rollback")
+	r.c.step(s, Switched)
+	r.c.step(s, Kept)
+	return true, nil
+}
+
+// startedFrom returns the stamp of what a plugin was started from, as far as that is known: its
+// program may have changed since.
+func (s *Swapper) startedFrom(name string, now stamp) stamp {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if was := s.ofLocked(name).program; was.paths == now.paths {
+		return was
+	}
+	return now
+}
+
+// rollbackOf is an entry's rollback, or the default.
+func rollbackOf(e *manifest.Entry) (limit guard.Share, window time.Duration) {
+	limit, window = guard.Share{Percent: 5}, 5*time.Minute
+	if r := e.Rollback; r != nil {
+		if r.NackedProxies != (manifest.Share{}) {
+			limit = guard.Share(r.NackedProxies)
+		}
+		if r.Window > 0 {
+			window = r.Window
+		}
+	}
+	return limit, window
 }

@@ -1,0 +1,234 @@
+package swap
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/core/manifest"
+	"go.yaml.in/yaml/v3"
+)
+
+// Request is what a command wants changed of an entry; empty: nothing, the plugin is started anew
+// as plugins.yaml has it.
+type Request struct {
+	// One of Process (a command and its arguments), Wasm (a path) and Builtin (KIND/NAME).
+	Process []string `json:"process,omitempty"`
+	Wasm    string   `json:"wasm,omitempty"`
+	Builtin string   `json:"builtin,omitempty"`
+	// Config is YAML that takes the place of the entry's config; ConfigFile is the file that it
+	// stands in, to name places in it.
+	Config     string `json:"config,omitempty"`
+	ConfigFile string `json:"configFile,omitempty"`
+	// Disabled says whether it is to run; nil: as it is.
+	Disabled *bool `json:"disabled,omitempty"`
+}
+
+func (r Request) empty() bool {
+	return len(r.Process) == 0 && r.Wasm == "" && r.Builtin == "" && r.Config == "" && r.Disabled == nil
+}
+
+// wanted returns the entry that a request makes, and the file's text with it.
+func (s *Swapper) wanted(name, what string, r Request) (*manifest.Entry, []byte, error) {
+	text := s.text
+	set, _ := s.expanded(s.file)
+	if now, _ := set.Get(name); now != nil {
+		switch {
+		case now.ForEach != nil:
+			return nil, nil, fmt.Errorf("plugin %s runs once for each row of %s: name one of its instances (%s@ROW), or edit the file, which is followed", name, now.ForEach.Table, name)
+		case now.Of != "" && !r.empty():
+			return nil, nil, fmt.Errorf("plugin %s is one of the instances that plugin %s has for rows: edit that entry in the file, which is followed", name, now.Of)
+		}
+	}
+	if r.empty() {
+		if what == doRestart {
+			set = s.current()
+		}
+	} else {
+		edit, err := manifest.NewEdit(s.text)
+		if err == nil {
+			text, err = edit.Entry(name, func(m manifest.Mapping) error { return s.edit(m, r) })
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if set, err = s.cfg.Parse(text); err != nil {
+			return nil, nil, fmt.Errorf("what plugins.yaml would be: %w", err)
+		}
+	}
+	e, _ := set.Get(name)
+	if e == nil {
+		return nil, nil, fmt.Errorf("there is no plugin %s", name)
+	}
+	if r.Config != "" && r.ConfigFile != "" {
+		e.ConfigIn(r.ConfigFile, []byte(r.Config))
+	}
+	return e, text, nil
+}
+
+// edit makes the request part of an entry.
+func (s *Swapper) edit(m manifest.Mapping, r Request) error {
+	if r.Disabled != nil {
+		m.Delete("disabled")
+		if *r.Disabled {
+			return m.Set("disabled", true)
+		}
+		return nil
+	}
+	if r.Config != "" {
+		var doc yaml.Node
+		if err := yaml.Unmarshal([]byte(r.Config), &doc); err != nil {
+			return fmt.Errorf("config: %w", err)
+		}
+		if len(doc.Content) != 1 {
+			return errors.New("the config is empty")
+		}
+		if err := m.Set("config", doc.Content[0]); err != nil {
+			return err
+		}
+	}
+	return s.editCarrier(m, r)
+}
+
+// editCarrier says what runs. A program is pinned as it is now, unless the entry says that it is
+// meant not to be.
+func (s *Swapper) editCarrier(m manifest.Mapping, r Request) error {
+	word, value := "", any(nil)
+	switch {
+	case r.Builtin != "":
+		word, value = "builtin", r.Builtin
+	case r.Wasm != "":
+		word, value = "wasm", map[string]string{"path": s.relative(r.Wasm)}
+	case len(r.Process) > 0:
+		p := map[string]any{"command": s.relative(r.Process[0])}
+		if len(r.Process) > 1 {
+			p["args"] = r.Process[1:]
+		}
+		word, value = "process", p
+	default:
+		return nil
+	}
+	m.Delete("sha256")
+	for _, old := range []string{"builtin", "process", "wasm"} {
+		if !m.Has(old) {
+			continue
+		}
+		if inner, ok := m.At(old); ok && inner.Has("allow") && !m.Has("allow") {
+			inner.Move("allow", m)
+		}
+		if err := m.Rename(old, word, value); err != nil {
+			return err
+		}
+	}
+	if m.Text("insecure") == "true" {
+		return nil
+	}
+	return manifest.Pin(m, s.cfg.Set.Dir(), s.cfg.Host.Find)
+}
+
+// relative is a path as the file has it: relative to its directory, if it is below.
+func (s *Swapper) relative(path string) string {
+	dir, err := filepath.Abs(s.cfg.Set.Dir())
+	if err != nil || !filepath.IsAbs(path) {
+		return path
+	}
+	if short, err := filepath.Rel(dir, path); err == nil && !strings.HasPrefix(short, "..") {
+		return "./" + short
+	}
+	return path
+}
+
+// write puts a text into the file. What can't be written is noted.
+func (s *Swapper) write(c *Change, text []byte) {
+	before := s.text
+	if err := s.put(text); err != nil {
+		c.note(s, "%s could not be written (%v): this holds until the process ends", s.cfg.File, err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writtenLocked(c, before, text)
+}
+
+// put replaces the file in one step.
+func (s *Swapper) put(text []byte) error {
+	set, err := s.cfg.Parse(text)
+	if err != nil {
+		return err
+	}
+	err = manifest.Write(s.cfg.File, text)
+	if err == nil {
+		s.mu.Lock()
+		s.file, s.text = set, text
+		s.mu.Unlock()
+		s.applied = s.owed(s.expand(set))
+	}
+	return err
+}
+
+// unwrite takes back what a change wrote, if nobody has written since. The turn is held.
+func (s *Swapper) unwrite(c *Change) {
+	if c.undo == nil {
+		return
+	}
+	if now, err := os.ReadFile(s.cfg.File); err != nil || string(now) != string(c.wrote) {
+		c.note(s, "plugins.yaml was changed meanwhile and still names what was rolled back")
+		return
+	}
+	if err := s.put(c.undo); err != nil {
+		c.note(s, "%s could not be written: %v", s.cfg.File, err)
+	}
+}
+
+// textBefore is what plugins.yaml becomes with an entry as it was; nil: it stays as it is. The note
+// says what else there is to know.
+func (s *Swapper) textBefore(was past) (text []byte, note string) {
+	name := was.entry.Name
+	if s.cfg.File == "" || was.entry.Of != "" {
+		return nil, ""
+	}
+	if in, _ := s.file.Get(name); in != nil && manifest.Same(in, was.entry) {
+		return nil, ""
+	}
+	if was.text == nil {
+		return nil, "what runs then stands in no plugins.yaml, for it was swapped in with --ephemeral: the file stays as it is, and names something else"
+	}
+	if was.wrote != nil && slices.Equal(was.wrote, s.text) {
+		return was.text, ""
+	}
+	text, err := s.withEntryOf(was.text, name)
+	if err == nil {
+		var set *manifest.Set
+		if set, err = s.cfg.Parse(text); err == nil {
+			if in, _ := set.Get(name); in == nil || !manifest.Same(in, was.entry) {
+				err = errors.New("its entry would mean something else there")
+			}
+		}
+	}
+	if err != nil {
+		return nil, fmt.Sprintf("plugins.yaml stays as it is, and names something else: %v", err)
+	}
+	return text, ""
+}
+
+// withEntryOf is the file's text with an entry as another text has it.
+func (s *Swapper) withEntryOf(other []byte, name string) ([]byte, error) {
+	from, err := manifest.NewEdit(other)
+	if err != nil {
+		return nil, err
+	}
+	to, err := manifest.NewEdit(s.text)
+	if err != nil {
+		return nil, err
+	}
+	return to.Entry(name, func(m manifest.Mapping) error {
+		_, err := from.Entry(name, func(was manifest.Mapping) error {
+			m.Become(was)
+			return nil
+		})
+		return err
+	})
+}
