@@ -2,8 +2,6 @@ package swap
 
 import (
 	"cmp"
-	"slices"
-	"strings"
 
 	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
@@ -38,22 +36,4 @@ func programOf(e *manifest.Entry) *audit.Program {
 		p.SHA256 = cmp.Or(p.SHA256, string(e.Wasm.SHA256))
 	}
 	return p
-}
-
-// audit notes what came of a change.
-func (s *Swapper) audit(c *Change, to State, reasons []string) {
-	if c.audited.What == "" {
-		return
-	}
-	is, by := c.audited, c.by
-	switch to {
-	case Switched, Failed, Refused:
-	case RolledBack:
-		is.What, is.From, is.To, is.Force, is.Ephemeral = "rollback", is.To, is.From, false, false
-		by = audit.Acting(by, audit.ByRollback)
-	default:
-		return
-	}
-	is.Outcome, is.Summary, is.Reasons = string(to), strings.TrimSpace(c.Summary), slices.Clone(reasons)
-	s.cfg.Audit.Add(by, is)
 }

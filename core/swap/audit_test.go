@@ -12,21 +12,21 @@ import (
 // rollback is nobody's but the core's.
 func TestAudit(t *testing.T) {
 	s, _, _ := swapper()
-	s.cfg.Audit = audit.New("", nil, s.cfg.Log)
+	s.history.audit = audit.New("", nil, s.history.log)
 	last := &manifest.Entry{Name: "a", Process: &manifest.Process{Command: "./old"}, SHA256: "01"}
 	e := &manifest.Entry{Name: "a", Process: &manifest.Process{Command: "./new"}, SHA256: "02", Config: manifest.JSON(`{"token": "x"}`)}
 	operator := audit.Acting(t.Context(), "somebody")
-	c := s.open(operator, doSwap, last, e, Options{Force: true})
+	c := s.history.open(operator, doSwap, last, e, Options{Force: true})
 	for _, to := range []State{Starting, Syncing, Comparing, Switched} {
-		c.step(s, to)
+		c.step(to)
 	}
-	c.step(s, RolledBack, "too many refused it")
-	dry := s.open(operator, doSwap, last, e, Options{DryRun: true})
-	dry.step(s, Starting)
-	dry.step(s, Failed, "it ended")
-	s.open(operator, doRemove, last, last, Options{asked: "disable"}).step(s, Refused, "a guard")
+	c.step(RolledBack, "too many refused it")
+	dry := s.history.open(operator, doSwap, last, e, Options{DryRun: true})
+	dry.step(Starting)
+	dry.step(Failed, "it ended")
+	s.history.open(operator, doRemove, last, last, Options{asked: "disable"}).step(Refused, "a guard")
 
-	got := s.cfg.Audit.Kept("a").Entries
+	got := s.history.audit.Kept("a").Entries
 	old, other := &audit.Program{Name: "process ./old", SHA256: "01"}, &audit.Program{Name: "process ./new", SHA256: "02"}
 	keys := []string{"process", "config", "sha256"}
 	want := []audit.Entry{

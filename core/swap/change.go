@@ -1,11 +1,9 @@
 package swap
 
 import (
-	"context"
 	"strings"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
@@ -90,12 +88,6 @@ type Change struct {
 	Took time.Duration `json:"took"`
 	// WarmUntil is how long the old one is kept.
 	WarmUntil time.Time `json:"warmUntil,omitzero"`
-
-	// undo is what the file said before it was written.
-	undo, wrote []byte
-	// by is the context of whoever wants it; audited is what is known of it for the audit log.
-	by      context.Context
-	audited audit.Entry
 }
 
 // Line is the change in one line.

@@ -16,9 +16,8 @@ import (
 // swapper is one that changes nothing, its log, and what it was told became of changes.
 func swapper() (s *Swapper, log *bytes.Buffer, outcomes *[]string) {
 	log, outcomes = &bytes.Buffer{}, &[]string{}
-	return &Swapper{cfg: Config{
-		Log: slog.New(slog.NewTextHandler(log, nil)), Ended: func(_, outcome string) { *outcomes = append(*outcomes, outcome) },
-	}, plugins: map[string]*plugin{}}, log, outcomes
+	ended := func(_, outcome string) { *outcomes = append(*outcomes, outcome) }
+	return &Swapper{history: newHistory(slog.New(slog.NewTextHandler(log, nil)), nil, ended), plugins: map[string]*plugin{}}, log, outcomes
 }
 
 func registry(name string) *manifest.Entry {
@@ -45,9 +44,9 @@ func TestSteps(t *testing.T) {
 		{[]State{Starting, Syncing, Comparing, Switched, Kept, RolledBack}, true, "switched kept rolled back"},
 	} {
 		s, log, outcomes := swapper()
-		change := s.open(t.Context(), doSwap, registry("a"), registry("a"), Options{})
+		change := s.history.open(t.Context(), doSwap, registry("a"), registry("a"), Options{})
 		for _, to := range c.path {
-			change.step(s, to)
+			change.step(to)
 		}
 		if got := strings.Contains(log.String(), "went astray"); got != c.astray {
 			t.Errorf("%v: astray %v", c.path, got)
@@ -61,11 +60,11 @@ func TestSteps(t *testing.T) {
 func TestHistory(t *testing.T) {
 	s, _, _ := swapper()
 	for range historyLength + 3 {
-		s.open(t.Context(), doRestart, registry("a"), registry("a"), Options{}).step(s, Failed, "why")
+		s.history.open(t.Context(), doRestart, registry("a"), registry("a"), Options{}).step(Failed, "why")
 	}
-	last := s.open(t.Context(), doSwap, registry("a"), registry("a"), Options{})
-	last.found(s, &guard.Difference{})
-	last.step(s, Refused, "one", "two")
+	last := s.history.open(t.Context(), doSwap, registry("a"), registry("a"), Options{})
+	last.found(&guard.Difference{})
+	last.step(Refused, "one", "two")
 	all := s.History("a")
 	if len(all) != historyLength || all[historyLength-1].Line() != "swap refused: no difference (one; two)" || all[0].Line() != "restart failed (why)" {
 		t.Errorf("%d changes, the last %q, the first %q", len(all), all[len(all)-1].Line(), all[0].Line())

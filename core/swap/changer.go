@@ -19,24 +19,24 @@ func (s *Swapper) do(ctx context.Context, st step, o Options) error {
 	last, _ := s.current().Get(e.Name)
 	switch st.what {
 	case doAdd:
-		return s.add(ctx, e, s.open(ctx, st.what, last, e, o))
+		return s.add(ctx, e, s.history.open(ctx, st.what, last, e, o))
 	case doRemove:
-		return s.remove(ctx, e, s.open(ctx, st.what, last, e, o), o)
+		return s.remove(ctx, e, s.history.open(ctx, st.what, last, e, o), o)
 	}
 	if last == nil || !last.Runs() {
 		return fmt.Errorf("plugin %s does not run", e.Name)
 	}
-	return s.replace(ctx, e, s.open(ctx, st.what, last, e, o), o)
+	return s.replace(ctx, e, s.history.open(ctx, st.what, last, e, o), o)
 }
 
 // start runs the entry beside the plugin of its name until both have said the same revision.
-func (s *Swapper) start(ctx context.Context, e *manifest.Entry, set *manifest.Set, c *Change) (*standing, error) {
+func (s *Swapper) start(ctx context.Context, e *manifest.Entry, set *manifest.Set, c *attempt) (*standing, error) {
 	_, order := set.Get(e.Name)
 	trial, err := s.cfg.Control.Try(state.Expect(e, order), state.RulesOf(set))
 	if err != nil {
 		return nil, err
 	}
-	c.step(s, Starting)
+	c.step(Starting)
 	program, _ := stampOf(set, e)
 	process, err := s.cfg.Host.Standby(e, order)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *Swapper) start(ctx context.Context, e *manifest.Entry, set *manifest.Se
 	st := &standing{trial: trial, process: process, program: program}
 	ctx, cancel := context.WithTimeoutCause(ctx, patience(e), fmt.Errorf("it did not get ready within %v", patience(e)))
 	defer cancel()
-	c.step(s, Syncing)
+	c.step(Syncing)
 	if err := st.wait(ctx, trial.Ready); err != nil {
 		if why := trial.Trouble(); why != "" && ctx.Err() != nil {
 			err = fmt.Errorf("%w; it said last: %s", err, why)
@@ -59,8 +59,8 @@ func (s *Swapper) start(ctx context.Context, e *manifest.Entry, set *manifest.Se
 }
 
 // replace lets an entry take the place of the plugin of its name. The turn is held.
-func (s *Swapper) replace(ctx context.Context, e *manifest.Entry, c *Change, o Options) error {
-	defer c.explain(s)
+func (s *Swapper) replace(ctx context.Context, e *manifest.Entry, c *attempt, o Options) error {
+	defer c.explain()
 	if o.DryRun {
 		var done func()
 		ctx, done = s.giveWay(ctx, e.Name)
@@ -76,25 +76,25 @@ func (s *Swapper) replace(ctx context.Context, e *manifest.Entry, c *Change, o O
 	}
 	free, known := s.cfg.Free()
 	if why := crowded(e.Name, s.cfg.Host.Status(), free); why != "" && known && !o.Force {
-		c.step(s, Refused, why)
+		c.step(Refused, why)
 		return ErrRefused
 	}
 	st, err := s.start(ctx, e, next, c)
 	if err != nil {
-		c.step(s, Failed, err.Error())
+		c.step(Failed, err.Error())
 		return err
 	}
-	c.step(s, Comparing)
+	c.step(Comparing)
 	err = st.wait(ctx, func(ctx context.Context) error {
 		return st.trial.Switch(ctx, state.RulesOf(next), func(d *guard.Difference) error {
-			c.found(s, d)
+			c.found(d)
 			why := guardOf(e).Check(d)
 			return judge(why, o)
 		})
 	})
 	if err != nil {
 		st.end()
-		return s.stopped(c, err)
+		return c.stopped(err)
 	}
 	failed, err := st.process.Exchange()
 	if err != nil {
@@ -108,22 +108,22 @@ func (s *Swapper) replace(ctx context.Context, e *manifest.Entry, c *Change, o O
 
 // replaceInTurn ends the old one before the new one starts: there must never be two. If the new one
 // does not start, the old one is started again.
-func (s *Swapper) replaceInTurn(ctx context.Context, last, e *manifest.Entry, c *Change, o Options) error {
+func (s *Swapper) replaceInTurn(ctx context.Context, last, e *manifest.Entry, c *attempt, o Options) error {
 	if o.DryRun {
-		c.step(s, Failed, "a controller never runs twice, so that there is nothing to compare")
+		c.step(Failed, "a controller never runs twice, so that there is nothing to compare")
 		return errors.New("a controller can't be compared")
 	}
-	c.step(s, Starting)
+	c.step(Starting)
 	set := s.current().With(e)
 	err := s.turnOver(ctx, e, set)
 	if err == nil {
 		s.runs(set)
 		s.replaced(c, last, e)
-		c.step(s, Switched)
-		c.step(s, Kept)
+		c.step(Switched)
+		c.step(Kept)
 		return nil
 	}
-	c.step(s, Failed, err.Error())
+	c.step(Failed, err.Error())
 	if last != nil {
 		if again := s.turnOver(ctx, last, s.current()); again != nil {
 			return errors.Join(err, fmt.Errorf("and the old one: %w", again))
@@ -147,18 +147,18 @@ func (s *Swapper) turnOver(ctx context.Context, e *manifest.Entry, set *manifest
 }
 
 // add starts a plugin that did not run.
-func (s *Swapper) add(ctx context.Context, e *manifest.Entry, c *Change) error {
+func (s *Swapper) add(ctx context.Context, e *manifest.Entry, c *attempt) error {
 	on := *e
 	on.Disabled = false
 	set := s.current().With(&on)
 	_, order := set.Get(e.Name)
-	c.step(s, Starting)
+	c.step(Starting)
 	err := s.cfg.Control.Declare(state.Expect(&on, order), state.RulesOf(set))
 	if err == nil {
 		err = s.cfg.Host.Add(&on, order)
 	}
 	if err != nil {
-		c.step(s, Failed, err.Error())
+		c.step(Failed, err.Error())
 		return err
 	}
 	s.runs(set)
@@ -166,17 +166,17 @@ func (s *Swapper) add(ctx context.Context, e *manifest.Entry, c *Change) error {
 	ctx, cancel := context.WithTimeout(ctx, patience(e))
 	defer cancel()
 	if err := s.cfg.Host.Up(ctx, e.Name); err != nil {
-		c.step(s, Failed, err.Error()+" (it is tried again and again)")
+		c.step(Failed, err.Error()+" (it is tried again and again)")
 		return err
 	}
-	c.step(s, Switched)
-	c.step(s, Kept)
+	c.step(Switched)
+	c.step(Kept)
 	return nil
 }
 
 // remove ends a plugin, unless proxies would lose something by it, or it is one of several that
 // plugins.yaml has lost.
-func (s *Swapper) remove(ctx context.Context, e *manifest.Entry, c *Change, o Options) error {
+func (s *Swapper) remove(ctx context.Context, e *manifest.Entry, c *attempt, o Options) error {
 	if o.DryRun {
 		var done func()
 		ctx, done = s.giveWay(ctx, e.Name)
@@ -189,7 +189,7 @@ func (s *Swapper) remove(ctx context.Context, e *manifest.Entry, c *Change, o Op
 	set := s.current().With(&off)
 	applies := e.LossApplies()
 	err := s.cfg.Control.Removal(ctx, e.Name, state.RulesOf(set), func(d *guard.Difference, why []string) error {
-		c.found(s, d)
+		c.found(d)
 		if slices.Contains(o.lost, e.Name) {
 			why = append(why, fmt.Sprintf("plugins.yaml has lost %d entries at once: %s", len(o.lost), strings.Join(o.lost, ", ")))
 		}
@@ -201,19 +201,19 @@ func (s *Swapper) remove(ctx context.Context, e *manifest.Entry, c *Change, o Op
 	var refused *refusedError
 	switch {
 	case errors.As(err, &refused):
-		c.step(s, Refused, append(slices.Clone(refused.why), "it goes on; `coxswain plugins disable "+e.Name+" --force` ends it")...)
+		c.step(Refused, append(slices.Clone(refused.why), "it goes on; `coxswain plugins disable "+e.Name+" --force` ends it")...)
 		return err
 	case err != nil:
-		return s.stopped(c, err)
+		return c.stopped(err)
 	}
 	s.cfg.Host.Remove(e.Name)
 	if err := s.cfg.Control.Withdraw(e.Name, state.RulesOf(set), o.Force || applies); err != nil {
-		c.step(s, Failed, err.Error())
+		c.step(Failed, err.Error())
 		return err
 	}
 	s.runs(set)
-	c.step(s, Switched)
-	c.step(s, Kept)
+	c.step(Switched)
+	c.step(Kept)
 	return nil
 }
 

@@ -64,11 +64,11 @@ func (s *Swapper) command(ctx context.Context, name, what string, r Request, o O
 		e = now
 	}
 	err = s.do(ctx, step{what, e}, o)
-	c := s.last(name)
+	c := s.history.last(name)
 	if err == nil && writes {
 		s.write(c, text)
 	}
-	return s.copied(c), err
+	return c.now(), err
 }
 
 // letGo ends a plugin that only a guard kept: the file says nothing of it, or that it is disabled,
@@ -79,7 +79,7 @@ func (s *Swapper) letGo(ctx context.Context, e *manifest.Entry, o Options) (*Cha
 		delete(s.held, e.Name)
 		s.arrange(only(s.current(), s.applied))
 	}
-	return s.copied(s.last(e.Name)), err
+	return s.history.last(e.Name).now(), err
 }
 
 // errNoFile is that there is nothing to write to.

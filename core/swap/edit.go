@@ -142,10 +142,10 @@ func (s *Swapper) relative(path string) string {
 }
 
 // write puts a text into the file. What can't be written is noted.
-func (s *Swapper) write(c *Change, text []byte) {
+func (s *Swapper) write(c *attempt, text []byte) {
 	before := s.text
 	if err := s.put(text); err != nil {
-		c.note(s, "%s could not be written (%v): this holds until the process ends", s.cfg.File, err)
+		c.note("%s could not be written (%v): this holds until the process ends", s.cfg.File, err)
 		return
 	}
 	s.mu.Lock()
@@ -170,16 +170,16 @@ func (s *Swapper) put(text []byte) error {
 }
 
 // unwrite takes back what a change wrote, if nobody has written since. The turn is held.
-func (s *Swapper) unwrite(c *Change) {
+func (s *Swapper) unwrite(c *attempt) {
 	if c.undo == nil {
 		return
 	}
 	if now, err := os.ReadFile(s.cfg.File); err != nil || string(now) != string(c.wrote) {
-		c.note(s, "plugins.yaml was changed meanwhile and still names what was rolled back")
+		c.note("plugins.yaml was changed meanwhile and still names what was rolled back")
 		return
 	}
 	if err := s.put(c.undo); err != nil {
-		c.note(s, "%s could not be written: %v", s.cfg.File, err)
+		c.note("%s could not be written: %v", s.cfg.File, err)
 	}
 }
 

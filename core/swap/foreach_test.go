@@ -184,7 +184,7 @@ func TestForEach(t *testing.T) {
 
 	s.write(map[string]string{"one": one("1.example", 1), "two": one("2.example", 7), "three": one("3.example", 3)})
 	s.is("a shop@one shop@three shop@two shops", "1.example:1 true 2.example:7 true 3.example:3 true")
-	if c := s.copied(s.last("shop@two")); c.What != doSwap {
+	if c := s.history.last("shop@two").now(); c.What != doSwap {
 		t.Errorf("a row that changed led to %s", c.What)
 	}
 	s.write(map[string]string{"one": one("1.example", 1), "three": one("3.example", 3)})
@@ -311,7 +311,7 @@ func TestForEachFails(t *testing.T) {
 	s.is("a shop@bad shop@one shops", "1.example:1 true")
 	s.write(map[string]string{"bad": one("2.example", 1), "one": one("bad", 1)})
 	s.is("a shop@bad shop@one shops", "1.example:1 true 2.example:1 true")
-	for end := time.Now().Add(time.Minute); len(s.History("shop@one")) == 0 || s.copied(s.last("shop@one")).State != Failed; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); len(s.History("shop@one")) == 0 || s.history.last("shop@one").now().State != Failed; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%v", s.History("shop@one"))
 		}
@@ -328,11 +328,11 @@ func TestForEachGuard(t *testing.T) {
 	s.is("a shop@one shop@two shops", "1.example:2 true 2.example:2 true")
 	s.write(map[string]string{"two": one("2.example", 2)})
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if c := s.copied(s.last("shop@one")); c.What == doRemove && c.State == Refused {
+		if c := s.history.last("shop@one").now(); c.What == doRemove && c.State == Refused {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatalf("nothing is refused: %s", s.copied(s.last("shop@one")).Line())
+			t.Fatalf("nothing is refused: %s", s.history.last("shop@one").now().Line())
 		}
 	}
 	s.is("a shop@one shop@two shops", "1.example:2 true 2.example:2 true")

@@ -36,17 +36,17 @@ func (e *refusedError) Error() string { return strings.Join(e.why, "; ") }
 func (e *refusedError) Unwrap() error { return ErrRefused }
 
 // stopped notes why there was no switch; nil if none was wanted.
-func (s *Swapper) stopped(c *Change, err error) error {
+func (c *attempt) stopped(err error) error {
 	var refused *refusedError
 	var compared *comparedError
 	switch {
 	case errors.As(err, &compared):
-		c.compared(s, compared.why)
+		c.compared(compared.why)
 		return nil
 	case errors.As(err, &refused):
-		c.step(s, Refused, refused.why...)
+		c.step(Refused, refused.why...)
 	default:
-		c.step(s, Failed, err.Error())
+		c.step(Failed, err.Error())
 	}
 	return err
 }

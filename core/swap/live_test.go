@@ -137,7 +137,7 @@ func (s *Swapper) pid() int { return s.cfg.Host.Status()[0].PID }
 func settles(t *testing.T, s *Swapper, want State) *Change {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		c := s.copied(s.last("a"))
+		c := s.history.last("a").now()
 		if c.State == want {
 			return c
 		}

@@ -25,7 +25,7 @@ func (s *Swapper) before(name string, now *manifest.Entry) (was past, warm *wind
 	}
 	w := p.window
 	switch {
-	case w == nil || w.over() || w.c.What == doRollback || w.last == nil:
+	case w == nil || w.over() || w.c.shown.What == doRollback || w.last == nil:
 		return was, nil
 	case was.entry != nil && manifest.Same(w.last, was.entry):
 		return was, w
@@ -36,14 +36,14 @@ func (s *Swapper) before(name string, now *manifest.Entry) (was past, warm *wind
 }
 
 // replaced notes that e runs in the place of last: by a rollback, or so that one may come.
-func (s *Swapper) replaced(c *Change, last, e *manifest.Entry) {
+func (s *Swapper) replaced(c *attempt, last, e *manifest.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.ofLocked(e.Name)
 	if manifest.Same(last, e) {
 		return
 	}
-	if n := len(p.past); c.What == doRollback && n > 0 {
+	if n := len(p.past); c.shown.What == doRollback && n > 0 {
 		p.text, p.past = p.past[n-1].text, p.past[:n-1]
 		return
 	}
@@ -55,12 +55,12 @@ func (s *Swapper) replaced(c *Change, last, e *manifest.Entry) {
 }
 
 // returned notes that last runs again in the place of what a change had brought, which did not do.
-func (s *Swapper) returned(c *Change, last, e *manifest.Entry) {
+func (s *Swapper) returned(c *attempt, last, e *manifest.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.ofLocked(last.Name)
 	switch n := len(p.past); {
-	case c.What == doRollback:
+	case c.shown.What == doRollback:
 		p.past = append(p.past, past{entry: e, text: p.text})
 		p.text = s.textOfLocked(last)
 	case n > 0 && manifest.Same(p.past[n-1].entry, last):
@@ -77,11 +77,11 @@ func (s *Swapper) forgetPast(e *manifest.Entry) {
 }
 
 // writtenLocked notes that the file has what runs, since a command wrote it.
-func (s *Swapper) writtenLocked(c *Change, before, text []byte) {
+func (s *Swapper) writtenLocked(c *attempt, before, text []byte) {
 	c.undo, c.wrote = before, text
-	p := s.ofLocked(c.Plugin)
+	p := s.ofLocked(c.shown.Plugin)
 	p.text = text
-	if n := len(p.past); n > 0 && c.What == doSwap {
+	if n := len(p.past); n > 0 && c.shown.What == doSwap {
 		p.past[n-1].wrote = text
 	}
 }

@@ -136,11 +136,11 @@ func (s *Swapper) Plan(ctx context.Context, text []byte) ([]*Change, error) {
 		}
 		// A step that can't be compared says so in its change.
 		_ = s.do(ctx, st, Options{DryRun: true, lost: lost})
-		c := s.last(st.entry.Name)
-		if adds && st.what == doRemove && len(s.copied(c).Guard) > 0 {
-			c.note(s, "entries that are added come first, and may make up for that: they are not started to find out")
+		c := s.history.last(st.entry.Name)
+		if adds && st.what == doRemove && len(c.now().Guard) > 0 {
+			c.note("entries that are added come first, and may make up for that: they are not started to find out")
 		}
-		all = append(all, s.copied(c))
+		all = append(all, c.now())
 		if ctx.Err() != nil {
 			return all, context.Cause(ctx)
 		}

@@ -32,10 +32,10 @@ func (s *Swapper) Rollback(ctx context.Context, name string, o Options) (*Change
 			name, name)
 	}
 	text, note := s.textBefore(was)
-	c := s.open(ctx, doRollback, now, was.entry, o)
-	c.note(s, "%s", whatIsUndone(now, was.entry, warm != nil))
+	c := s.history.open(ctx, doRollback, now, was.entry, o)
+	c.note("%s", whatIsUndone(now, was.entry, warm != nil))
 	if note != "" {
-		c.note(s, "%s", note)
+		c.note("%s", note)
 	}
 	err = errOver
 	if warm != nil {
@@ -47,7 +47,7 @@ func (s *Swapper) Rollback(ctx context.Context, name string, o Options) (*Change
 	if err == nil && !o.DryRun && !o.Ephemeral && text != nil {
 		s.write(c, text)
 	}
-	return s.copied(c), err
+	return c.now(), err
 }
 
 // whatIsUndone says how going back is done, and what of the entry it concerns.

@@ -40,7 +40,8 @@ type Config struct {
 
 // Swapper changes plugins, one at a time.
 type Swapper struct {
-	cfg Config
+	cfg     Config
+	history *history
 	// turn is held by whoever changes something.
 	turn chan struct{}
 	// windows are replaced plugins that are still kept.
@@ -69,8 +70,7 @@ type Swapper struct {
 
 // plugin is what is known of a name.
 type plugin struct {
-	changes []*Change
-	window  *window
+	window *window
 	// past is what ran before, the last of it last; text is the plugins.yaml in which what runs
 	// stands, nil: in none.
 	past []past
@@ -91,7 +91,7 @@ func New(cfg Config) (*Swapper, error) {
 	if cfg.Free == nil {
 		cfg.Free = func() (uint64, bool) { return 0, false }
 	}
-	s := &Swapper{cfg: cfg, turn: make(chan struct{}, 1), set: cfg.Set, file: cfg.Set, applied: cfg.Set, text: cfg.Text, plugins: map[string]*plugin{}}
+	s := &Swapper{cfg: cfg, history: newHistory(cfg.Log, cfg.Audit, cfg.Ended), turn: make(chan struct{}, 1), set: cfg.Set, file: cfg.Set, applied: cfg.Set, text: cfg.Text, plugins: map[string]*plugin{}}
 	for _, e := range cfg.Set.Plugins {
 		s.ofLocked(e.Name).text = cfg.Text
 	}
@@ -125,18 +125,7 @@ func (s *Swapper) Run(ctx context.Context) error {
 }
 
 // History returns the last changes of a plugin, the newest last.
-func (s *Swapper) History(name string) []*Change {
-	s.mu.Lock()
-	var all []*Change
-	if p := s.plugins[name]; p != nil {
-		all = slices.Clone(p.changes)
-	}
-	s.mu.Unlock()
-	for i, c := range all {
-		all[i] = s.copied(c)
-	}
-	return all
-}
+func (s *Swapper) History(name string) []*Change { return s.history.of(name) }
 
 // Entries returns what is declared, in order; disabled ones too.
 func (s *Swapper) Entries() []*manifest.Entry { return s.current().Plugins }

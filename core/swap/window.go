@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/state"
@@ -17,7 +16,7 @@ type window struct {
 	s       *Swapper
 	st      *standing
 	last    *manifest.Entry
-	c       *Change
+	c       *attempt
 	limit   guard.Share
 	refused <-chan struct{}
 	failed  <-chan struct{}
@@ -31,15 +30,15 @@ type window struct {
 }
 
 // watchOver keeps the old instance warm for the entry's window.
-func (s *Swapper) watchOver(st *standing, last, e *manifest.Entry, c *Change, failed <-chan struct{}) {
+func (s *Swapper) watchOver(st *standing, last, e *manifest.Entry, c *attempt, failed <-chan struct{}) {
 	limit, length := rollbackOf(e)
 	w := &window{
 		s: s, st: st, last: last, c: c, limit: limit, refused: st.trial.OnRefusals(limit), failed: failed,
 		returning: make(chan struct{}), closing: make(chan struct{}), done: make(chan struct{}), recalls: make(chan recall),
 	}
-	c.step(s, Switched)
+	c.step(Switched)
+	c.warm(time.Now().Add(length))
 	s.mu.Lock()
-	c.WarmUntil = time.Now().Add(length)
 	s.ofLocked(e.Name).window, s.ofLocked(e.Name).program = w, st.program
 	s.mu.Unlock()
 	s.windows.Go(func() { w.run(length) })
@@ -73,7 +72,7 @@ func (w *window) run(length time.Duration) {
 	if why == "" || !w.back(why) {
 		w.note()
 		w.st.end()
-		w.c.step(w.s, Kept)
+		w.c.step(Kept)
 	}
 }
 
@@ -125,11 +124,11 @@ func (w *window) back(why string) bool {
 		return w.st.trial.Switch(ctx, state.RulesOf(next), func(*guard.Difference) error { return nil })
 	})
 	if err != nil {
-		w.c.note(w.s, "it could not be rolled back: %v", err)
+		w.c.note("it could not be rolled back: %v", err)
 		return false
 	}
 	if _, err := w.st.process.Exchange(); err != nil {
-		w.c.note(w.s, "%v", err)
+		w.c.note("%v", err)
 	}
 	if w.last != nil {
 		now, _ := w.s.current().Get(w.last.Name)
@@ -138,21 +137,17 @@ func (w *window) back(why string) bool {
 	w.s.runs(next)
 	w.st.end()
 	w.s.unwrite(w.c)
-	if in, _ := w.s.file.Get(w.c.Plugin); in != nil && w.last != nil && !manifest.Same(in, w.last) {
-		w.c.note(w.s, "plugins.yaml still names what was rolled back; coxswain plugins swap %s tries it again", w.c.Plugin)
+	if in, _ := w.s.file.Get(w.c.shown.Plugin); in != nil && w.last != nil && !manifest.Same(in, w.last) {
+		w.c.note("plugins.yaml still names what was rolled back; coxswain plugins swap %s tries it again", w.c.shown.Plugin)
 	}
-	w.c.step(w.s, RolledBack, why)
+	w.c.step(RolledBack, why)
 	return true
 }
 
 // note keeps what proxies said.
 func (w *window) note() {
 	_, lines := w.st.trial.Refusals()
-	w.s.mu.Lock()
-	defer w.s.mu.Unlock()
-	if len(lines) > 0 {
-		w.c.Refusals = lines
-	}
+	w.c.refused(lines)
 }
 
 // closeWindow ends the window of a plugin, if it has one: its old instance goes.
@@ -186,7 +181,7 @@ var errOver = errors.New("the window is over")
 // recall is a command's wish that the old instance come back. Whoever sends it has the turn.
 type recall struct {
 	ctx  context.Context
-	c    *Change
+	c    *attempt
 	o    Options
 	done chan error
 }
@@ -202,9 +197,9 @@ func (w *window) over() bool {
 }
 
 // recall lets the old instance be served again, or only compares it.
-func (w *window) recall(ctx context.Context, c *Change, o Options) error {
+func (w *window) recall(ctx context.Context, c *attempt, o Options) error {
 	r := recall{ctx, c, o, make(chan error, 1)}
-	defer c.explain(w.s)
+	defer c.explain()
 	select {
 	case w.recalls <- r:
 		return <-r.done
@@ -212,10 +207,10 @@ func (w *window) recall(ctx context.Context, c *Change, o Options) error {
 		return errOver
 	case <-w.returning:
 		err := errors.New("the swap is being rolled back already")
-		c.step(w.s, Failed, err.Error())
+		c.step(Failed, err.Error())
 		return err
 	case <-ctx.Done():
-		c.step(w.s, Failed, context.Cause(ctx).Error())
+		c.step(Failed, context.Cause(ctx).Error())
 		return context.Cause(ctx)
 	}
 }
@@ -242,26 +237,24 @@ func (w *window) undo(r recall) (over bool, err error) {
 	next := s.current().With(w.last)
 	err = w.st.wait(ctx, func(ctx context.Context) error {
 		return w.st.trial.Switch(ctx, state.RulesOf(next), func(d *guard.Difference) error {
-			r.c.found(s, d)
+			r.c.found(d)
 			return judge(guardOf(w.last).Check(d), r.o)
 		})
 	})
 	if err != nil {
-		return false, s.stopped(r.c, err)
+		return false, r.c.stopped(err)
 	}
 	w.note()
 	if _, err := w.st.process.Exchange(); err != nil {
-		r.c.note(s, "%v", err)
+		r.c.note("%v", err)
 	}
 	s.runs(next)
 	s.replaced(r.c, now, w.last)
 	w.st.end()
-	s.mu.Lock()
-	w.c.audited = audit.Entry{} // the command's own entry says it
-	s.mu.Unlock()
-	w.c.step(s, RolledBack, "it was asked for: coxswain plugins rollback")
-	r.c.step(s, Switched)
-	r.c.step(s, Kept)
+	w.c.unaudited() // the command's own entry says it
+	w.c.step(RolledBack, "it was asked for: coxswain plugins rollback")
+	r.c.step(Switched)
+	r.c.step(Kept)
 	return true, nil
 }
 
