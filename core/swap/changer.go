@@ -16,7 +16,7 @@ import (
 // do does one step. The turn is held.
 func (s *Swapper) do(ctx context.Context, st step, o Options) error {
 	e := st.entry
-	last, _ := s.current().Get(e.Name)
+	last, _ := s.running.now().Get(e.Name)
 	switch st.what {
 	case doAdd:
 		return s.add(ctx, e, s.history.open(ctx, st.what, last, e, o))
@@ -68,7 +68,7 @@ func (s *Swapper) replace(ctx context.Context, e *manifest.Entry, c *attempt, o 
 	} else {
 		s.closeWindow(e.Name)
 	}
-	set := s.current()
+	set := s.running.now()
 	last, _ := set.Get(e.Name)
 	next := set.With(e)
 	if e.Kind.Proto() == pb.KindController {
@@ -100,8 +100,8 @@ func (s *Swapper) replace(ctx context.Context, e *manifest.Entry, c *attempt, o 
 	if err != nil {
 		s.cfg.Log.Error("a plugin's process could not take its place", "plugin", e.Name, "error", err)
 	}
-	s.runs(next)
-	s.replaced(c, last, e)
+	s.running.becomes(next)
+	s.pasts.replaced(c, last, e)
 	s.watchOver(st, last, e, c, failed)
 	return nil
 }
@@ -114,18 +114,18 @@ func (s *Swapper) replaceInTurn(ctx context.Context, last, e *manifest.Entry, c 
 		return errors.New("a controller can't be compared")
 	}
 	c.step(Starting)
-	set := s.current().With(e)
+	set := s.running.now().With(e)
 	err := s.turnOver(ctx, e, set)
 	if err == nil {
-		s.runs(set)
-		s.replaced(c, last, e)
+		s.running.becomes(set)
+		s.pasts.replaced(c, last, e)
 		c.step(Switched)
 		c.step(Kept)
 		return nil
 	}
 	c.step(Failed, err.Error())
 	if last != nil {
-		if again := s.turnOver(ctx, last, s.current()); again != nil {
+		if again := s.turnOver(ctx, last, s.running.now()); again != nil {
 			return errors.Join(err, fmt.Errorf("and the old one: %w", again))
 		}
 	}
@@ -150,7 +150,7 @@ func (s *Swapper) turnOver(ctx context.Context, e *manifest.Entry, set *manifest
 func (s *Swapper) add(ctx context.Context, e *manifest.Entry, c *attempt) error {
 	on := *e
 	on.Disabled = false
-	set := s.current().With(&on)
+	set := s.running.now().With(&on)
 	_, order := set.Get(e.Name)
 	c.step(Starting)
 	err := s.cfg.Control.Declare(state.Expect(&on, order), state.RulesOf(set))
@@ -161,8 +161,8 @@ func (s *Swapper) add(ctx context.Context, e *manifest.Entry, c *attempt) error 
 		c.step(Failed, err.Error())
 		return err
 	}
-	s.runs(set)
-	s.forgetPast(&on)
+	s.running.becomes(set)
+	s.pasts.forget(&on)
 	ctx, cancel := context.WithTimeout(ctx, patience(e))
 	defer cancel()
 	if err := s.cfg.Host.Up(ctx, e.Name); err != nil {
@@ -186,7 +186,7 @@ func (s *Swapper) remove(ctx context.Context, e *manifest.Entry, c *attempt, o O
 	}
 	off := *e
 	off.Disabled = true
-	set := s.current().With(&off)
+	set := s.running.now().With(&off)
 	applies := e.LossApplies()
 	err := s.cfg.Control.Removal(ctx, e.Name, state.RulesOf(set), func(d *guard.Difference, why []string) error {
 		c.found(d)
@@ -211,7 +211,7 @@ func (s *Swapper) remove(ctx context.Context, e *manifest.Entry, c *attempt, o O
 		c.step(Failed, err.Error())
 		return err
 	}
-	s.runs(set)
+	s.running.becomes(set)
 	c.step(Switched)
 	c.step(Kept)
 	return nil
@@ -219,6 +219,6 @@ func (s *Swapper) remove(ctx context.Context, e *manifest.Entry, c *attempt, o O
 
 // arrange gives all plugins their places.
 func (s *Swapper) arrange(set *manifest.Set) {
-	s.runs(set)
+	s.running.becomes(set)
 	s.cfg.Control.Reorder(places(set), state.RulesOf(set))
 }

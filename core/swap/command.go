@@ -36,24 +36,24 @@ func (s *Swapper) Enable(ctx context.Context, name string, o Options) (*Change, 
 // begun.
 func (s *Swapper) command(ctx context.Context, name, what string, r Request, o Options) (*Change, error) {
 	s.hurry()
-	release, err := s.take(ctx)
+	release, err := s.turn.take(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 	s.sync(ctx)
-	if what == doRemove && s.held[name] != nil {
-		return s.letGo(ctx, s.held[name], o)
+	if what == doRemove && s.desired.held[name] != nil {
+		return s.letGo(ctx, s.desired.held[name], o)
 	}
 	writes := !r.empty() && !o.DryRun && !o.Ephemeral
-	if writes && s.cfg.File == "" {
+	if writes && s.file.path == "" {
 		return nil, errNoFile
 	}
-	e, text, err := s.wanted(name, what, r)
+	e, text, err := s.editor.wanted(name, what, r)
 	if err != nil {
 		return nil, err
 	}
-	now, _ := s.current().Get(name)
+	now, _ := s.running.now().Get(name)
 	runs := now != nil && now.Runs()
 	switch {
 	case what == doAdd && runs:
@@ -71,13 +71,20 @@ func (s *Swapper) command(ctx context.Context, name, what string, r Request, o O
 	return c.now(), err
 }
 
+// write puts a text into the file, in which what runs now stands.
+func (s *Swapper) write(c *attempt, text []byte) {
+	if s.editor.write(c, text) {
+		s.pasts.written(c, text)
+	}
+}
+
 // letGo ends a plugin that only a guard kept: the file says nothing of it, or that it is disabled,
 // already.
 func (s *Swapper) letGo(ctx context.Context, e *manifest.Entry, o Options) (*Change, error) {
 	err := s.do(ctx, step{doRemove, e}, o)
 	if err == nil && !o.DryRun {
-		delete(s.held, e.Name)
-		s.arrange(only(s.current(), s.applied))
+		delete(s.desired.held, e.Name)
+		s.arrange(only(s.running.now(), s.desired.applied))
 	}
 	return s.history.last(e.Name).now(), err
 }

@@ -2,20 +2,36 @@ package swap
 
 import (
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// instances are what entries with forEach are expanded with. They belong to whoever has the turn.
-type instances struct {
-	// rows are those of the tables, as they were read last.
+// desired is what the file asks for, with the instances that it has for rows, and how far that is
+// done. All but misfits belongs to whoever has the turn.
+type desired struct {
+	running *running
+	log     *slog.Logger
+
+	// rows are those of the tables that entries with forEach are expanded with, as they were read
+	// last.
 	rows map[string][]manifest.Row
 	// failing are the changes of instances that failed, by name.
 	failing map[string]failure
+	// applied is what the file asks for, with its instances, as far as that was done.
+	applied *manifest.Set
+	// held are plugins that the file has no more, or disables, and that run on because a guard said
+	// no.
+	held map[string]*manifest.Entry
+
+	mu sync.Mutex
+	// misfits are rows that there are no instances for.
+	misfits []manifest.Misfit
 }
 
 // failure is a change of an instance that is tried again.
@@ -31,18 +47,62 @@ type failure struct {
 const tryAgain, tryAgainMost = 30 * time.Second, 10 * time.Minute
 
 // take keeps rows.
-func (i *instances) take(rows map[string][]*pb.Row) {
-	i.rows = map[string][]manifest.Row{}
+func (d *desired) take(rows map[string][]*pb.Row) { d.rows = rowsOf(rows) }
+
+// rowsOf are the rows of tables as entries are expanded with them.
+func rowsOf(rows map[string][]*pb.Row) map[string][]manifest.Row {
+	all := map[string][]manifest.Row{}
 	for table, some := range rows {
 		for _, r := range some {
-			i.rows[table] = append(i.rows[table], manifest.Row{Key: r.Key, Payload: r.Payload})
+			all[table] = append(all[table], manifest.Row{Key: r.Key, Payload: r.Payload})
 		}
 	}
+	return all
 }
 
+// expanded returns a set with its instances, and the rows of which there are none.
+func (d *desired) expanded(set *manifest.Set) (*manifest.Set, []manifest.Misfit) {
+	return set.Expand(func(table string) []manifest.Row { return d.rows[table] })
+}
+
+// expand returns a set with its instances, and says once of which rows there are none.
+func (d *desired) expand(set *manifest.Set) *manifest.Set {
+	to, misfits := d.expanded(set)
+	d.mu.Lock()
+	known := d.misfits
+	d.misfits = misfits
+	d.mu.Unlock()
+	for _, m := range misfits {
+		if !slices.Contains(known, m) {
+			d.log.Warn("there is no instance for a row", "plugin", m.Entry, "row", m.Key, "why", m.Reason)
+		}
+	}
+	return to
+}
+
+// unfit are the rows that there are no instances for.
+func (d *desired) unfit() []manifest.Misfit {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.misfits)
+}
+
+// start returns what the steps to what the file asks for now begin from: what was applied, and what
+// was held.
+func (d *desired) start() *manifest.Set {
+	from := d.applied
+	for _, e := range d.held {
+		from = from.With(e)
+	}
+	return from
+}
+
+// reached notes that all of a set was done but what is owed.
+func (d *desired) reached(set *manifest.Set) { d.applied = d.owed(set) }
+
 // next is when something is to be tried again.
-func (i *instances) next() (at time.Time, ok bool) {
-	for _, f := range i.failing {
+func (d *desired) next() (at time.Time, ok bool) {
+	for _, f := range d.failing {
 		if !ok || f.again.Before(at) {
 			at, ok = f.again, true
 		}
@@ -51,68 +111,49 @@ func (i *instances) next() (at time.Time, ok bool) {
 }
 
 // due leaves the steps out that failed, and are not to be tried again yet.
-func (i *instances) due(steps []step, now time.Time) []step {
+func (d *desired) due(steps []step, now time.Time) []step {
 	return slices.DeleteFunc(slices.Clone(steps), func(st step) bool {
-		f, failed := i.failing[st.entry.Name]
+		f, failed := d.failing[st.entry.Name]
 		return failed && f.what == st.what && manifest.Same(f.entry, st.entry) && f.again.After(now)
 	})
 }
 
-// expanded returns a set with its instances, and the rows of which there are none.
-func (s *Swapper) expanded(set *manifest.Set) (*manifest.Set, []manifest.Misfit) {
-	return set.Expand(func(table string) []manifest.Row { return s.instances.rows[table] })
-}
-
-// expand returns a set with its instances, and says once of which rows there are none.
-func (s *Swapper) expand(set *manifest.Set) *manifest.Set {
-	to, misfits := s.expanded(set)
-	s.mu.Lock()
-	known := s.misfits
-	s.misfits = misfits
-	s.mu.Unlock()
-	for _, m := range misfits {
-		if !slices.Contains(known, m) {
-			s.cfg.Log.Warn("there is no instance for a row", "plugin", m.Entry, "row", m.Key, "why", m.Reason)
-		}
-	}
-	return to
-}
-
 // done notes what became of a step, so that what failed of an instance is tried again.
-func (s *Swapper) done(st step, err error) {
+func (d *desired) done(st step, err error) {
 	e := st.entry
-	now, _ := s.current().Get(e.Name)
+	now, _ := d.running.now().Get(e.Name)
 	runs := now != nil && now.Runs()
 	if e.Of == "" || err == nil || errors.Is(err, ErrRefused) || runs && st.what != doRemove && manifest.Same(now, e) {
-		delete(s.instances.failing, e.Name)
+		delete(d.failing, e.Name)
 		return
 	}
-	f := s.instances.failing[e.Name]
+	f := d.failing[e.Name]
 	if f.what != st.what || !manifest.Same(f.entry, e) {
 		f = failure{}
 	}
 	pause := min(tryAgain<<min(f.times, 10), tryAgainMost)
-	if s.instances.failing == nil {
-		s.instances.failing = map[string]failure{}
+	if d.failing == nil {
+		d.failing = map[string]failure{}
 	}
-	s.instances.failing[e.Name] = failure{what: st.what, entry: e, times: f.times + 1, again: time.Now().Add(pause)}
+	d.failing[e.Name] = failure{what: st.what, entry: e, times: f.times + 1, again: time.Now().Add(pause)}
 }
 
 // owed returns a set in which instances whose change has failed are as they run: the rest is still
 // to be done.
-func (s *Swapper) owed(set *manifest.Set) *manifest.Set {
+func (d *desired) owed(set *manifest.Set) *manifest.Set {
+	running := d.running.now
 	all := slices.DeleteFunc(slices.Clone(set.Plugins), func(e *manifest.Entry) bool {
-		now, _ := s.current().Get(e.Name)
-		_, failed := s.instances.failing[e.Name]
+		now, _ := running().Get(e.Name)
+		_, failed := d.failing[e.Name]
 		return failed && (now == nil || !now.Runs())
 	})
 	for i, e := range all {
-		if now, _ := s.current().Get(e.Name); now != nil && s.instances.failing[e.Name].entry != nil {
+		if now, _ := running().Get(e.Name); now != nil && d.failing[e.Name].entry != nil {
 			all[i] = now
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.instances.failing)) {
-		now, _ := s.current().Get(name)
+	for _, name := range slices.Sorted(maps.Keys(d.failing)) {
+		now, _ := running().Get(name)
 		if in, _ := set.Get(name); in == nil && now != nil && now.Runs() { // its end is owed
 			all = append(all, now)
 		}

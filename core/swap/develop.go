@@ -16,10 +16,10 @@ func (s *Swapper) Develop(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	before := s.programs()
+	before := s.running.programs()
 	runs := maps.Clone(before)
 	for range ticks.Every(ctx, glance) {
-		now := s.programs()
+		now := s.running.programs()
 		for name, stamp := range now {
 			switch {
 			case runs[name].paths != stamp.paths: // it was swapped for another program, which runs already

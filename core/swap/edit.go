@@ -31,10 +31,20 @@ func (r Request) empty() bool {
 	return len(r.Process) == 0 && r.Wasm == "" && r.Builtin == "" && r.Config == "" && r.Disabled == nil
 }
 
+// editor changes the file, as commands and rollbacks want.
+type editor struct {
+	file    *document
+	desired *desired
+	running *running
+	// dir is what paths in the file are relative to, find where a command is.
+	dir  string
+	find func(command string) (string, error)
+}
+
 // wanted returns the entry that a request makes, and the file's text with it.
-func (s *Swapper) wanted(name, what string, r Request) (*manifest.Entry, []byte, error) {
-	text := s.text
-	set, _ := s.expanded(s.file)
+func (ed *editor) wanted(name, what string, r Request) (*manifest.Entry, []byte, error) {
+	says, text := ed.file.now()
+	set, _ := ed.desired.expanded(says)
 	if now, _ := set.Get(name); now != nil {
 		switch {
 		case now.ForEach != nil:
@@ -45,17 +55,17 @@ func (s *Swapper) wanted(name, what string, r Request) (*manifest.Entry, []byte,
 	}
 	if r.empty() {
 		if what == doRestart {
-			set = s.current()
+			set = ed.running.now()
 		}
 	} else {
-		edit, err := manifest.NewEdit(s.text)
+		edit, err := manifest.NewEdit(text)
 		if err == nil {
-			text, err = edit.Entry(name, func(m manifest.Mapping) error { return s.edit(m, r) })
+			text, err = edit.Entry(name, func(m manifest.Mapping) error { return ed.edit(m, r) })
 		}
 		if err != nil {
 			return nil, nil, err
 		}
-		if set, err = s.cfg.Parse(text); err != nil {
+		if set, err = ed.file.parse(text); err != nil {
 			return nil, nil, fmt.Errorf("what plugins.yaml would be: %w", err)
 		}
 	}
@@ -70,7 +80,7 @@ func (s *Swapper) wanted(name, what string, r Request) (*manifest.Entry, []byte,
 }
 
 // edit makes the request part of an entry.
-func (s *Swapper) edit(m manifest.Mapping, r Request) error {
+func (ed *editor) edit(m manifest.Mapping, r Request) error {
 	if r.Disabled != nil {
 		m.Delete("disabled")
 		if *r.Disabled {
@@ -90,20 +100,20 @@ func (s *Swapper) edit(m manifest.Mapping, r Request) error {
 			return err
 		}
 	}
-	return s.editCarrier(m, r)
+	return ed.editCarrier(m, r)
 }
 
 // editCarrier says what runs. A program is pinned as it is now, unless the entry says that it is
 // meant not to be.
-func (s *Swapper) editCarrier(m manifest.Mapping, r Request) error {
+func (ed *editor) editCarrier(m manifest.Mapping, r Request) error {
 	word, value := "", any(nil)
 	switch {
 	case r.Builtin != "":
 		word, value = "builtin", r.Builtin
 	case r.Wasm != "":
-		word, value = "wasm", map[string]string{"path": s.relative(r.Wasm)}
+		word, value = "wasm", map[string]string{"path": ed.relative(r.Wasm)}
 	case len(r.Process) > 0:
-		p := map[string]any{"command": s.relative(r.Process[0])}
+		p := map[string]any{"command": ed.relative(r.Process[0])}
 		if len(r.Process) > 1 {
 			p["args"] = r.Process[1:]
 		}
@@ -126,12 +136,12 @@ func (s *Swapper) editCarrier(m manifest.Mapping, r Request) error {
 	if m.Text("insecure") == "true" {
 		return nil
 	}
-	return manifest.Pin(m, s.cfg.Set.Dir(), s.cfg.Host.Find)
+	return manifest.Pin(m, ed.dir, ed.find)
 }
 
 // relative is a path as the file has it: relative to its directory, if it is below.
-func (s *Swapper) relative(path string) string {
-	dir, err := filepath.Abs(s.cfg.Set.Dir())
+func (ed *editor) relative(path string) string {
+	dir, err := filepath.Abs(ed.dir)
 	if err != nil || !filepath.IsAbs(path) {
 		return path
 	}
@@ -141,68 +151,66 @@ func (s *Swapper) relative(path string) string {
 	return path
 }
 
-// write puts a text into the file. What can't be written is noted.
-func (s *Swapper) write(c *attempt, text []byte) {
-	before := s.text
-	if err := s.put(text); err != nil {
-		c.note("%s could not be written (%v): this holds until the process ends", s.cfg.File, err)
-		return
+// write puts a text into the file, and reports whether it did. What can't be written is noted.
+func (ed *editor) write(c *attempt, text []byte) bool {
+	_, before := ed.file.now()
+	if err := ed.put(text); err != nil {
+		c.note("%s could not be written (%v): this holds until the process ends", ed.file.path, err)
+		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.writtenLocked(c, before, text)
+	c.undo, c.wrote = before, text
+	return true
 }
 
 // put replaces the file in one step.
-func (s *Swapper) put(text []byte) error {
-	set, err := s.cfg.Parse(text)
+func (ed *editor) put(text []byte) error {
+	set, err := ed.file.parse(text)
 	if err != nil {
 		return err
 	}
-	err = manifest.Write(s.cfg.File, text)
+	err = manifest.Write(ed.file.path, text)
 	if err == nil {
-		s.mu.Lock()
-		s.file, s.text = set, text
-		s.mu.Unlock()
-		s.applied = s.owed(s.expand(set))
+		ed.file.becomes(set, text)
+		ed.desired.reached(ed.desired.expand(set))
 	}
 	return err
 }
 
 // unwrite takes back what a change wrote, if nobody has written since. The turn is held.
-func (s *Swapper) unwrite(c *attempt) {
+func (ed *editor) unwrite(c *attempt) {
 	if c.undo == nil {
 		return
 	}
-	if now, err := os.ReadFile(s.cfg.File); err != nil || string(now) != string(c.wrote) {
+	if now, err := os.ReadFile(ed.file.path); err != nil || string(now) != string(c.wrote) {
 		c.note("plugins.yaml was changed meanwhile and still names what was rolled back")
 		return
 	}
-	if err := s.put(c.undo); err != nil {
-		c.note("%s could not be written: %v", s.cfg.File, err)
+	if err := ed.put(c.undo); err != nil {
+		c.note("%s could not be written: %v", ed.file.path, err)
 	}
 }
 
 // textBefore is what plugins.yaml becomes with an entry as it was; nil: it stays as it is. The note
 // says what else there is to know.
-func (s *Swapper) textBefore(was past) (text []byte, note string) {
+func (ed *editor) textBefore(was past) (text []byte, note string) {
 	name := was.entry.Name
-	if s.cfg.File == "" || was.entry.Of != "" {
+	if ed.file.path == "" || was.entry.Of != "" {
 		return nil, ""
 	}
-	if in, _ := s.file.Get(name); in != nil && manifest.Same(in, was.entry) {
+	says, now := ed.file.now()
+	if in, _ := says.Get(name); in != nil && manifest.Same(in, was.entry) {
 		return nil, ""
 	}
 	if was.text == nil {
 		return nil, "what runs then stands in no plugins.yaml, for it was swapped in with --ephemeral: the file stays as it is, and names something else"
 	}
-	if was.wrote != nil && slices.Equal(was.wrote, s.text) {
+	if was.wrote != nil && slices.Equal(was.wrote, now) {
 		return was.text, ""
 	}
-	text, err := s.withEntryOf(was.text, name)
+	text, err := ed.withEntryOf(was.text, name)
 	if err == nil {
 		var set *manifest.Set
-		if set, err = s.cfg.Parse(text); err == nil {
+		if set, err = ed.file.parse(text); err == nil {
 			if in, _ := set.Get(name); in == nil || !manifest.Same(in, was.entry) {
 				err = errors.New("its entry would mean something else there")
 			}
@@ -215,12 +223,13 @@ func (s *Swapper) textBefore(was past) (text []byte, note string) {
 }
 
 // withEntryOf is the file's text with an entry as another text has it.
-func (s *Swapper) withEntryOf(other []byte, name string) ([]byte, error) {
+func (ed *editor) withEntryOf(other []byte, name string) ([]byte, error) {
 	from, err := manifest.NewEdit(other)
 	if err != nil {
 		return nil, err
 	}
-	to, err := manifest.NewEdit(s.text)
+	_, now := ed.file.now()
+	to, err := manifest.NewEdit(now)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func (s *Swapper) follow(ctx context.Context) error {
 
 // reread takes its turn and applies the file.
 func (s *Swapper) reread(ctx context.Context) {
-	release, err := s.take(ctx)
+	release, err := s.turn.take(ctx)
 	if err != nil {
 		return
 	}
@@ -39,47 +39,43 @@ func (s *Swapper) reread(ctx context.Context) {
 // sync applies the file if it has changed, and the rows that it has instances for. What is wrong
 // with the file changes nothing. The turn is held.
 func (s *Swapper) sync(ctx context.Context) {
-	set, text := s.read()
+	set, text := s.file.read()
 	if tables := set.Tables(); len(tables) > 0 {
 		if rows, ok := s.cfg.Control.Following(tables); ok {
-			s.instances.take(rows)
+			s.desired.take(rows)
 		}
 	}
-	to := s.expand(set)
-	edited := !bytes.Equal(text, s.text)
-	if !edited && len(s.instances.due(plan(s.applied, to), time.Now())) == 0 {
+	to := s.desired.expand(set)
+	_, known := s.file.now()
+	edited := !bytes.Equal(text, known)
+	if !edited && len(s.desired.due(plan(s.desired.applied, to), time.Now())) == 0 {
 		return
 	}
-	from := s.applied
-	for _, e := range s.held {
-		from = from.With(e)
-	}
-	s.mu.Lock()
-	s.file, s.text = set, text
-	s.mu.Unlock()
+	from := s.desired.start()
+	s.file.becomes(set, text)
 	s.apply(ctx, from, to)
-	s.applied = s.owed(to)
+	s.desired.reached(to)
 }
 
 // apply comes from one file to another, step by step. A step that fails leaves that plugin as it
 // was.
 func (s *Swapper) apply(ctx context.Context, from, to *manifest.Set) {
-	steps := s.instances.due(plan(from, to), time.Now())
+	steps := s.desired.due(plan(from, to), time.Now())
 	for _, st := range steps {
 		if st.what == doRemove {
 			s.closeWindow(st.entry.Name) // its old instance may have the name's place
 		}
 	}
-	s.held = map[string]*manifest.Entry{}
+	s.desired.held = map[string]*manifest.Entry{}
 	lost := lostEntries(steps, to)
-	s.arrange(merged(s.current(), to))
+	s.arrange(merged(s.running.now(), to))
 	for _, st := range steps {
 		if st.entry.Of == "" {
 			s.cfg.Log.Info("plugins.yaml changed", "plugin", st.entry.Name, "what", st.what)
 		} else {
 			s.cfg.Log.Info("a row changed that a plugin has an instance for", "plugin", st.entry.Name, "what", st.what)
 		}
-		if st.what == doAdd && s.held[st.entry.Name] != nil {
+		if st.what == doAdd && s.desired.held[st.entry.Name] != nil {
 			continue // one of another kind, whose name is taken as long
 		}
 		acting, over := s.begins(s.acting(ctx, st), st)
@@ -88,12 +84,12 @@ func (s *Swapper) apply(ctx context.Context, from, to *manifest.Set) {
 		if err != nil && ctx.Err() != nil {
 			return
 		}
-		s.done(st, err)
+		s.desired.done(st, err)
 		if st.what == doRemove && errors.Is(err, ErrRefused) {
-			s.held[st.entry.Name], _ = s.current().Get(st.entry.Name)
+			s.desired.held[st.entry.Name], _ = s.running.now().Get(st.entry.Name)
 		}
 	}
-	s.arrange(only(merged(s.current(), to), to))
+	s.arrange(only(merged(s.running.now(), to), to))
 }
 
 // acting says who a change is by: rows, or the file.

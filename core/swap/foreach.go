@@ -75,7 +75,7 @@ func (s *Swapper) first(ctx context.Context) {
 
 // declareFirst starts the first instances, and returns how long each may be waited for.
 func (s *Swapper) declareFirst(ctx context.Context) map[time.Duration][]string {
-	release, err := s.take(ctx)
+	release, err := s.turn.take(ctx)
 	if err != nil {
 		return nil
 	}
@@ -83,8 +83,9 @@ func (s *Swapper) declareFirst(ctx context.Context) map[time.Duration][]string {
 	if _, err := s.cfg.Host.Dir(ctx); err != nil {
 		return nil // it stops
 	}
-	s.instances.take(s.cfg.Control.Coming(s.file.Tables()))
-	to := s.expand(s.file)
+	says, _ := s.file.now()
+	s.desired.take(s.cfg.Control.Coming(says.Tables()))
+	to := s.desired.expand(says)
 	waits := map[time.Duration][]string{}
 	var failed error
 	for order, e := range to.Plugins {
@@ -96,13 +97,13 @@ func (s *Swapper) declareFirst(ctx context.Context) map[time.Duration][]string {
 			err = s.cfg.Host.Add(e, order)
 		}
 		failed = errors.Join(failed, err)
-		pattern, _ := s.file.Get(e.Of)
+		pattern, _ := says.Get(e.Of)
 		waits[pattern.ForEach.Wait] = append(waits[pattern.ForEach.Wait], e.Name)
 	}
 	if failed != nil {
 		s.cfg.Log.Error("plugins that rows ask for can't be started", "error", failed)
 	}
-	s.applied = to
+	s.desired.applied = to
 	s.arrange(to)
 	return waits
 }
@@ -122,12 +123,12 @@ func (s *Swapper) followRows(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		release, err := s.take(ctx)
+		release, err := s.turn.take(ctx)
 		if err != nil {
 			return
 		}
 		s.sync(ctx)
-		if next, ok := s.instances.next(); ok {
+		if next, ok := s.desired.next(); ok {
 			again.Reset(max(0, time.Until(next)))
 		}
 		release()
@@ -147,16 +148,13 @@ func (s *Swapper) watchRows(ctx context.Context, moved chan<- struct{}) {
 		case moved <- struct{}{}:
 		default:
 		}
-		s.mu.Lock()
-		set := s.file
-		s.mu.Unlock()
+		set, _ := s.file.now()
 		rows, ok := s.cfg.Control.Following(set.Tables())
 		if !ok {
 			continue // it is told again
 		}
-		var now instances
-		now.take(rows)
-		to, _ := set.Expand(func(table string) []manifest.Row { return now.rows[table] })
+		now := rowsOf(rows)
+		to, _ := set.Expand(func(table string) []manifest.Row { return now[table] })
 		s.instead("its row has changed", func(e *manifest.Entry) bool {
 			is, _ := to.Get(e.Name)
 			return is == nil || !manifest.Same(is, e)

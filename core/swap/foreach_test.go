@@ -345,36 +345,36 @@ func TestForEachGuard(t *testing.T) {
 // TestDue: what failed is tried again after a while, which grows, and at once when the row has
 // changed.
 func TestDue(t *testing.T) {
-	s := &Swapper{set: &manifest.Set{}}
+	d := &desired{running: &running{set: &manifest.Set{}}}
 	e := &manifest.Entry{Name: "a@b", Of: "a"}
 	changed := &manifest.Entry{Name: "a@b", Of: "a", Config: manifest.JSON(`{}`)}
 	now := time.Now()
 	due := func(e *manifest.Entry, at time.Duration) bool {
-		return len(s.instances.due([]step{{doSwap, e}}, now.Add(at))) > 0
+		return len(d.due([]step{{doSwap, e}}, now.Add(at))) > 0
 	}
 	if !due(e, 0) {
 		t.Error("what has not failed is not due")
 	}
-	s.done(step{doSwap, e}, errors.New("bad"))
+	d.done(step{doSwap, e}, errors.New("bad"))
 	if due(e, 0) || !due(changed, 0) || !due(e, tryAgain+time.Minute) {
 		t.Error("after a failure")
 	}
 	for range 20 {
-		s.done(step{doSwap, e}, errors.New("bad"))
+		d.done(step{doSwap, e}, errors.New("bad"))
 	}
 	if due(e, tryAgainMost-time.Minute) || !due(e, tryAgainMost+time.Minute) {
 		t.Error("after many failures")
 	}
-	s.set = s.set.With(e)
-	s.done(step{doRemove, e}, errors.New("bad"))
-	if owed, _ := s.owed(&manifest.Set{}).Get(e.Name); owed != e {
+	d.running.becomes(d.running.now().With(e))
+	d.done(step{doRemove, e}, errors.New("bad"))
+	if owed, _ := d.owed(&manifest.Set{}).Get(e.Name); owed != e {
 		t.Error("an end that failed is forgotten")
 	}
-	if len(s.instances.due([]step{{doRemove, e}}, now)) > 0 || len(s.instances.due([]step{{doRemove, e}}, now.Add(tryAgain+time.Minute))) == 0 {
+	if len(d.due([]step{{doRemove, e}}, now)) > 0 || len(d.due([]step{{doRemove, e}}, now.Add(tryAgain+time.Minute))) == 0 {
 		t.Error("after an end that failed")
 	}
-	s.done(step{doSwap, e}, fmt.Errorf("no: %w", ErrRefused))
-	if _, again := s.instances.next(); again {
+	d.done(step{doSwap, e}, fmt.Errorf("no: %w", ErrRefused))
+	if _, again := d.next(); again {
 		t.Error("what a guard refused is tried again")
 	}
 }

@@ -113,19 +113,19 @@ func lostEntries(steps []step, to *manifest.Set) []string {
 // Plan returns what a plugins.yaml of this text would change, and what the guard would say, step by
 // step. It changes nothing.
 func (s *Swapper) Plan(ctx context.Context, text []byte) ([]*Change, error) {
-	to, err := s.cfg.Parse(text)
+	to, err := s.file.parse(text)
 	if err != nil {
 		return nil, err
 	}
 	s.hurry()
-	release, err := s.take(ctx)
+	release, err := s.turn.take(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 	s.sync(ctx)
-	to, _ = s.expanded(to)
-	steps := plan(s.current(), to)
+	to, _ = s.desired.expanded(to)
+	steps := plan(s.running.now(), to)
 	lost := lostEntries(steps, to)
 	adds := slices.ContainsFunc(steps, func(st step) bool { return st.what == doAdd })
 	var all []*Change

@@ -78,7 +78,7 @@ func TestPlanOfSeveral(t *testing.T) {
 	if diff := cmp.Diff([]string{"swap a compared", "swap b compared"}, got); diff != "" {
 		t.Error(diff)
 	}
-	if e, _ := s.current().Get("a"); describe(e) != "builtin registry/a" {
+	if e, _ := s.running.now().Get("a"); describe(e) != "builtin registry/a" {
 		t.Errorf("%s runs", describe(e))
 	}
 }

@@ -13,13 +13,13 @@ import (
 // it is still warm. Another rollback goes back further.
 func (s *Swapper) Rollback(ctx context.Context, name string, o Options) (*Change, error) {
 	s.hurry()
-	release, err := s.take(ctx)
+	release, err := s.turn.take(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 	s.sync(ctx)
-	now, _ := s.current().Get(name)
+	now, _ := s.running.now().Get(name)
 	switch {
 	case now == nil:
 		return nil, fmt.Errorf("there is no plugin %s", name)
@@ -31,7 +31,7 @@ func (s *Swapper) Rollback(ctx context.Context, name string, o Options) (*Change
 		return nil, fmt.Errorf("there is nothing to go back to: since this control plane started %s was not swapped, or all that was is taken back; coxswain plugins show %s has its last changes",
 			name, name)
 	}
-	text, note := s.textBefore(was)
+	text, note := s.editor.textBefore(was)
 	c := s.history.open(ctx, doRollback, now, was.entry, o)
 	c.note("%s", whatIsUndone(now, was.entry, warm != nil))
 	if note != "" {

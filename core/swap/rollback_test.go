@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// running says what of plugin a runs, and by which process.
-func (s *Swapper) running() (what string, pid int) {
-	e, _ := s.current().Get("a")
+// ofA says what of plugin a runs, and by which process.
+func (s *Swapper) ofA() (what string, pid int) {
+	e, _ := s.running.now().Get("a")
 	return describe(e), s.pid()
 }
 
@@ -29,14 +29,14 @@ func TestRecall(t *testing.T) {
 	if _, err := s.Rollback(t.Context(), "b", Options{}); err == nil || !strings.Contains(err.Error(), "there is no plugin b") {
 		t.Errorf("of nobody: %v", err)
 	}
-	_, old := s.running()
+	_, old := s.ofA()
 	swapTo(t, s, "registry/b")
-	_, now := s.running()
+	_, now := s.ofA()
 	for range 2 {
 		if c, err := s.Rollback(t.Context(), "a", Options{DryRun: true}); err != nil || c.State != Compared || c.Difference == nil {
 			t.Fatalf("%+v, %v", c, err)
 		}
-		if what, pid := s.running(); what != "builtin registry/b" || pid != now {
+		if what, pid := s.ofA(); what != "builtin registry/b" || pid != now {
 			t.Fatalf("after a dry run %s runs, as %d", what, pid)
 		}
 	}
@@ -44,7 +44,7 @@ func TestRecall(t *testing.T) {
 	if err != nil || c.What != "rollback" || c.State != Kept || c.From != "builtin registry/b" || c.To != "builtin registry/a" {
 		t.Fatalf("%+v, %v", c, err)
 	}
-	if what, pid := s.running(); what != "builtin registry/a" || pid != old {
+	if what, pid := s.ofA(); what != "builtin registry/a" || pid != old {
 		t.Errorf("%s runs, as %d, not as %d, which was warm", what, pid, old)
 	}
 	if all := s.History("a"); len(all) != 4 || all[0].State != RolledBack {
@@ -72,7 +72,7 @@ func TestRollbackFurther(t *testing.T) {
 			t.Fatal(err)
 		}
 		settles(t, s, Kept)
-		if what, _ := s.running(); what != want {
+		if what, _ := s.ofA(); what != want {
 			t.Errorf("%s runs, not %s", what, want)
 		}
 	}
@@ -91,7 +91,7 @@ func TestRollbackOfARollback(t *testing.T) {
 		if _, err := s.Rollback(t.Context(), "a", Options{}); err != nil {
 			t.Fatal(err)
 		}
-		if what, _ := s.running(); what != want {
+		if what, _ := s.ofA(); what != want {
 			t.Errorf("%s runs, not %s", what, want)
 		}
 	}
@@ -107,13 +107,13 @@ func TestRollbackAfterACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	settles(t, s, RolledBack)
-	if what, _ := s.running(); what != "builtin registry/b" {
+	if what, _ := s.ofA(); what != "builtin registry/b" {
 		t.Fatalf("%s runs", what)
 	}
 	if _, err := s.Rollback(t.Context(), "a", Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if what, _ := s.running(); what != "builtin registry/a" {
+	if what, _ := s.ofA(); what != "builtin registry/a" {
 		t.Errorf("%s runs", what)
 	}
 	if _, err := s.Rollback(t.Context(), "a", Options{}); err == nil || !strings.Contains(err.Error(), "nothing to go back to") {
@@ -124,13 +124,13 @@ func TestRollbackAfterACrash(t *testing.T) {
 // TestTextBefore: going back to what plugins.yaml says leaves the file as it is; to what it never
 // said, too, with a word.
 func TestTextBefore(t *testing.T) {
-	s, _, _ := swapper()
-	s.cfg.File, s.file = "plugins.yaml", parse(t, "a registry")
-	said, _ := s.file.Get("a")
-	if text, note := s.textBefore(past{entry: said}); text != nil || note != "" {
+	says := parse(t, "a registry")
+	ed := &editor{file: &document{path: "plugins.yaml", set: says}}
+	said, _ := says.Get("a")
+	if text, note := ed.textBefore(past{entry: said}); text != nil || note != "" {
 		t.Errorf("%q, %q", text, note)
 	}
-	if text, note := s.textBefore(past{entry: registry("a")}); text != nil || !strings.Contains(note, "--ephemeral") {
+	if text, note := ed.textBefore(past{entry: registry("a")}); text != nil || !strings.Contains(note, "--ephemeral") {
 		t.Errorf("%q, %q", text, note)
 	}
 }

@@ -4,26 +4,34 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
-func (s *Swapper) current() *manifest.Set {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.set
+// running is the set that runs.
+type running struct {
+	mu  sync.Mutex
+	set *manifest.Set
 }
 
-// runs makes a set the one that runs.
-func (s *Swapper) runs(set *manifest.Set) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.set = set
+// now returns the set that runs.
+func (r *running) now() *manifest.Set {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.set
+}
+
+// becomes makes a set the one that runs.
+func (r *running) becomes(set *manifest.Set) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.set = set
 }
 
 // programs returns a stamp of each plugin's program. One that is being replaced has none.
-func (s *Swapper) programs() map[string]stamp {
-	set, stamps := s.current(), map[string]stamp{}
+func (r *running) programs() map[string]stamp {
+	set, stamps := r.now(), map[string]stamp{}
 	for _, e := range set.Plugins {
 		if st, ok := stampOf(set, e); ok && e.Runs() {
 			stamps[e.Name] = st

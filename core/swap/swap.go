@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 
 	"github.com/coxswain-mesh/coxswain/core/audit"
@@ -41,40 +40,26 @@ type Config struct {
 // Swapper changes plugins, one at a time.
 type Swapper struct {
 	cfg     Config
+	turn    turn
 	history *history
-	// turn is held by whoever changes something.
-	turn chan struct{}
+	running *running
+	file    *document
+	desired *desired
+	editor  *editor
+	pasts   *pasts
 	// windows are replaced plugins that are still kept.
 	windows sync.WaitGroup
 
-	mu sync.Mutex
-	// set is what runs, file and text what plugins.yaml said when it was read last.
-	set, file *manifest.Set
-	text      []byte
-	fault     string
-	plugins   map[string]*plugin
+	mu      sync.Mutex
+	plugins map[string]*plugin
 
 	// underway is the swap of an instance that takes place; nil: none does.
 	underway *underway
-	// misfits are rows that there are no instances for.
-	misfits []manifest.Misfit
-
-	// applied is what the file asks for, with the instances that it has for rows, as far as that
-	// was done. It and instances belong to whoever has the turn.
-	applied   *manifest.Set
-	instances instances
-	// held are plugins that the file has no more, or disables, and that run on because a guard said
-	// no. It belongs to whoever has the turn.
-	held map[string]*manifest.Entry
 }
 
 // plugin is what is known of a name.
 type plugin struct {
 	window *window
-	// past is what ran before, the last of it last; text is the plugins.yaml in which what runs
-	// stands, nil: in none.
-	past []past
-	text []byte
 	// program is what could be seen of the last one's that took another's place when it was
 	// started.
 	program stamp
@@ -91,10 +76,13 @@ func New(cfg Config) (*Swapper, error) {
 	if cfg.Free == nil {
 		cfg.Free = func() (uint64, bool) { return 0, false }
 	}
-	s := &Swapper{cfg: cfg, history: newHistory(cfg.Log, cfg.Audit, cfg.Ended), turn: make(chan struct{}, 1), set: cfg.Set, file: cfg.Set, applied: cfg.Set, text: cfg.Text, plugins: map[string]*plugin{}}
-	for _, e := range cfg.Set.Plugins {
-		s.ofLocked(e.Name).text = cfg.Text
+	s := &Swapper{
+		cfg: cfg, turn: newTurn(), history: newHistory(cfg.Log, cfg.Audit, cfg.Ended), running: &running{set: cfg.Set},
+		file: &document{path: cfg.File, parse: cfg.Parse, log: cfg.Log, set: cfg.Set, text: cfg.Text}, plugins: map[string]*plugin{},
 	}
+	s.desired = &desired{running: s.running, log: cfg.Log, applied: cfg.Set}
+	s.editor = &editor{file: s.file, desired: s.desired, running: s.running, dir: cfg.Set.Dir(), find: cfg.Host.Find}
+	s.pasts = newPasts(s.file, cfg.Set)
 	return s, nil
 }
 
@@ -117,7 +105,7 @@ func (s *Swapper) Run(ctx context.Context) error {
 	var rows sync.WaitGroup
 	defer rows.Wait()
 	rows.Go(func() { s.followRows(ctx) })
-	if s.cfg.File == "" {
+	if s.file.path == "" {
 		<-ctx.Done()
 		return nil
 	}
@@ -128,21 +116,13 @@ func (s *Swapper) Run(ctx context.Context) error {
 func (s *Swapper) History(name string) []*Change { return s.history.of(name) }
 
 // Entries returns what is declared, in order; disabled ones too.
-func (s *Swapper) Entries() []*manifest.Entry { return s.current().Plugins }
+func (s *Swapper) Entries() []*manifest.Entry { return s.running.now().Plugins }
 
 // FileFault is what is wrong with plugins.yaml as it is now; empty: nothing.
-func (s *Swapper) FileFault() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.fault
-}
+func (s *Swapper) FileFault() string { return s.file.faults() }
 
 // Misfits are the rows that there are no instances for.
-func (s *Swapper) Misfits() []manifest.Misfit {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.misfits)
-}
+func (s *Swapper) Misfits() []manifest.Misfit { return s.desired.unfit() }
 
 // Reread applies the file as it is now.
 func (s *Swapper) Reread(ctx context.Context) { s.reread(ctx) }

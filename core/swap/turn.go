@@ -1,14 +1,17 @@
 package swap
 
-import (
-	"context"
-)
+import "context"
+
+// turn is held by whoever changes something.
+type turn chan struct{}
+
+func newTurn() turn { return make(turn, 1) }
 
 // take waits for the turn to change something.
-func (s *Swapper) take(ctx context.Context) (release func(), err error) {
+func (t turn) take(ctx context.Context) (release func(), err error) {
 	select {
-	case s.turn <- struct{}{}:
-		return func() { <-s.turn }, nil
+	case t <- struct{}{}:
+		return func() { <-t }, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}

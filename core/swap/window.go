@@ -110,12 +110,12 @@ func (w *window) back(why string) bool {
 		case <-over:
 		}
 	}()
-	release, err := w.s.take(ctx)
+	release, err := w.s.turn.take(ctx)
 	if err != nil {
 		return false
 	}
 	defer release()
-	next := w.s.current()
+	next := w.s.running.now()
 	if w.last != nil {
 		next = next.With(w.last)
 	}
@@ -131,13 +131,14 @@ func (w *window) back(why string) bool {
 		w.c.note("%v", err)
 	}
 	if w.last != nil {
-		now, _ := w.s.current().Get(w.last.Name)
-		w.s.returned(w.c, w.last, now)
+		now, _ := w.s.running.now().Get(w.last.Name)
+		w.s.pasts.returned(w.c, w.last, now)
 	}
-	w.s.runs(next)
+	w.s.running.becomes(next)
 	w.st.end()
-	w.s.unwrite(w.c)
-	if in, _ := w.s.file.Get(w.c.shown.Plugin); in != nil && w.last != nil && !manifest.Same(in, w.last) {
+	w.s.editor.unwrite(w.c)
+	says, _ := w.s.file.now()
+	if in, _ := says.Get(w.c.shown.Plugin); in != nil && w.last != nil && !manifest.Same(in, w.last) {
 		w.c.note("plugins.yaml still names what was rolled back; coxswain plugins swap %s tries it again", w.c.shown.Plugin)
 	}
 	w.c.step(RolledBack, why)
@@ -148,6 +149,23 @@ func (w *window) back(why string) bool {
 func (w *window) note() {
 	_, lines := w.st.trial.Refusals()
 	w.c.refused(lines)
+}
+
+// before returns what ran before a plugin's last change, and its window if it is still warm.
+func (s *Swapper) before(name string, now *manifest.Entry) (was past, warm *window) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was = s.pasts.last(name)
+	w := s.ofLocked(name).window
+	switch {
+	case w == nil || w.over() || w.c.shown.What == doRollback || w.last == nil:
+		return was, nil
+	case was.entry != nil && manifest.Same(w.last, was.entry):
+		return was, w
+	case manifest.Same(w.last, now) && unpinned(now):
+		return past{entry: w.last}, w // it was restarted, from what may be another program
+	}
+	return was, nil
 }
 
 // closeWindow ends the window of a plugin, if it has one: its old instance goes.
@@ -233,8 +251,8 @@ func (w *window) undo(r recall) (over bool, err error) {
 		case <-answered:
 		}
 	}()
-	now, _ := s.current().Get(w.last.Name)
-	next := s.current().With(w.last)
+	now, _ := s.running.now().Get(w.last.Name)
+	next := s.running.now().With(w.last)
 	err = w.st.wait(ctx, func(ctx context.Context) error {
 		return w.st.trial.Switch(ctx, state.RulesOf(next), func(d *guard.Difference) error {
 			r.c.found(d)
@@ -248,8 +266,8 @@ func (w *window) undo(r recall) (over bool, err error) {
 	if _, err := w.st.process.Exchange(); err != nil {
 		r.c.note("%v", err)
 	}
-	s.runs(next)
-	s.replaced(r.c, now, w.last)
+	s.running.becomes(next)
+	s.pasts.replaced(r.c, now, w.last)
 	w.st.end()
 	w.c.unaudited() // the command's own entry says it
 	w.c.step(RolledBack, "it was asked for: coxswain plugins rollback")
