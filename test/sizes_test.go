@@ -43,7 +43,6 @@ var large = map[string]struct {
 	"core/report.Push":                   {0, 18, "an answer in JSON: a field for each thing that is shown"},
 	"core/state.push":                    {3, 20, "embeds what is shown of it"},
 	"core/server.Config":                 {1, 26, "a field for each thing that can be set"},
-	"core/swap.Swapper":                  {45, 12, "each kind of change is a method of it still"},
 	"core/swap/api.Detail":               {0, 33, "an answer in JSON: a field for each thing that is shown"},
 	"core/view.Views":                    {38, 14, "all that a generator may say of views is told to it"},
 	"core/xds.Config":                    {1, 17, "a field for each thing that can be set"},

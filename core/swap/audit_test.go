@@ -11,22 +11,22 @@ import (
 // What becomes of a change is kept with who wanted it and what differs; a dry run isn't, and a
 // rollback is nobody's but the core's.
 func TestAudit(t *testing.T) {
-	s, _, _ := swapper()
-	s.history.audit = audit.New("", nil, s.history.log)
+	h, _, _ := remembering()
+	h.audit = audit.New("", nil, h.log)
 	last := &manifest.Entry{Name: "a", Process: &manifest.Process{Command: "./old"}, SHA256: "01"}
 	e := &manifest.Entry{Name: "a", Process: &manifest.Process{Command: "./new"}, SHA256: "02", Config: manifest.JSON(`{"token": "x"}`)}
 	operator := audit.Acting(t.Context(), "somebody")
-	c := s.history.open(operator, doSwap, last, e, Options{Force: true})
+	c := h.open(operator, doSwap, last, e, Options{Force: true})
 	for _, to := range []State{Starting, Syncing, Comparing, Switched} {
 		c.step(to)
 	}
 	c.step(RolledBack, "too many refused it")
-	dry := s.history.open(operator, doSwap, last, e, Options{DryRun: true})
+	dry := h.open(operator, doSwap, last, e, Options{DryRun: true})
 	dry.step(Starting)
 	dry.step(Failed, "it ended")
-	s.history.open(operator, doRemove, last, last, Options{asked: "disable"}).step(Refused, "a guard")
+	h.open(operator, doRemove, last, last, Options{asked: "disable"}).step(Refused, "a guard")
 
-	got := s.history.audit.Kept("a").Entries
+	got := h.audit.Kept("a").Entries
 	old, other := &audit.Program{Name: "process ./old", SHA256: "01"}, &audit.Program{Name: "process ./new", SHA256: "02"}
 	keys := []string{"process", "config", "sha256"}
 	want := []audit.Entry{

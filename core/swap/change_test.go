@@ -13,11 +13,11 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
-// swapper is one that changes nothing, its log, and what it was told became of changes.
-func swapper() (s *Swapper, log *bytes.Buffer, outcomes *[]string) {
+// remembering is a history, its log, and what it was told became of changes.
+func remembering() (h *history, log *bytes.Buffer, outcomes *[]string) {
 	log, outcomes = &bytes.Buffer{}, &[]string{}
 	ended := func(_, outcome string) { *outcomes = append(*outcomes, outcome) }
-	return &Swapper{history: newHistory(slog.New(slog.NewTextHandler(log, nil)), nil, ended), plugins: map[string]*plugin{}}, log, outcomes
+	return newHistory(slog.New(slog.NewTextHandler(log, nil)), nil, ended), log, outcomes
 }
 
 func registry(name string) *manifest.Entry {
@@ -43,8 +43,8 @@ func TestSteps(t *testing.T) {
 		{[]State{Starting, Failed, Switched}, true, "failed switched"},
 		{[]State{Starting, Syncing, Comparing, Switched, Kept, RolledBack}, true, "switched kept rolled back"},
 	} {
-		s, log, outcomes := swapper()
-		change := s.history.open(t.Context(), doSwap, registry("a"), registry("a"), Options{})
+		h, log, outcomes := remembering()
+		change := h.open(t.Context(), doSwap, registry("a"), registry("a"), Options{})
 		for _, to := range c.path {
 			change.step(to)
 		}
@@ -58,22 +58,22 @@ func TestSteps(t *testing.T) {
 }
 
 func TestHistory(t *testing.T) {
-	s, _, _ := swapper()
+	h, _, _ := remembering()
 	for range historyLength + 3 {
-		s.history.open(t.Context(), doRestart, registry("a"), registry("a"), Options{}).step(Failed, "why")
+		h.open(t.Context(), doRestart, registry("a"), registry("a"), Options{}).step(Failed, "why")
 	}
-	last := s.history.open(t.Context(), doSwap, registry("a"), registry("a"), Options{})
+	last := h.open(t.Context(), doSwap, registry("a"), registry("a"), Options{})
 	last.found(&guard.Difference{})
 	last.step(Refused, "one", "two")
-	all := s.History("a")
+	all := h.of("a")
 	if len(all) != historyLength || all[historyLength-1].Line() != "swap refused: no difference (one; two)" || all[0].Line() != "restart failed (why)" {
 		t.Errorf("%d changes, the last %q, the first %q", len(all), all[len(all)-1].Line(), all[0].Line())
 	}
 	all[0].Reasons[0] = "changed by a caller"
-	if again := s.History("a"); again[0].Reasons[0] != "why" {
+	if again := h.of("a"); again[0].Reasons[0] != "why" {
 		t.Error("the history was changed from outside")
 	}
-	if len(s.History("b")) > 0 {
+	if len(h.of("b")) > 0 {
 		t.Error("a plugin that never changed has a history")
 	}
 }

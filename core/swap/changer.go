@@ -4,41 +4,57 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/guard"
+	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/state"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
+// changer carries out changes, one at a time.
+type changer struct {
+	control *control.Control
+	host    *host.Host
+	log     *slog.Logger
+	// free returns how much memory may still be used.
+	free    func() (bytes uint64, known bool)
+	running *running
+	history *history
+	pasts   *pasts
+	windows *windows
+}
+
 // do does one step. The turn is held.
-func (s *Swapper) do(ctx context.Context, st step, o Options) error {
+func (ch *changer) do(ctx context.Context, st step, o Options) error {
 	e := st.entry
-	last, _ := s.running.now().Get(e.Name)
+	last, _ := ch.running.now().Get(e.Name)
 	switch st.what {
 	case doAdd:
-		return s.add(ctx, e, s.history.open(ctx, st.what, last, e, o))
+		return ch.add(ctx, e, ch.history.open(ctx, st.what, last, e, o))
 	case doRemove:
-		return s.remove(ctx, e, s.history.open(ctx, st.what, last, e, o), o)
+		return ch.remove(ctx, e, ch.history.open(ctx, st.what, last, e, o), o)
 	}
 	if last == nil || !last.Runs() {
 		return fmt.Errorf("plugin %s does not run", e.Name)
 	}
-	return s.replace(ctx, e, s.history.open(ctx, st.what, last, e, o), o)
+	return ch.replace(ctx, e, ch.history.open(ctx, st.what, last, e, o), o)
 }
 
 // start runs the entry beside the plugin of its name until both have said the same revision.
-func (s *Swapper) start(ctx context.Context, e *manifest.Entry, set *manifest.Set, c *attempt) (*standing, error) {
+func (ch *changer) start(ctx context.Context, e *manifest.Entry, set *manifest.Set, c *attempt) (*standing, error) {
 	_, order := set.Get(e.Name)
-	trial, err := s.cfg.Control.Try(state.Expect(e, order), state.RulesOf(set))
+	trial, err := ch.control.Try(state.Expect(e, order), state.RulesOf(set))
 	if err != nil {
 		return nil, err
 	}
 	c.step(Starting)
 	program, _ := stampOf(set, e)
-	process, err := s.cfg.Host.Standby(e, order)
+	process, err := ch.host.Standby(e, order)
 	if err != nil {
 		trial.End()
 		return nil, err
@@ -59,27 +75,27 @@ func (s *Swapper) start(ctx context.Context, e *manifest.Entry, set *manifest.Se
 }
 
 // replace lets an entry take the place of the plugin of its name. The turn is held.
-func (s *Swapper) replace(ctx context.Context, e *manifest.Entry, c *attempt, o Options) error {
+func (ch *changer) replace(ctx context.Context, e *manifest.Entry, c *attempt, o Options) error {
 	defer c.explain()
 	if o.DryRun {
 		var done func()
-		ctx, done = s.giveWay(ctx, e.Name)
+		ctx, done = ch.windows.giveWay(ctx, e.Name)
 		defer done()
 	} else {
-		s.closeWindow(e.Name)
+		ch.windows.close(e.Name)
 	}
-	set := s.running.now()
+	set := ch.running.now()
 	last, _ := set.Get(e.Name)
 	next := set.With(e)
 	if e.Kind.Proto() == pb.KindController {
-		return s.replaceInTurn(ctx, last, e, c, o)
+		return ch.replaceInTurn(ctx, last, e, c, o)
 	}
-	free, known := s.cfg.Free()
-	if why := crowded(e.Name, s.cfg.Host.Status(), free); why != "" && known && !o.Force {
+	free, known := ch.free()
+	if why := crowded(e.Name, ch.host.Status(), free); why != "" && known && !o.Force {
 		c.step(Refused, why)
 		return ErrRefused
 	}
-	st, err := s.start(ctx, e, next, c)
+	st, err := ch.start(ctx, e, next, c)
 	if err != nil {
 		c.step(Failed, err.Error())
 		return err
@@ -98,74 +114,74 @@ func (s *Swapper) replace(ctx context.Context, e *manifest.Entry, c *attempt, o 
 	}
 	failed, err := st.process.Exchange()
 	if err != nil {
-		s.cfg.Log.Error("a plugin's process could not take its place", "plugin", e.Name, "error", err)
+		ch.log.Error("a plugin's process could not take its place", "plugin", e.Name, "error", err)
 	}
-	s.running.becomes(next)
-	s.pasts.replaced(c, last, e)
-	s.watchOver(st, last, e, c, failed)
+	ch.running.becomes(next)
+	ch.pasts.replaced(c, last, e)
+	ch.windows.open(st, last, e, c, failed)
 	return nil
 }
 
 // replaceInTurn ends the old one before the new one starts: there must never be two. If the new one
 // does not start, the old one is started again.
-func (s *Swapper) replaceInTurn(ctx context.Context, last, e *manifest.Entry, c *attempt, o Options) error {
+func (ch *changer) replaceInTurn(ctx context.Context, last, e *manifest.Entry, c *attempt, o Options) error {
 	if o.DryRun {
 		c.step(Failed, "a controller never runs twice, so that there is nothing to compare")
 		return errors.New("a controller can't be compared")
 	}
 	c.step(Starting)
-	set := s.running.now().With(e)
-	err := s.turnOver(ctx, e, set)
+	set := ch.running.now().With(e)
+	err := ch.turnOver(ctx, e, set)
 	if err == nil {
-		s.running.becomes(set)
-		s.pasts.replaced(c, last, e)
+		ch.running.becomes(set)
+		ch.pasts.replaced(c, last, e)
 		c.step(Switched)
 		c.step(Kept)
 		return nil
 	}
 	c.step(Failed, err.Error())
 	if last != nil {
-		if again := s.turnOver(ctx, last, s.running.now()); again != nil {
+		if again := ch.turnOver(ctx, last, ch.running.now()); again != nil {
 			return errors.Join(err, fmt.Errorf("and the old one: %w", again))
 		}
 	}
 	return err
 }
 
-func (s *Swapper) turnOver(ctx context.Context, e *manifest.Entry, set *manifest.Set) error {
-	s.cfg.Host.Remove(e.Name)
+func (ch *changer) turnOver(ctx context.Context, e *manifest.Entry, set *manifest.Set) error {
+	ch.host.Remove(e.Name)
 	_, order := set.Get(e.Name)
-	if err := s.cfg.Control.Redeclare(state.Expect(e, order), state.RulesOf(set)); err != nil {
+	if err := ch.control.Redeclare(state.Expect(e, order), state.RulesOf(set)); err != nil {
 		return err
 	}
-	if err := s.cfg.Host.Add(e, order); err != nil {
+	if err := ch.host.Add(e, order); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience(e))
 	defer cancel()
-	return s.cfg.Host.Up(ctx, e.Name)
+	return ch.host.Up(ctx, e.Name)
 }
 
 // add starts a plugin that did not run.
-func (s *Swapper) add(ctx context.Context, e *manifest.Entry, c *attempt) error {
+func (ch *changer) add(ctx context.Context, e *manifest.Entry, c *attempt) error {
 	on := *e
 	on.Disabled = false
-	set := s.running.now().With(&on)
+	set := ch.running.now().With(&on)
 	_, order := set.Get(e.Name)
 	c.step(Starting)
-	err := s.cfg.Control.Declare(state.Expect(&on, order), state.RulesOf(set))
+	err := ch.control.Declare(state.Expect(&on, order), state.RulesOf(set))
 	if err == nil {
-		err = s.cfg.Host.Add(&on, order)
+		err = ch.host.Add(&on, order)
 	}
 	if err != nil {
 		c.step(Failed, err.Error())
 		return err
 	}
-	s.running.becomes(set)
-	s.pasts.forget(&on)
+	ch.running.becomes(set)
+	ch.pasts.forget(&on)
 	ctx, cancel := context.WithTimeout(ctx, patience(e))
 	defer cancel()
-	if err := s.cfg.Host.Up(ctx, e.Name); err != nil {
+	if err := ch.host.Up(ctx, e.Name); err != nil {
 		c.step(Failed, err.Error()+" (it is tried again and again)")
 		return err
 	}
@@ -176,19 +192,19 @@ func (s *Swapper) add(ctx context.Context, e *manifest.Entry, c *attempt) error 
 
 // remove ends a plugin, unless proxies would lose something by it, or it is one of several that
 // plugins.yaml has lost.
-func (s *Swapper) remove(ctx context.Context, e *manifest.Entry, c *attempt, o Options) error {
+func (ch *changer) remove(ctx context.Context, e *manifest.Entry, c *attempt, o Options) error {
 	if o.DryRun {
 		var done func()
-		ctx, done = s.giveWay(ctx, e.Name)
+		ctx, done = ch.windows.giveWay(ctx, e.Name)
 		defer done()
 	} else {
-		s.closeWindow(e.Name)
+		ch.windows.close(e.Name)
 	}
 	off := *e
 	off.Disabled = true
-	set := s.running.now().With(&off)
+	set := ch.running.now().With(&off)
 	applies := e.LossApplies()
-	err := s.cfg.Control.Removal(ctx, e.Name, state.RulesOf(set), func(d *guard.Difference, why []string) error {
+	err := ch.control.Removal(ctx, e.Name, state.RulesOf(set), func(d *guard.Difference, why []string) error {
 		c.found(d)
 		if slices.Contains(o.lost, e.Name) {
 			why = append(why, fmt.Sprintf("plugins.yaml has lost %d entries at once: %s", len(o.lost), strings.Join(o.lost, ", ")))
@@ -206,19 +222,19 @@ func (s *Swapper) remove(ctx context.Context, e *manifest.Entry, c *attempt, o O
 	case err != nil:
 		return c.stopped(err)
 	}
-	s.cfg.Host.Remove(e.Name)
-	if err := s.cfg.Control.Withdraw(e.Name, state.RulesOf(set), o.Force || applies); err != nil {
+	ch.host.Remove(e.Name)
+	if err := ch.control.Withdraw(e.Name, state.RulesOf(set), o.Force || applies); err != nil {
 		c.step(Failed, err.Error())
 		return err
 	}
-	s.running.becomes(set)
+	ch.running.becomes(set)
 	c.step(Switched)
 	c.step(Kept)
 	return nil
 }
 
 // arrange gives all plugins their places.
-func (s *Swapper) arrange(set *manifest.Set) {
-	s.running.becomes(set)
-	s.cfg.Control.Reorder(places(set), state.RulesOf(set))
+func (ch *changer) arrange(set *manifest.Set) {
+	ch.running.becomes(set)
+	ch.control.Reorder(places(set), state.RulesOf(set))
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
 // Swap lets a new instance take the place of a plugin, with what the request changes of its entry.
@@ -35,15 +33,14 @@ func (s *Swapper) Enable(ctx context.Context, name string, o Options) (*Change, 
 // command does what a request wants and writes it to the file. The change is nil if nothing was
 // begun.
 func (s *Swapper) command(ctx context.Context, name, what string, r Request, o Options) (*Change, error) {
-	s.hurry()
-	release, err := s.turn.take(ctx)
+	release, err := s.follower.interrupt(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	s.sync(ctx)
-	if what == doRemove && s.desired.held[name] != nil {
-		return s.letGo(ctx, s.desired.held[name], o)
+	if held := s.desired.held[name]; what == doRemove && held != nil {
+		err := s.follower.letGo(ctx, held, o)
+		return s.history.last(name).now(), err
 	}
 	writes := !r.empty() && !o.DryRun && !o.Ephemeral
 	if writes && s.file.path == "" {
@@ -63,7 +60,7 @@ func (s *Swapper) command(ctx context.Context, name, what string, r Request, o O
 	case what == doRemove:
 		e = now
 	}
-	err = s.do(ctx, step{what, e}, o)
+	err = s.changer.do(ctx, step{what, e}, o)
 	c := s.history.last(name)
 	if err == nil && writes {
 		s.write(c, text)
@@ -76,17 +73,6 @@ func (s *Swapper) write(c *attempt, text []byte) {
 	if s.editor.write(c, text) {
 		s.pasts.written(c, text)
 	}
-}
-
-// letGo ends a plugin that only a guard kept: the file says nothing of it, or that it is disabled,
-// already.
-func (s *Swapper) letGo(ctx context.Context, e *manifest.Entry, o Options) (*Change, error) {
-	err := s.do(ctx, step{doRemove, e}, o)
-	if err == nil && !o.DryRun {
-		delete(s.desired.held, e.Name)
-		s.arrange(only(s.running.now(), s.desired.applied))
-	}
-	return s.history.last(e.Name).now(), err
 }
 
 // errNoFile is that there is nothing to write to.

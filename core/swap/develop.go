@@ -23,7 +23,7 @@ func (s *Swapper) Develop(ctx context.Context) error {
 		for name, stamp := range now {
 			switch {
 			case runs[name].paths != stamp.paths: // it was swapped for another program, which runs already
-				runs[name] = s.startedFrom(name, stamp)
+				runs[name] = s.windows.startedFrom(name, stamp)
 			case stamp != runs[name] && stamp == before[name]:
 				runs[name] = stamp
 				s.renew(ctx, name)

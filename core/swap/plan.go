@@ -117,13 +117,11 @@ func (s *Swapper) Plan(ctx context.Context, text []byte) ([]*Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.hurry()
-	release, err := s.turn.take(ctx)
+	release, err := s.follower.interrupt(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	s.sync(ctx)
 	to, _ = s.desired.expanded(to)
 	steps := plan(s.running.now(), to)
 	lost := lostEntries(steps, to)
@@ -135,7 +133,7 @@ func (s *Swapper) Plan(ctx context.Context, text []byte) ([]*Change, error) {
 			continue
 		}
 		// A step that can't be compared says so in its change.
-		_ = s.do(ctx, st, Options{DryRun: true, lost: lost})
+		_ = s.changer.do(ctx, st, Options{DryRun: true, lost: lost})
 		c := s.history.last(st.entry.Name)
 		if adds && st.what == doRemove && len(c.now().Guard) > 0 {
 			c.note("entries that are added come first, and may make up for that: they are not started to find out")

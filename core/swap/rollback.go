@@ -12,13 +12,11 @@ import (
 // Rollback takes back the last swap of a plugin: what ran before takes its place again, at once if
 // it is still warm. Another rollback goes back further.
 func (s *Swapper) Rollback(ctx context.Context, name string, o Options) (*Change, error) {
-	s.hurry()
-	release, err := s.turn.take(ctx)
+	release, err := s.follower.interrupt(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	s.sync(ctx)
 	now, _ := s.running.now().Get(name)
 	switch {
 	case now == nil:
@@ -26,7 +24,7 @@ func (s *Swapper) Rollback(ctx context.Context, name string, o Options) (*Change
 	case !now.Runs():
 		return nil, fmt.Errorf("plugin %s does not run; coxswain plugins enable %s", name, name)
 	}
-	was, warm := s.before(name, now)
+	was, warm := s.windows.before(name, now)
 	if was.entry == nil {
 		return nil, fmt.Errorf("there is nothing to go back to: since this control plane started %s was not swapped, or all that was is taken back; coxswain plugins show %s has its last changes",
 			name, name)
@@ -42,7 +40,7 @@ func (s *Swapper) Rollback(ctx context.Context, name string, o Options) (*Change
 		err = warm.recall(ctx, c, o)
 	}
 	if errors.Is(err, errOver) {
-		err = s.replace(ctx, was.entry, c, o)
+		err = s.changer.replace(ctx, was.entry, c, o)
 	}
 	if err == nil && !o.DryRun && !o.Ephemeral && text != nil {
 		s.write(c, text)

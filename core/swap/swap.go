@@ -37,7 +37,8 @@ type Config struct {
 	Audit *audit.Log
 }
 
-// Swapper changes plugins, one at a time.
+// Swapper changes plugins, one at a time. It is what is asked from outside; each of its parts knows
+// those above it alone.
 type Swapper struct {
 	cfg     Config
 	turn    turn
@@ -47,22 +48,10 @@ type Swapper struct {
 	desired *desired
 	editor  *editor
 	pasts   *pasts
-	// windows are replaced plugins that are still kept.
-	windows sync.WaitGroup
-
-	mu      sync.Mutex
-	plugins map[string]*plugin
-
-	// underway is the swap of an instance that takes place; nil: none does.
-	underway *underway
-}
-
-// plugin is what is known of a name.
-type plugin struct {
-	window *window
-	// program is what could be seen of the last one's that took another's place when it was
-	// started.
-	program stamp
+	windows *windows
+	changer *changer
+	// follower has the turn again and again, for the file and for rows.
+	follower *follower
 }
 
 // New checks the config. Run must be called.
@@ -76,23 +65,26 @@ func New(cfg Config) (*Swapper, error) {
 	if cfg.Free == nil {
 		cfg.Free = func() (uint64, bool) { return 0, false }
 	}
-	s := &Swapper{
-		cfg: cfg, turn: newTurn(), history: newHistory(cfg.Log, cfg.Audit, cfg.Ended), running: &running{set: cfg.Set},
-		file: &document{path: cfg.File, parse: cfg.Parse, log: cfg.Log, set: cfg.Set, text: cfg.Text}, plugins: map[string]*plugin{},
-	}
+	s := &Swapper{cfg: cfg, turn: newTurn(), history: newHistory(cfg.Log, cfg.Audit, cfg.Ended), running: &running{set: cfg.Set}}
+	s.file = &document{path: cfg.File, parse: cfg.Parse, log: cfg.Log, set: cfg.Set, text: cfg.Text}
 	s.desired = &desired{running: s.running, log: cfg.Log, applied: cfg.Set}
 	s.editor = &editor{file: s.file, desired: s.desired, running: s.running, dir: cfg.Set.Dir(), find: cfg.Host.Find}
 	s.pasts = newPasts(s.file, cfg.Set)
+	s.windows = newWindows(s.turn, s.running, s.file, s.editor, s.pasts)
+	s.changer = &changer{control: cfg.Control, host: cfg.Host, log: cfg.Log, free: cfg.Free, running: s.running, history: s.history, pasts: s.pasts, windows: s.windows}
+	s.follower = &follower{
+		control: cfg.Control, host: cfg.Host, log: cfg.Log, turn: s.turn,
+		running: s.running, file: s.file, desired: s.desired, windows: s.windows, changer: s.changer,
+	}
 	return s, nil
 }
 
 // Run follows the file until ctx ends, and then waits for what is under way.
 func (s *Swapper) Run(ctx context.Context) error {
-	defer s.windows.Wait()
-	defer s.closeWindows()
+	defer s.windows.end()
 	select {
 	case <-s.cfg.Control.Gathered():
-		s.first(ctx)
+		s.follower.first(ctx)
 	case <-s.cfg.Control.Started():
 	case <-ctx.Done():
 		return nil
@@ -104,12 +96,12 @@ func (s *Swapper) Run(ctx context.Context) error {
 	}
 	var rows sync.WaitGroup
 	defer rows.Wait()
-	rows.Go(func() { s.followRows(ctx) })
+	rows.Go(func() { s.follower.followRows(ctx) })
 	if s.file.path == "" {
 		<-ctx.Done()
 		return nil
 	}
-	return s.follow(ctx)
+	return s.follower.follow(ctx)
 }
 
 // History returns the last changes of a plugin, the newest last.
@@ -125,13 +117,4 @@ func (s *Swapper) FileFault() string { return s.file.faults() }
 func (s *Swapper) Misfits() []manifest.Misfit { return s.desired.unfit() }
 
 // Reread applies the file as it is now.
-func (s *Swapper) Reread(ctx context.Context) { s.reread(ctx) }
-
-func (s *Swapper) ofLocked(name string) *plugin {
-	p := s.plugins[name]
-	if p == nil {
-		p = &plugin{}
-		s.plugins[name] = p
-	}
-	return p
-}
+func (s *Swapper) Reread(ctx context.Context) { s.follower.reread(ctx) }

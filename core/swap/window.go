@@ -13,7 +13,7 @@ import (
 
 // window is the time after a switch in which the old instance stays warm.
 type window struct {
-	s       *Swapper
+	in      *windows
 	st      *standing
 	last    *manifest.Entry
 	c       *attempt
@@ -27,21 +27,6 @@ type window struct {
 	done    chan struct{}
 	// recalls are commands' wishes that the old instance come back.
 	recalls chan recall
-}
-
-// watchOver keeps the old instance warm for the entry's window.
-func (s *Swapper) watchOver(st *standing, last, e *manifest.Entry, c *attempt, failed <-chan struct{}) {
-	limit, length := rollbackOf(e)
-	w := &window{
-		s: s, st: st, last: last, c: c, limit: limit, refused: st.trial.OnRefusals(limit), failed: failed,
-		returning: make(chan struct{}), closing: make(chan struct{}), done: make(chan struct{}), recalls: make(chan recall),
-	}
-	c.step(Switched)
-	c.warm(time.Now().Add(length))
-	s.mu.Lock()
-	s.ofLocked(e.Name).window, s.ofLocked(e.Name).program = w, st.program
-	s.mu.Unlock()
-	s.windows.Go(func() { w.run(length) })
 }
 
 func (w *window) run(length time.Duration) {
@@ -76,26 +61,6 @@ func (w *window) run(length time.Duration) {
 	}
 }
 
-// giveWay returns a context for what only looks at a plugin: it ends when the plugin's old instance
-// is to come back, which must not wait.
-func (s *Swapper) giveWay(ctx context.Context, name string) (_ context.Context, done func()) {
-	s.mu.Lock()
-	w := s.ofLocked(name).window
-	s.mu.Unlock()
-	if w == nil {
-		return ctx, func() {}
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
-		select {
-		case <-w.returning:
-			cancel(errors.New("the swap before it is being rolled back"))
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() { cancel(nil) }
-}
-
 // back lets the old instance be served again. It says whether it is.
 func (w *window) back(why string) bool {
 	close(w.returning)
@@ -110,12 +75,12 @@ func (w *window) back(why string) bool {
 		case <-over:
 		}
 	}()
-	release, err := w.s.turn.take(ctx)
+	release, err := w.in.turn.take(ctx)
 	if err != nil {
 		return false
 	}
 	defer release()
-	next := w.s.running.now()
+	next := w.in.running.now()
 	if w.last != nil {
 		next = next.With(w.last)
 	}
@@ -131,13 +96,13 @@ func (w *window) back(why string) bool {
 		w.c.note("%v", err)
 	}
 	if w.last != nil {
-		now, _ := w.s.running.now().Get(w.last.Name)
-		w.s.pasts.returned(w.c, w.last, now)
+		now, _ := w.in.running.now().Get(w.last.Name)
+		w.in.pasts.returned(w.c, w.last, now)
 	}
-	w.s.running.becomes(next)
+	w.in.running.becomes(next)
 	w.st.end()
-	w.s.editor.unwrite(w.c)
-	says, _ := w.s.file.now()
+	w.in.editor.unwrite(w.c)
+	says, _ := w.in.file.now()
 	if in, _ := says.Get(w.c.shown.Plugin); in != nil && w.last != nil && !manifest.Same(in, w.last) {
 		w.c.note("plugins.yaml still names what was rolled back; coxswain plugins swap %s tries it again", w.c.shown.Plugin)
 	}
@@ -149,48 +114,6 @@ func (w *window) back(why string) bool {
 func (w *window) note() {
 	_, lines := w.st.trial.Refusals()
 	w.c.refused(lines)
-}
-
-// before returns what ran before a plugin's last change, and its window if it is still warm.
-func (s *Swapper) before(name string, now *manifest.Entry) (was past, warm *window) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	was = s.pasts.last(name)
-	w := s.ofLocked(name).window
-	switch {
-	case w == nil || w.over() || w.c.shown.What == doRollback || w.last == nil:
-		return was, nil
-	case was.entry != nil && manifest.Same(w.last, was.entry):
-		return was, w
-	case manifest.Same(w.last, now) && unpinned(now):
-		return past{entry: w.last}, w // it was restarted, from what may be another program
-	}
-	return was, nil
-}
-
-// closeWindow ends the window of a plugin, if it has one: its old instance goes.
-func (s *Swapper) closeWindow(name string) {
-	s.mu.Lock()
-	p := s.ofLocked(name)
-	w := p.window
-	p.window = nil
-	s.mu.Unlock()
-	if w != nil {
-		close(w.closing)
-		<-w.done
-	}
-}
-
-func (s *Swapper) closeWindows() {
-	s.mu.Lock()
-	var names []string
-	for name := range s.plugins {
-		names = append(names, name)
-	}
-	s.mu.Unlock()
-	for _, name := range names {
-		s.closeWindow(name)
-	}
 }
 
 // errOver is that a window is over, so that nothing is warm any more.
@@ -235,7 +158,6 @@ func (w *window) recall(ctx context.Context, c *attempt, o Options) error {
 
 // undo does what a recall wants. It reports whether the window is over with that.
 func (w *window) undo(r recall) (over bool, err error) {
-	s := w.s
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	defer cancel(nil)
 	answered := make(chan struct{})
@@ -251,8 +173,8 @@ func (w *window) undo(r recall) (over bool, err error) {
 		case <-answered:
 		}
 	}()
-	now, _ := s.running.now().Get(w.last.Name)
-	next := s.running.now().With(w.last)
+	now, _ := w.in.running.now().Get(w.last.Name)
+	next := w.in.running.now().With(w.last)
 	err = w.st.wait(ctx, func(ctx context.Context) error {
 		return w.st.trial.Switch(ctx, state.RulesOf(next), func(d *guard.Difference) error {
 			r.c.found(d)
@@ -266,25 +188,14 @@ func (w *window) undo(r recall) (over bool, err error) {
 	if _, err := w.st.process.Exchange(); err != nil {
 		r.c.note("%v", err)
 	}
-	s.running.becomes(next)
-	s.pasts.replaced(r.c, now, w.last)
+	w.in.running.becomes(next)
+	w.in.pasts.replaced(r.c, now, w.last)
 	w.st.end()
 	w.c.unaudited() // the command's own entry says it
 	w.c.step(RolledBack, "it was asked for: coxswain plugins rollback")
 	r.c.step(Switched)
 	r.c.step(Kept)
 	return true, nil
-}
-
-// startedFrom returns the stamp of what a plugin was started from, as far as that is known: its
-// program may have changed since.
-func (s *Swapper) startedFrom(name string, now stamp) stamp {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if was := s.ofLocked(name).program; was.paths == now.paths {
-		return was
-	}
-	return now
 }
 
 // rollbackOf is an entry's rollback, or the default.
