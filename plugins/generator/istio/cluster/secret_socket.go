@@ -17,6 +17,7 @@ func BuildSecretSocket(connectTimeout *durationpb.Duration) *clusterv3.Cluster {
 		Name:                 encode.SocketCluster,
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
 		ConnectTimeout:       connectTimeout,
+		AltStatName:          stat(encode.SocketCluster),
 		LoadAssignment: &endpointv3.ClusterLoadAssignment{ClusterName: encode.SocketCluster, Endpoints: []*endpointv3.LocalityLbEndpoints{{
 			LbEndpoints: []*endpointv3.LbEndpoint{{HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: at}}}},
 		}}},

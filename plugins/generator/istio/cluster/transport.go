@@ -77,14 +77,21 @@ func (in *Outbound) withFiles(names []string, sni string) *networking.ClientTLSS
 
 // mutual is the mesh's mutual TLS.
 func (in *Outbound) mutual(s *networking.ClientTLSSettings, http *httpOptions) *tls.UpstreamTlsContext {
-	names := in.Identities
+	shown, names, sni := in.Client.Certificates, in.Identities, s.Sni
+	// Files are for services of the mesh. Others are told what the workload has, and of who they are
+	// the rule alone says; as istiod does.
+	outside := shown.Chain != "" && shown.From.Any() && in.Service.External
+	if outside {
+		shown, names = encode.Certificates{From: shown.From}, nil
+	}
 	if len(s.SubjectAltNames) > 0 {
 		names = s.SubjectAltNames
 	}
-	sni := s.Sni
 	switch {
 	case IsDynamic(in.Service): // each host has a name of its own
 		http.upstream = checkHosts(sni == "", true)
+	case sni == "" && outside:
+		sni = in.Name.String()
 	case sni == "":
 		sni = in.Name.SNI()
 	}
@@ -96,8 +103,8 @@ func (in *Outbound) mutual(s *networking.ClientTLSSettings, http *httpOptions) *
 		AlpnProtocols: alpn,
 		TlsParams:     clientParameters(),
 	}
-	in.Client.Certificates.Show(common)
-	in.Client.Certificates.Trust(common, check(names))
+	shown.Show(common)
+	shown.Trust(common, check(names))
 	return &tls.UpstreamTlsContext{Sni: sni, CommonTlsContext: common}
 }
 

@@ -66,7 +66,7 @@ func (x *Ingress) Spec(c *incr.Ctx, key string) *networking.Sidecar {
 	return nil
 }
 
-// unicast is the first address that others can dial.
+// unicast is the first address that others can dial, or the first one where there is none.
 func unicast(addresses []string) string {
 	for _, a := range addresses {
 		if ip, err := netip.ParseAddr(a); err == nil && ip.IsGlobalUnicast() {
@@ -89,6 +89,15 @@ func otherFamily(addresses []string, one string) string {
 // Named reports whether the Sidecar names the ports; it may say something of their connections
 // alone.
 func (k Key) Named() bool { return k.Address != "" }
+
+// Bind is where listeners of ports are that the Sidecar binds to no address: the proxy's own, or any
+// of its family where it has none that others can dial.
+func (k Key) Bind() string {
+	if ip, err := netip.ParseAddr(k.Address); err == nil && ip.IsGlobalUnicast() {
+		return k.Address
+	}
+	return config.FamiliesOf([]string{k.Address}, false).Any()[0]
+}
 
 // Pool is what the Sidecar says of connections to a port of the workload: for the port, and
 // otherwise for all.

@@ -28,7 +28,7 @@ func (x *inbound) ports(c *incr.Ctx, k ingress.Key, p *listener.Proxy, own bool)
 		}
 		name := sidecar.Name + "." + k.Namespace
 		port := listener.Port{
-			Target: number, Number: number, Host: name, Short: name, Service: sidecar.Name, Name: l.GetPort().GetName(), Bind: cmp.Or(l.Bind, k.Address),
+			Target: number, Number: number, Host: name, Short: name, Service: sidecar.Name, Name: l.GetPort().GetName(), Bind: cmp.Or(l.Bind, k.Bind()),
 			Protocol: config.ParseProtocol(l.GetPort().GetProtocol()), Config: config.Meta{Namespace: k.Namespace, Name: sidecar.Name}.Path("sidecar"),
 		}
 		if x.from.IngressTLS && l.Tls != nil {
