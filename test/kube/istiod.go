@@ -75,6 +75,9 @@ func StartIstiodIn(t testing.TB, c *Cluster, dir string, flags []string, env ...
 // Stop ends it at once.
 func (i *Istiod) Stop() { i.program.Stop() }
 
+// Runs reports whether it has not ended, by itself or otherwise.
+func (i *Istiod) Runs() bool { return i.program.Runs() }
+
 // PID of its process.
 func (i *Istiod) PID() int { return i.program.PID() }
 
