@@ -44,7 +44,6 @@ var large = map[string]struct {
 	"core/state.push":                    {3, 20, "embeds what is shown of it"},
 	"core/server.Config":                 {1, 26, "a field for each thing that can be set"},
 	"core/swap/api.Detail":               {0, 33, "an answer in JSON: a field for each thing that is shown"},
-	"core/view.Views":                    {38, 14, "all that a generator may say of views is told to it"},
 	"core/xds.Config":                    {1, 17, "a field for each thing that can be set"},
 	"core/xds.machine":                   {47, 11, "both variants of the protocol are one machine"},
 	"core/xds.stream":                    {29, 37, "a stream's own settings, metrics and limits"},

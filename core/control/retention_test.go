@@ -111,7 +111,7 @@ func (w *world) kept() (views, bodies int, bytes int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.mid.State.Roster.Session("istio")
-	bodies, _ = s.Maker.Views.Len()
+	bodies, _ = s.Maker.Bodies.Len()
 	_, bytes = w.mid.State.Connections.Left.Kept()
 	return len(s.Maker.Views.All()), bodies, bytes
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/state"
-	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -15,7 +14,8 @@ func TestLetGo(t *testing.T) {
 	for _, s := range []*state.Session{
 		{}, {Maker: state.Maker{Ops: []state.Op{next}}}, {Maker: state.Maker{OvertakenOps: []state.Op{next}}}, {Maker: state.Maker{Ops: []state.Op{next}, OvertakenOps: []state.Op{next}}},
 	} {
-		s.Maker.Views, s.Maker.Unused = view.NewViews(), placement.NewUnused()
+		s.Maker.Unused = placement.NewUnused()
+		s.Maker.Begin(&pb.Ready{})
 		s.Maker.Views.Describe(&pb.View{Type: typeA, View: 1})
 		s.Maker.Unused.Emptied(s.Maker.Views.Get(typeA, 1))
 		s.Maker.Unused.Sent(nil)

@@ -447,7 +447,7 @@ func TestNothingIsLeftOver(t *testing.T) {
 			t.Errorf("%d connections are left", n)
 		}
 		s := w.mid.State.Roster.Session("istio")
-		if bodies, _ := s.Maker.Views.Len(); len(s.Maker.Views.All()) != 0 || bodies != 0 || s.Maker.Asked.Len() != 0 {
+		if bodies, _ := s.Maker.Bodies.Len(); len(s.Maker.Views.All()) != 0 || bodies != 0 || s.Maker.Asked.Len() != 0 {
 			t.Errorf("%d views, %d bodies and %d wishes are left", len(s.Maker.Views.All()), bodies, s.Maker.Asked.Len())
 		}
 	})

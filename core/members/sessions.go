@@ -104,7 +104,7 @@ func (mb *Members) Admit(name string, ready *pb.Ready, open func(*state.Plugin) 
 	s := open(k)
 	k.Session = s
 	if s.Generates() {
-		s.Maker.Views = state.NewViews(ready)
+		s.Maker.Begin(ready)
 		for _, conn := range mb.state.Connections.Sorted() {
 			delete(conn.Attached, k.Name())
 			mb.placer.Introduce(conn, k.Name(), false)
@@ -203,7 +203,7 @@ func (mb *Members) AdmitRival(name string, ready *pb.Ready, open func(*state.Plu
 	s.Shadow = state.NewShadow(environment.Tables{})
 	k.Session = s
 	if s.Generates() {
-		s.Maker.Views = state.NewViews(ready)
+		s.Maker.Begin(ready)
 		for _, conn := range mb.state.Connections.Sorted() {
 			mb.placer.AttachShadow(s, conn)
 		}

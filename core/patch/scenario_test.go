@@ -34,20 +34,22 @@ func TestScenarios(t *testing.T) { archive.Play(t, play) }
 
 // work is a view, and the patches that it goes through.
 type work struct {
-	views *view.Views
-	view  *view.View
-	chain []*Patcher
-	made  *Made
-	now   time.Time
-	body  uint64
-	calls map[string]uint64 // the last call, by patch and resource
-	ended error
+	bodies *view.Bodies
+	views  *view.Views
+	view   *view.View
+	chain  []*Patcher
+	made   *Made
+	now    time.Time
+	body   uint64
+	calls  map[string]uint64 // the last call, by patch and resource
+	ended  error
 }
 
 func play(t *testing.T, script string) {
-	vs := view.NewViews()
+	bodies := view.NewBodies(view.Types{})
+	vs := view.NewViews(bodies, view.NewRefusals())
 	vs.Describe(&pb.View{Type: typeT, View: 1})
-	w := &work{views: vs, view: vs.Get(typeT, 1), made: NewMade(), now: time.Unix(0, 0), calls: map[string]uint64{}}
+	w := &work{bodies: bodies, views: vs, view: vs.Get(typeT, 1), made: NewMade(), now: time.Unix(0, 0), calls: map[string]uint64{}}
 	w.view.Connections++
 	w.view.Want(true, nil)
 	archive.Lines(t, script, func(words []string) error { return w.line(words[0], words[1:]) })
@@ -144,7 +146,7 @@ func (w *work) makes(words []string) error {
 	for _, word := range words {
 		name, content, _ := strings.Cut(word, "=")
 		w.body++
-		if err := w.views.Store(&pb.Bodies{Bodies: []*pb.Body{{Id: w.body, Bytes: []byte(content)}}}); err != nil {
+		if err := w.bodies.Store(&pb.Bodies{Bodies: []*pb.Body{{Id: w.body, Bytes: []byte(content)}}}); err != nil {
 			return err
 		}
 		change.Removes = slices.DeleteFunc(change.Removes, func(n string) bool { return n == name })

@@ -58,6 +58,7 @@ const typeT = "type.googleapis.com/test.T"
 func TestScenarios(t *testing.T) { archive.Play(t, play) }
 
 type world struct {
+	bodies *view.Bodies
 	vs     *view.Views
 	turns  *Turns[string]
 	asked  *Asked
@@ -90,8 +91,9 @@ type given struct {
 }
 
 func play(t *testing.T, script string) {
+	bodies := view.NewBodies(view.Types{})
 	w := &world{
-		vs: view.NewViews(), turns: NewTurns[string](), asked: NewAsked(), unused: NewUnused(), left: NewLeft[string](), now: time.Unix(0, 0),
+		bodies: bodies, vs: view.NewViews(bodies, view.NewRefusals()), turns: NewTurns[string](), asked: NewAsked(), unused: NewUnused(), left: NewLeft[string](), now: time.Unix(0, 0),
 		stale: NewStale[string](), limits: Retention{For: time.Minute}, peers: map[string]string{}, in: map[string]*view.View{}, wishes: map[string]Wish{}, ids: map[string]uint64{}, labels: map[uint64]string{},
 	}
 	archive.Lines(t, script, w.line)
@@ -123,7 +125,7 @@ func (w *world) line(words []string) error {
 		w.unused.Sent(w.vs.Unused())
 	case "done":
 		w.unused.Done()
-		w.unused.LetGo(w.vs)
+		w.unused.LetGo(w.vs, w.bodies)
 	case "views":
 		var names []string
 		for _, v := range w.vs.All() {
@@ -348,7 +350,7 @@ func (w *world) fill(v *view.View, words []string) error {
 	for _, word := range words {
 		name, content, _ := strings.Cut(word, "=")
 		w.body++
-		if err := w.vs.Store(&pb.Bodies{Bodies: []*pb.Body{{Id: w.body, Bytes: []byte(content)}}}); err != nil {
+		if err := w.bodies.Store(&pb.Bodies{Bodies: []*pb.Body{{Id: w.body, Bytes: []byte(content)}}}); err != nil {
 			return err
 		}
 		change.Upserts = append(change.Upserts, &pb.Entry{Name: name, Body: w.body})

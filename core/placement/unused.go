@@ -58,7 +58,7 @@ func (u *Unused) Done() {
 
 // LetGo forgets what the generator knows to be unused. It is not to be called while something that
 // the generator has said waits for its revision.
-func (u *Unused) LetGo(vs *view.Views) {
+func (u *Unused) LetGo(vs *view.Views, bodies *view.Bodies) {
 	for _, x := range u.spent {
 		for _, v := range x.views {
 			if v.Unused() && u.empty[v] {
@@ -67,7 +67,7 @@ func (u *Unused) LetGo(vs *view.Views) {
 			}
 		}
 		vs.Expire(x.parts)
-		vs.Collect(x.bodies)
+		bodies.Collect(x.bodies)
 	}
 	u.spent = nil
 }

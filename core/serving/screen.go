@@ -38,7 +38,7 @@ func (v *Screen) Publish(s *state.Session) (views int) {
 
 // Blame says which resources were not taken, and whose they are.
 func (v *Screen) Blame(s *state.Session) {
-	for _, r := range s.Maker.Views.Refused() {
+	for _, r := range s.Maker.Refusals.Refused() {
 		v.state.Metrics.Fault(s.Name())
 		v.state.Log.Error("a resource was refused; what there was before stays", "plugin", s.Name(), "type", r.Type, "resource", r.Name, "reason", r.Reason)
 	}

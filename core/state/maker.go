@@ -13,7 +13,11 @@ import (
 
 // Maker is what a generator makes.
 type Maker struct {
-	Views *view.Views
+	// Bodies are what it has sent, Views what it said of them, and Refusals what of that was not
+	// taken.
+	Bodies   *view.Bodies
+	Views    *view.Views
+	Refusals *view.Refusals
 	// Ops are what it said about a revision that is not served yet, OvertakenOps about the
 	// endpoints of revision Overtaking; 0: none overtake.
 	Ops          []Op
@@ -28,18 +32,19 @@ type Maker struct {
 	Extensions map[uint64]int
 }
 
-// NewViews returns the empty views of a generator.
-func NewViews(r *pb.Ready) *view.Views {
-	vs := view.NewViews()
+// Begin gives a generator that said ready its bodies and views, of which there are none yet.
+func (m *Maker) Begin(r *pb.Ready) {
+	of := view.Types{Carried: map[string]string{}, Trusted: map[string]bool{}}
 	for _, t := range r.Types {
 		if b := traitsOf(t).BodyType; b != "" {
-			vs.Carry(t.Url, b)
+			of.Carried[t.Url] = b
 		}
 		if t.Checked {
-			vs.Trust(t.Url)
+			of.Trusted[t.Url] = true
 		}
 	}
-	return vs
+	m.Bodies, m.Refusals = view.NewBodies(of), view.NewRefusals()
+	m.Views = view.NewViews(m.Bodies, m.Refusals)
 }
 
 // Attach tells a generator of a connection, if its node fits into a message.
@@ -121,10 +126,10 @@ func (s *Session) fits(attach *pb.Attach, extensions *pb.Extensions) error {
 
 // Store keeps bodies, as far as the plugin may bring them.
 func (s *Session) Store(m *pb.Bodies) error {
-	if err := s.Maker.Views.Store(m); err != nil {
+	if err := s.Maker.Bodies.Store(m); err != nil {
 		return err
 	}
-	if most := s.Limits().Bodies; most > 0 && s.Maker.Views.Held() > most {
+	if most := s.Limits().Bodies; most > 0 && s.Maker.Bodies.Held() > most {
 		return carrier.Crossed("bodies", "its resources take more than %d bytes of the core's memory (limits.bodies)", most)
 	}
 	return nil
@@ -149,13 +154,13 @@ func (s *Session) Apply() error {
 // LetGo lets go of what is not used, once nothing waits that was said before the plugin knew of it.
 func (s *Session) LetGo() {
 	if len(s.Maker.Ops)+len(s.Maker.OvertakenOps) == 0 {
-		s.Maker.Unused.LetGo(s.Maker.Views)
+		s.Maker.Unused.LetGo(s.Maker.Views, s.Maker.Bodies)
 	}
 }
 
 // Free tells a generator which of its bodies are no longer used.
 func (s *Session) Free() {
-	if ids := s.Maker.Views.Freed(); len(ids) > 0 {
+	if ids := s.Maker.Bodies.Freed(); len(ids) > 0 {
 		for some := range slices.Chunk(ids, IDsAtOnce) {
 			s.Out.Call(&pb.FromCore{Freed: &pb.Freed{Bodies: some}})
 		}

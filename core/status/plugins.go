@@ -63,7 +63,7 @@ func (pg *Pages) PluginRows() map[string]PluginRows {
 func (pg *Pages) RefusedOf(plugin string) []report.WorkFault {
 	var out []report.WorkFault
 	if s := pg.state.Roster.Session(plugin); s != nil && s.Generates() {
-		for _, r := range s.Maker.Views.Standing() {
+		for _, r := range s.Maker.Refusals.Standing() {
 			out = append(out, report.WorkFault{What: r.Type + " " + r.Name, Reason: r.Reason.Error(), Since: r.Since.UTC()})
 		}
 	}

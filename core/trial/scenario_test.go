@@ -53,6 +53,7 @@ type world struct {
 	others map[string]bool
 	shadow *Shadow[string]
 	views  map[string]*view.View
+	bodies *view.Bodies
 	vs     *view.Views
 	body   uint64
 	in     map[string]*view.View
@@ -71,8 +72,9 @@ type world struct {
 }
 
 func play(t *testing.T, script string) {
+	bodies := view.NewBodies(view.Types{})
 	w := &world{
-		old: environment.Tables{}, others: map[string]bool{}, shadow: NewShadow[string](environment.Tables{}), views: map[string]*view.View{}, vs: view.NewViews(),
+		bodies: bodies, vs: view.NewViews(bodies, view.NewRefusals()), old: environment.Tables{}, others: map[string]bool{}, shadow: NewShadow[string](environment.Tables{}), views: map[string]*view.View{},
 		in: map[string]*view.View{}, wants: map[string][]string{}, memo: Memo{}, called: map[string]*Meeting[string]{}, state: map[string]string{}, now: time.Unix(0, 0),
 	}
 	archive.Lines(t, script, w.line)
@@ -203,7 +205,7 @@ func (w *world) fill(name string, words []string) error {
 			encoded = append(encoded, b...)
 		}
 		w.body++
-		if err := w.vs.Store(&pb.Bodies{Bodies: []*pb.Body{{Id: w.body, Bytes: encoded}}}); err != nil {
+		if err := w.bodies.Store(&pb.Bodies{Bodies: []*pb.Body{{Id: w.body, Bytes: encoded}}}); err != nil {
 			return err
 		}
 		change.Removes = slices.DeleteFunc(change.Removes, func(n string) bool { return n == of })

@@ -7,16 +7,7 @@ func (vs *Views) Adopt(instead map[*Body]*Body) {
 	if len(instead) == 0 {
 		return
 	}
-	for from, to := range instead {
-		vs.adopted[from.version+from.name] = to
-		if s := vs.refs[from]; s != nil {
-			own := *to
-			s.value = s.bytes()
-			instead[from], s.body = &own, &own
-			delete(vs.refs, from)
-			vs.refs[&own] = s
-		}
-	}
+	vs.bodies.adopt(instead)
 	swapped := map[*part]bool{}
 	for _, p := range vs.parts {
 		var changed bool
@@ -53,9 +44,24 @@ func (s *Set) replace(instead map[*Body]*Body) (*Set, bool) {
 	return &Set{bodies: out, lineage: first()}, true
 }
 
+// adopt keeps which bodies stand for which. Where one of the session's is replaced, instead has
+// what is counted in its place.
+func (bs *Bodies) adopt(instead map[*Body]*Body) {
+	for from, to := range instead {
+		bs.adopted[from.version+from.name] = to
+		if s := bs.refs[from]; s != nil {
+			own := *to
+			s.value = s.bytes()
+			instead[from], s.body = &own, &own
+			delete(bs.refs, from)
+			bs.refs[&own] = s
+		}
+	}
+}
+
 // adoptedAs returns the body that stands for one of this content.
-func (vs *Views) adoptedAs(b *Body) *Body {
-	if to := vs.adopted[b.version+b.name]; to != nil {
+func (bs *Bodies) adoptedAs(b *Body) *Body {
+	if to := bs.adopted[b.version+b.name]; to != nil {
 		own := *to
 		return &own
 	}

@@ -10,7 +10,7 @@ import (
 // BenchmarkChange is one changed resource of a view that has 1000: its body is stored, named, and
 // the old one is let go.
 func BenchmarkChange(b *testing.B) {
-	vs, value := NewViews(), make([]byte, 1500)
+	vs, value := newViews(), make([]byte, 1500)
 	vs.Describe(&pb.View{View: 1, Type: "t"})
 	next := uint64(0)
 	change := func(names ...string) {
@@ -21,14 +21,14 @@ func BenchmarkChange(b *testing.B) {
 			bodies.Bodies = append(bodies.Bodies, &pb.Body{Id: next, Bytes: fmt.Append(value, next)})
 			m.Upserts = append(m.Upserts, &pb.Entry{Name: n, Body: next})
 		}
-		if err := vs.Store(bodies); err != nil {
+		if err := vs.bodies.Store(bodies); err != nil {
 			b.Fatal(err)
 		}
 		if err := vs.Change(m); err != nil {
 			b.Fatal(err)
 		}
 		vs.Publish()
-		vs.Collect(vs.Freed())
+		vs.bodies.Collect(vs.bodies.Freed())
 	}
 	var names []string
 	for i := range 1000 {
@@ -39,14 +39,14 @@ func BenchmarkChange(b *testing.B) {
 	for b.Loop() {
 		change(names[7])
 	}
-	if bodies, _ := vs.Len(); bodies != 1000 {
+	if bodies, _ := vs.bodies.Len(); bodies != 1000 {
 		b.Fatal(bodies)
 	}
 }
 
 // BenchmarkWant is one of many connections that want the same 1000 names coming and going.
 func BenchmarkWant(b *testing.B) {
-	vs := NewViews()
+	vs := newViews()
 	vs.Describe(&pb.View{View: 1, Type: "t"})
 	v := vs.Get("t", 1)
 	var names []string

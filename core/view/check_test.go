@@ -69,12 +69,12 @@ func TestCheck(t *testing.T) {
 
 // TestRefusedResourceLeavesTheLastGood: a bad resource is blamed, the rest goes on.
 func TestRefusedResourceLeavesTheLastGood(t *testing.T) {
-	vs := NewViews()
+	vs := newViews()
 	vs.Describe(&pb.View{View: 1, Type: clusterType})
 	good, other := encode(t, sample(t)), sample(t)
 	other.Name = "c"
 	bodies := &pb.Bodies{Bodies: []*pb.Body{{Id: 1, Bytes: good}, {Id: 2, Bytes: []byte("\x08\x01")}, {Id: 3, Bytes: encode(t, other)}}}
-	if err := vs.Store(bodies); err != nil {
+	if err := vs.bodies.Store(bodies); err != nil {
 		t.Fatal(err)
 	}
 	for _, entries := range [][]*pb.Entry{{{Name: "a", Body: 1}}, {{Name: "a", Body: 2}, {Name: "b", Body: 2}, {Name: "c", Body: 3}}} {
@@ -93,7 +93,7 @@ func TestRefusedResourceLeavesTheLastGood(t *testing.T) {
 	if b := s.Get("c"); b == nil || !b.Exists() {
 		t.Error("c was harmed")
 	}
-	if bad := vs.Refused(); len(bad) != 2 || bad[0].Name != "a" || bad[1].Name != "b" {
+	if bad := vs.refusals.Refused(); len(bad) != 2 || bad[0].Name != "a" || bad[1].Name != "b" {
 		t.Errorf("blamed: %v", bad)
 	}
 }
@@ -103,9 +103,9 @@ func TestRefusedResourceLeavesTheLastGood(t *testing.T) {
 func TestRulesOfEnvoysFields(t *testing.T) {
 	broken := sample(t)
 	broken.ConnectTimeout = durationpb.New(-1e9)
-	vs := NewViews()
+	vs := newViews()
 	vs.Describe(&pb.View{View: 1, Type: clusterType})
-	if err := vs.Store(&pb.Bodies{Bodies: []*pb.Body{{Id: 1, Bytes: encode(t, sample(t))}, {Id: 2, Bytes: encode(t, broken)}, {Id: 3, Bytes: encode(t, broken)}}}); err != nil {
+	if err := vs.bodies.Store(&pb.Bodies{Bodies: []*pb.Body{{Id: 1, Bytes: encode(t, sample(t))}, {Id: 2, Bytes: encode(t, broken)}, {Id: 3, Bytes: encode(t, broken)}}}); err != nil {
 		t.Fatal(err)
 	}
 	change := func(id uint64, removes ...string) []byte {
@@ -127,29 +127,29 @@ func TestRulesOfEnvoysFields(t *testing.T) {
 	if got := change(2); string(got) != string(good) {
 		t.Error("the last good version is gone")
 	}
-	standing := vs.Standing()
+	standing := vs.refusals.Standing()
 	if len(standing) != 1 || standing[0].Name != "a" || !strings.Contains(standing[0].Reason.Error(), "proxies would refuse it: invalid Cluster.ConnectTimeout") {
 		t.Fatalf("standing: %v", standing)
 	}
-	if change(3); vs.Standing()[0].Since != standing[0].Since {
+	if change(3); vs.refusals.Standing()[0].Since != standing[0].Since {
 		t.Error("what is still refused has another age")
 	}
-	if change(1); len(vs.Standing()) > 0 {
-		t.Errorf("repaired, and standing: %v", vs.Standing())
+	if change(1); len(vs.refusals.Standing()) > 0 {
+		t.Errorf("repaired, and standing: %v", vs.refusals.Standing())
 	}
 	change(2)
-	if change(0, "a"); len(vs.Standing()) > 0 {
-		t.Errorf("removed, and standing: %v", vs.Standing())
+	if change(0, "a"); len(vs.refusals.Standing()) > 0 {
+		t.Errorf("removed, and standing: %v", vs.refusals.Standing())
 	}
 
-	vs = NewViews()
-	vs.Trust(clusterType)
+	vs = newViews()
+	vs.bodies.types.Trusted[clusterType] = true
 	vs.Describe(&pb.View{View: 1, Type: clusterType})
-	if err := vs.Store(&pb.Bodies{Bodies: []*pb.Body{{Id: 1, Bytes: encode(t, broken)}}}); err != nil {
+	if err := vs.bodies.Store(&pb.Bodies{Bodies: []*pb.Body{{Id: 1, Bytes: encode(t, broken)}}}); err != nil {
 		t.Fatal(err)
 	}
-	if change(1) == nil || len(vs.Standing()) > 0 {
-		t.Errorf("checked again, and refused: %v", vs.Standing())
+	if change(1) == nil || len(vs.refusals.Standing()) > 0 {
+		t.Errorf("checked again, and refused: %v", vs.refusals.Standing())
 	}
 }
 

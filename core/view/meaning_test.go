@@ -73,12 +73,12 @@ func TestSame(t *testing.T) {
 func TestAdopt(t *testing.T) {
 	good := encode(t, sample(t))
 	old := NewBody(clusterType, "a", good, 0)
-	vs := NewViews()
+	vs := newViews()
 	vs.Describe(&pb.View{View: 1, Type: clusterType})
 	vs.Describe(&pb.View{View: 2, Type: clusterType})
 	send := func(id uint64) {
 		t.Helper()
-		if err := vs.Store(&pb.Bodies{Bodies: []*pb.Body{{Id: id, Bytes: backwards(t, good)}}}); err != nil {
+		if err := vs.bodies.Store(&pb.Bodies{Bodies: []*pb.Body{{Id: id, Bytes: backwards(t, good)}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -120,7 +120,7 @@ func TestAdopt(t *testing.T) {
 	if err := vs.Part(&pb.Part{Part: 7, Type: clusterType, Removes: []string{"a"}}); err != nil {
 		t.Fatal(err)
 	}
-	if freed := vs.Freed(); len(freed) != 1 || freed[0] != 1 {
+	if freed := vs.bodies.Freed(); len(freed) != 1 || freed[0] != 1 {
 		t.Errorf("freed %v", freed)
 	}
 }

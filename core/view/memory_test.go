@@ -10,7 +10,7 @@ import (
 func audit(t *testing.T, vs *Views) {
 	t.Helper()
 	users, sum := map[*memory]int{}, 0
-	for _, s := range vs.bodies {
+	for _, s := range vs.bodies.sent {
 		size := 0
 		for _, m := range s.mem {
 			if users[m]++; users[m] == 1 {
@@ -37,8 +37,8 @@ func audit(t *testing.T, vs *Views) {
 			t.Fatalf("%d use %d bytes, and %d are counted", n, m.size, m.users)
 		}
 	}
-	if vs.Held() != sum {
-		t.Fatalf("%d bytes are counted of %d", vs.Held(), sum)
+	if vs.bodies.Held() != sum {
+		t.Fatalf("%d bytes are counted of %d", vs.bodies.Held(), sum)
 	}
 }
 
@@ -46,11 +46,11 @@ func audit(t *testing.T, vs *Views) {
 // a body in pieces while it comes.
 func TestHeld(t *testing.T) {
 	const large = 1 << 20
-	vs := NewViews()
+	vs := newViews()
 	vs.Describe(&pb.View{View: 1, Type: "a.T"})
 	store := func(b *pb.Body) {
 		t.Helper()
-		if err := vs.Store(&pb.Bodies{Bodies: []*pb.Body{b}}); err != nil {
+		if err := vs.bodies.Store(&pb.Bodies{Bodies: []*pb.Body{b}}); err != nil {
 			t.Fatal(err)
 		}
 		audit(t, vs)
@@ -61,8 +61,8 @@ func TestHeld(t *testing.T) {
 	whole := append(field(large/2), field(large/2)...)
 	store(&pb.Body{Id: 1, Bytes: whole[:100], More: true})
 	store(&pb.Body{Id: 1, Bytes: whole[100:1000], More: true})
-	if vs.Held() != 1000 {
-		t.Errorf("%d bytes while it comes", vs.Held())
+	if vs.bodies.Held() != 1000 {
+		t.Errorf("%d bytes while it comes", vs.bodies.Held())
 	}
 	store(&pb.Body{Id: 1, Bytes: whole[1000:]})
 	name := func(id uint64) {
@@ -79,19 +79,19 @@ func TestHeld(t *testing.T) {
 		store(&pb.Body{Id: id, Base: id - 1, Bytes: field(200), Head: half, Tail: half})
 		name(id)
 	}
-	if got := vs.Held(); got < len(whole)+10*200 || got > len(whole)+10*300 {
+	if got := vs.bodies.Held(); got < len(whole)+10*200 || got > len(whole)+10*300 {
 		t.Errorf("%d bytes for one of %d and ten edits", got, len(whole))
 	}
-	vs.Collect(vs.Freed())
+	vs.bodies.Collect(vs.bodies.Freed())
 	audit(t, vs)
-	if got := vs.Held(); got < len(whole) || got > len(whole)+300 {
+	if got := vs.bodies.Held(); got < len(whole) || got > len(whole)+300 {
 		t.Errorf("%d bytes for the last edit of what had %d", got, len(whole))
 	}
 	if err := vs.Change(&pb.Change{View: 1, Type: "a.T", Removes: []string{"x"}}); err != nil {
 		t.Fatal(err)
 	}
 	vs.Publish()
-	if vs.Collect(vs.Freed()); vs.Held() != 0 {
-		t.Errorf("%d bytes when nothing is left", vs.Held())
+	if vs.bodies.Collect(vs.bodies.Freed()); vs.bodies.Held() != 0 {
+		t.Errorf("%d bytes when nothing is left", vs.bodies.Held())
 	}
 }

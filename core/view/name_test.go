@@ -54,13 +54,13 @@ func TestMisnamed(t *testing.T) {
 		return encode(t, c)
 	}
 	for _, trusted := range []bool{false, true} {
-		vs := NewViews()
+		vs := newViews()
 		if trusted {
-			vs.Trust(clusterType)
+			vs.bodies.types.Trusted[clusterType] = true
 		}
 		vs.Describe(&pb.View{View: 1, Type: clusterType})
 		rest := uint64(len(named("a")) - 3)
-		if err := vs.Store(&pb.Bodies{Bodies: []*pb.Body{
+		if err := vs.bodies.Store(&pb.Bodies{Bodies: []*pb.Body{
 			{Id: 1, Bytes: named("a")}, {Id: 2, Bytes: named("b")}, {Id: 3, Base: 1, Bytes: []byte("\x0a\x01c"), Tail: rest},
 		}}); err != nil {
 			t.Fatal(err)
@@ -76,7 +76,7 @@ func TestMisnamed(t *testing.T) {
 					t.Errorf("%q is served as %q", nameOf(b.Value()), b.Name())
 				}
 			}
-			for _, r := range vs.Refused() {
+			for _, r := range vs.refusals.Refused() {
 				refused = append(refused, r.Name)
 			}
 			return refused

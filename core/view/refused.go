@@ -19,27 +19,40 @@ type spot struct {
 	name string
 }
 
+// Refusals are the resources that one generator's session says and that can't be taken. Not safe
+// for concurrent use.
+type Refusals struct {
+	standing map[spot]Refused // those that are refused now
+	bad      []Refused
+}
+
+// NewRefusals returns the refusals of a new session: none.
+func NewRefusals() *Refusals { return &Refusals{standing: map[spot]Refused{}} }
+
 // Refused returns the resources that were not taken since the last call.
-func (vs *Views) Refused() []Refused {
-	bad := vs.bad
-	vs.bad = nil
+func (rs *Refusals) Refused() []Refused {
+	bad := rs.bad
+	rs.bad = nil
 	return bad
 }
 
 // refuse notes that a resource was not taken, since when it first was not.
-func (vs *Views) refuse(at spot, typeURL string, reason error) {
+func (rs *Refusals) refuse(at spot, typeURL string, reason error) {
 	r := Refused{typeURL, at.name, reason, time.Now()}
-	if before, ok := vs.standing[at]; ok {
+	if before, ok := rs.standing[at]; ok {
 		r.Since = before.Since
 	}
-	vs.standing[at] = r
-	vs.bad = append(vs.bad, r)
+	rs.standing[at] = r
+	rs.bad = append(rs.bad, r)
 }
 
+// repair notes that a name has a resource that was taken, or none.
+func (rs *Refusals) repair(at spot) { delete(rs.standing, at) }
+
 // Standing returns the resources that are refused now.
-func (vs *Views) Standing() []Refused { return slices.Collect(maps.Values(vs.standing)) }
+func (rs *Refusals) Standing() []Refused { return slices.Collect(maps.Values(rs.standing)) }
 
 // settled forgets what was refused of a part or view that goes.
-func (vs *Views) settled(of any) {
-	maps.DeleteFunc(vs.standing, func(at spot, _ Refused) bool { return at.of == of })
+func (rs *Refusals) settled(of any) {
+	maps.DeleteFunc(rs.standing, func(at spot, _ Refused) bool { return at.of == of })
 }

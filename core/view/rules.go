@@ -9,10 +9,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/envoyrules"
 )
 
-// Trust says that resources of a type need not be checked by the rules of Envoy's fields: their
-// plugin has done that.
-func (vs *Views) Trust(typeURL string) { vs.trusted[typeURL] = true }
-
 // keeps says what Envoy would say of a resource that decodes. Types that this binary doesn't know
 // are taken as they are.
 func keeps(typeURL string, value []byte) error {

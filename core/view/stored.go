@@ -41,37 +41,37 @@ type edit struct {
 const maxRuns = 16
 
 // Store keeps bodies until they are named.
-func (vs *Views) Store(m *pb.Bodies) error {
+func (bs *Bodies) Store(m *pb.Bodies) error {
 	for _, b := range m.Bodies {
-		s := vs.bodies[b.Id]
+		s := bs.sent[b.Id]
 		switch {
 		case s == nil:
 			s = &stored{id: b.Id, more: b.More, fresh: &memory{}}
 			s.middle = b.Bytes
-			vs.hold(s, []*memory{s.fresh})
+			bs.hold(s, []*memory{s.fresh})
 			if b.Base != 0 {
-				if err := vs.keep(s, b); err != nil {
+				if err := bs.keep(s, b); err != nil {
 					return err
 				}
 			}
-			vs.bodies[b.Id] = s
-			vs.freed = append(vs.freed, s) // until it is named
+			bs.sent[b.Id] = s
+			bs.freed = append(bs.freed, s) // until it is named
 		case s.more:
 			s.middle, s.more = append(s.middle, b.Bytes...), b.More
 		default:
 			return fmt.Errorf("body %d was sent twice", b.Id)
 		}
-		vs.grow(s, len(b.Bytes))
+		bs.grow(s, len(b.Bytes))
 		if !s.more {
-			vs.complete(s)
+			bs.complete(s)
 		}
 	}
 	return nil
 }
 
 // keep gives a new body the beginning and the end of another.
-func (vs *Views) keep(s *stored, b *pb.Body) error {
-	base := vs.bodies[b.Base]
+func (bs *Bodies) keep(s *stored, b *pb.Body) error {
+	base := bs.sent[b.Base]
 	if base == nil || base.more {
 		return fmt.Errorf("body %d is an edit of body %d, which was never sent", b.Id, b.Base)
 	}
@@ -85,7 +85,7 @@ func (vs *Views) keep(s *stored, b *pb.Body) error {
 	s.value, s.tail, s.fields = head, tail, begins && ends
 	mem := base.mem
 	first, last := min(len(head), len(mem)), max(0, len(mem)-len(tail))
-	vs.hold(s, slices.Concat(mem[:first], []*memory{s.fresh}, mem[last:]))
+	bs.hold(s, slices.Concat(mem[:first], []*memory{s.fresh}, mem[last:]))
 	if s.fields {
 		s.sound = base.checked
 	}
@@ -93,26 +93,26 @@ func (vs *Views) keep(s *stored, b *pb.Body) error {
 }
 
 // complete puts the value together.
-func (vs *Views) complete(s *stored) {
+func (bs *Bodies) complete(s *stored) {
 	edited := len(s.value)+len(s.tail) > 0
 	if len(s.middle) > 0 || !edited {
 		s.value = append(s.value, s.middle)
 	} else {
-		vs.hold(s, slices.DeleteFunc(slices.Clone(s.mem), func(m *memory) bool { return m == s.fresh }))
+		bs.hold(s, slices.DeleteFunc(slices.Clone(s.mem), func(m *memory) bool { return m == s.fresh }))
 	}
 	s.fresh = nil
 	s.value = append(s.value, s.tail...)
 	if edited && !s.fields || len(s.value) > maxRuns {
-		vs.join(s)
+		bs.join(s)
 	}
 	s.tail = nil
 }
 
 // join makes one run of the value.
-func (vs *Views) join(s *stored) {
+func (bs *Bodies) join(s *stored) {
 	if len(s.value) != 1 {
 		s.value = value{s.value.joined()}
-		vs.holdCopy(s, s.value.size())
+		bs.holdCopy(s, s.value.size())
 	}
 }
 
@@ -126,7 +126,7 @@ func (s *stored) bytes() value {
 
 // judge checks a body before its first use, in the place of another one or of nil: whether it
 // decodes and, where its plugin is not trusted to have looked, whether it keeps Envoy's rules.
-func (vs *Views) judge(s *stored, typeURL string, before *Body, trusted bool) error {
+func (bs *Bodies) judge(s *stored, typeURL string, before *Body, trusted bool) error {
 	if s.checked == typeURL {
 		return nil // under another name, which was not its own
 	}
@@ -136,7 +136,7 @@ func (vs *Views) judge(s *stored, typeURL string, before *Body, trusted bool) er
 	if known.sound != "" && known.sound == typeURL {
 		err = Check(typeURL, known.middle)
 	} else {
-		vs.join(s) // runs need not be whole fields, where the whole is good
+		bs.join(s) // runs need not be whole fields, where the whole is good
 		if before != nil && before.Exists() {
 			err = CheckChange(typeURL, s.value[0], before.Value())
 		} else {

@@ -49,11 +49,11 @@ func TestEditsReproduce(t *testing.T) {
 func edits(t *testing.T, seed uint64) (taken, refused int, trace []string) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 1))
-	edited, whole := NewViews(), NewViews()
+	edited, whole := newViews(), newViews()
 	for _, vs := range []*Views{edited, whole} {
 		vs.Describe(&pb.View{View: 1, Type: routeType})
 		if seed%2 == 0 {
-			vs.Trust(routeType)
+			vs.bodies.types.Trusted[routeType] = true
 		}
 	}
 	host := func() []byte {
@@ -70,7 +70,7 @@ func edits(t *testing.T, seed uint64) (taken, refused int, trace []string) {
 				size = r.IntN(len(all) + 1)
 			}
 			b.Bytes, b.More, all = bytes.Clone(all[:size]), i < pieces-1, all[size:]
-			if err := vs.Store(&pb.Bodies{Bodies: []*pb.Body{b}}); err != nil {
+			if err := vs.bodies.Store(&pb.Bodies{Bodies: []*pb.Body{b}}); err != nil {
 				t.Fatal(err)
 			}
 			b = &pb.Body{Id: b.Id}
@@ -116,7 +116,7 @@ func edits(t *testing.T, seed uint64) (taken, refused int, trace []string) {
 			for _, b := range vs.Get(routeType, 1).Snapshot().Bodies() {
 				got[i] += fmt.Sprintf("%s %q ", b.Version(), encoded(b, true))
 			}
-			n := len(vs.Refused())
+			n := len(vs.refusals.Refused())
 			got[i] += fmt.Sprint(n)
 			if refused += n * i; n == 0 {
 				taken += i
@@ -126,9 +126,9 @@ func edits(t *testing.T, seed uint64) (taken, refused int, trace []string) {
 		if got[0] != got[1] {
 			t.Fatalf("seed %d, body %d: edited %.300s\nwhole %.300s", seed, id, got[0], got[1])
 		}
-		gone := edited.Freed()
-		edited.Collect(gone)
-		whole.Collect(whole.Freed())
+		gone := edited.bodies.Freed()
+		edited.bodies.Collect(gone)
+		whole.bodies.Collect(whole.bodies.Freed())
 		audit(t, edited)
 		audit(t, whole)
 		for _, n := range gone {
@@ -149,11 +149,11 @@ func TestWrongEdits(t *testing.T) {
 		"too long":       {Id: 2, Base: 1, Head: 2, Tail: 2},
 		"overflowing":    {Id: 2, Base: 1, Head: 2, Tail: ^uint64(0)},
 	} {
-		vs := NewViews()
-		if err := vs.Store(&pb.Bodies{Bodies: []*pb.Body{{Id: 1, Bytes: []byte("abc")}, {Id: 3, More: true}}}); err != nil {
+		vs := newViews()
+		if err := vs.bodies.Store(&pb.Bodies{Bodies: []*pb.Body{{Id: 1, Bytes: []byte("abc")}, {Id: 3, More: true}}}); err != nil {
 			t.Fatal(err)
 		}
-		if err := vs.Store(&pb.Bodies{Bodies: []*pb.Body{b}}); err == nil {
+		if err := vs.bodies.Store(&pb.Bodies{Bodies: []*pb.Body{b}}); err == nil {
 			t.Errorf("%s: taken", what)
 		}
 	}

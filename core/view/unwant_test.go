@@ -9,12 +9,12 @@ import (
 // TestUnwant: what only the wildcard wanted goes with it, since nobody says any more what becomes
 // of it.
 func TestUnwant(t *testing.T) {
-	vs := NewViews()
+	vs := newViews()
 	vs.Describe(&pb.View{Type: "t", View: 1})
 	v := vs.Get("t", 1)
 	named := []string{"named"}
 	v.Want(true, named)
-	if err := vs.Store(&pb.Bodies{Bodies: []*pb.Body{{Id: 1, Bytes: []byte("x")}, {Id: 2, Bytes: []byte("y")}}}); err != nil {
+	if err := vs.bodies.Store(&pb.Bodies{Bodies: []*pb.Body{{Id: 1, Bytes: []byte("x")}, {Id: 2, Bytes: []byte("y")}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := vs.Change(&pb.Change{View: 1, Type: "t", Upserts: []*pb.Entry{{Name: "named", Body: 1}, {Name: "other", Body: 2}}}); err != nil {
@@ -28,7 +28,7 @@ func TestUnwant(t *testing.T) {
 	if s := v.Snapshot(); s.Complete() || s.Get("named") == nil || s.Get("other") != nil {
 		t.Errorf("left: %v, complete: %v", s.Bodies(), s.Complete())
 	}
-	if freed := vs.Freed(); len(freed) != 1 || freed[0] != 2 {
+	if freed := vs.bodies.Freed(); len(freed) != 1 || freed[0] != 2 {
 		t.Errorf("freed %v", freed)
 	}
 }

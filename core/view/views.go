@@ -9,29 +9,17 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Views is what one generator's session has said: bodies, parts and views. Not safe for concurrent
-// use.
+// Views is what one generator's session says of views: their parts, and what each has of its own.
+// Not safe for concurrent use.
 type Views struct {
-	bodies map[uint64]*stored
-	refs   map[*Body]*stored
-	parts  map[uint64]*part
-	views  map[key]*View
-	dirty  map[*View]bool
+	bodies   *Bodies
+	refusals *Refusals
+	parts    map[uint64]*part
+	views    map[key]*View
+	dirty    map[*View]bool
 	// gone are views that were forgotten: what is still said of them harms nobody.
 	gone   map[key]bool
 	unused map[uint64]*part // were listed, but by no view now
-	freed  []*stored
-	held   int // bytes of bodies
-	bad    []Refused
-	// adopted are bodies of another session that stand for some of this one, by version and name.
-	adopted map[string]*Body
-	// carried are the type URLs of bodies that differ from those of their types.
-	carried map[string]string
-	// trusted are the types whose resources their plugin has checked by the rules of Envoy's
-	// fields.
-	trusted map[string]bool
-	// standing are the resources that are refused now.
-	standing map[spot]Refused
 }
 
 type key struct {
@@ -89,24 +77,14 @@ type wish struct {
 	users int
 }
 
-// MissingError names bodies that were used before they were sent.
-type MissingError struct{ Bodies []uint64 }
-
-func (e *MissingError) Error() string {
-	return fmt.Sprintf("bodies %v were named but never sent", e.Bodies)
-}
-
-// NewViews returns the empty views of a new session.
-func NewViews() *Views {
+// NewViews returns the empty views of a new session, which use its bodies. What can't be taken is
+// among the refusals.
+func NewViews(bodies *Bodies, refusals *Refusals) *Views {
 	return &Views{
-		bodies: map[uint64]*stored{}, refs: map[*Body]*stored{}, parts: map[uint64]*part{}, views: map[key]*View{}, gone: map[key]bool{},
-		dirty: map[*View]bool{}, unused: map[uint64]*part{}, adopted: map[string]*Body{},
-		carried: map[string]string{}, trusted: map[string]bool{}, standing: map[spot]Refused{},
+		bodies: bodies, refusals: refusals, parts: map[uint64]*part{}, views: map[key]*View{}, dirty: map[*View]bool{}, gone: map[key]bool{},
+		unused: map[uint64]*part{},
 	}
 }
-
-// Carry sets the type URL of the bodies of a type, where it is not the type's own.
-func (vs *Views) Carry(typeURL, bodyType string) { vs.carried[typeURL] = bodyType }
 
 // Snapshot returns what the view's connections get.
 func (v *View) Snapshot() *Snapshot { return v.snapshot }
@@ -127,17 +105,6 @@ func (vs *Views) All() []*View {
 	})
 }
 
-// Len returns how many bodies, and how many of their bytes, are kept.
-func (vs *Views) Len() (bodies, bytes int) {
-	for _, s := range vs.bodies {
-		bytes += s.value.size()
-		if s.body != nil {
-			bytes += s.body.Size(true)
-		}
-	}
-	return len(vs.bodies), bytes
-}
-
 // Describe notes a new view.
 func (vs *Views) Describe(m *pb.View) {
 	k := key{m.Type, m.View}
@@ -156,10 +123,10 @@ func (vs *Views) Forget(v *View) {
 	vs.gone[key{v.Type, v.ID}] = true
 	delete(vs.views, key{v.Type, v.ID})
 	delete(vs.dirty, v)
-	vs.settled(v)
+	vs.refusals.settled(v)
 	vs.setParts(v, nil)
 	for _, b := range v.own.Bodies() {
-		vs.release(b)
+		vs.bodies.release(b)
 	}
 	v.own = nil
 }
@@ -170,15 +137,6 @@ func (vs *Views) Gone(typeURL string, id uint64) bool {
 	k := key{typeURL, id}
 	defer delete(vs.gone, k)
 	return vs.gone[k]
-}
-
-// drop lets go of bodies that nothing will name: they came for a view that is gone.
-func (vs *Views) drop(entries []*pb.Entry) {
-	for _, e := range entries {
-		if s := vs.bodies[e.Body]; s != nil && s.refs == 0 {
-			vs.freed = append(vs.freed, s)
-		}
-	}
 }
 
 // Part changes a part.
@@ -206,7 +164,7 @@ func (vs *Views) part(id uint64) *part {
 func (vs *Views) Change(m *pb.Change) error {
 	v := vs.views[key{m.Type, m.View}]
 	if v == nil && vs.gone[key{m.Type, m.View}] {
-		vs.drop(m.Upserts)
+		vs.bodies.drop(m.Upserts)
 		return nil
 	}
 	if v == nil {
@@ -247,30 +205,30 @@ func (vs *Views) edit(of any, set *Set, typeURL string, entries []*pb.Entry, rem
 	ups := make([]*Body, 0, len(entries))
 	missing := &MissingError{}
 	for _, e := range lastOfEach(entries) {
-		b, err := vs.use(typeURL, e, set.Get(e.Name))
+		b, err := vs.bodies.use(typeURL, e, set.Get(e.Name))
 		if errors.Is(err, errMissing) {
 			missing.Bodies = append(missing.Bodies, e.Body)
 			continue
 		}
 		if err != nil {
-			vs.refuse(spot{of, e.Name}, typeURL, err)
+			vs.refusals.refuse(spot{of, e.Name}, typeURL, err)
 			if set.Get(e.Name) != nil {
 				continue
 			}
 			b = Absent(e.Name)
 		} else {
-			delete(vs.standing, spot{of, e.Name})
+			vs.refusals.repair(spot{of, e.Name})
 		}
 		ups = append(ups, b)
 	}
 	next := set.With(ups, removes)
 	for _, b := range ups {
-		vs.release(set.Get(b.name))
+		vs.bodies.release(set.Get(b.name))
 	}
 	for _, n := range slices.Compact(slices.Sorted(slices.Values(removes))) {
-		delete(vs.standing, spot{of, n})
+		vs.refusals.repair(spot{of, n})
 		if next.Get(n) == nil {
-			vs.release(set.Get(n))
+			vs.bodies.release(set.Get(n))
 		}
 	}
 	if len(missing.Bodies) > 0 {
@@ -278,8 +236,6 @@ func (vs *Views) edit(of any, set *Set, typeURL string, entries []*pb.Entry, rem
 	}
 	return next, nil
 }
-
-var errMissing = errors.New("the body was never sent")
 
 // lastOfEach returns the entries without those that a later one of the same name overrides.
 func lastOfEach(entries []*pb.Entry) []*pb.Entry {
@@ -291,62 +247,6 @@ func lastOfEach(entries []*pb.Entry) []*pb.Entry {
 		return entries
 	}
 	return slices.DeleteFunc(slices.Clone(entries), func(e *pb.Entry) bool { return last[e.Name] != e })
-}
-
-// use returns the body that an entry names, in the place of another one or of nil, and counts the
-// use.
-func (vs *Views) use(typeURL string, e *pb.Entry, before *Body) (*Body, error) {
-	if e.Body == 0 {
-		return Absent(e.Name), nil
-	}
-	trusted := vs.trusted[typeURL]
-	if other, ok := vs.carried[typeURL]; ok {
-		typeURL = other
-	}
-	s := vs.bodies[e.Body]
-	if s == nil || s.more {
-		return nil, errMissing
-	}
-	if s.bad != nil {
-		return nil, s.bad
-	}
-	if s.body == nil {
-		if s.bad = vs.judge(s, typeURL, before, trusted); s.bad != nil {
-			return nil, s.bad
-		}
-		if err := checkName(typeURL, e.Name, s.value); err != nil {
-			return nil, err
-		}
-		made := newBody(typeURL, e.Name, s.value, e.Ttl)
-		if s.body = vs.adoptedAs(made); s.body == made {
-			s.value = nil
-			if made.apart == nil {
-				vs.holdCopy(s, len(made.fragment))
-			}
-		}
-		vs.refs[s.body] = s
-	}
-	if s.body.name != e.Name {
-		if err := checkName(typeURL, e.Name, s.bytes()); err != nil {
-			return nil, err
-		}
-		// The same bytes under another name: rare enough to keep a copy.
-		return vs.adoptedAs(newBody(typeURL, e.Name, s.body.value(), e.Ttl)), nil
-	}
-	s.refs++
-	return s.body, nil
-}
-
-// release takes back a use.
-func (vs *Views) release(b *Body) {
-	if b == nil || !b.Exists() {
-		return
-	}
-	if s := vs.refs[b]; s != nil {
-		if s.refs--; s.refs == 0 {
-			vs.freed = append(vs.freed, s)
-		}
-	}
 }
 
 // Publish makes what was said since the last call visible, and returns the views that changed.
@@ -376,43 +276,11 @@ func (vs *Views) Expire(ids []uint64) {
 			continue
 		}
 		for _, b := range p.set.Bodies() {
-			vs.release(b)
+			vs.bodies.release(b)
 		}
-		vs.settled(p)
+		vs.refusals.settled(p)
 		delete(vs.parts, id)
 		delete(vs.unused, id)
-	}
-}
-
-// Freed returns bodies that no part and no view names, which the plugin is to be told of. They are
-// kept until Collect, for the plugin may be naming them at this moment.
-func (vs *Views) Freed() []uint64 {
-	var ids []uint64
-	for _, s := range vs.freed {
-		if s.refs == 0 && !s.told {
-			s.told = true
-			ids = append(ids, s.id)
-		}
-	}
-	vs.freed = nil
-	return ids
-}
-
-// Collect lets go of the bodies in ids: the plugin has read that they are free, and what it named
-// before has come.
-func (vs *Views) Collect(ids []uint64) {
-	for _, id := range ids {
-		s := vs.bodies[id]
-		if s == nil {
-			continue
-		}
-		if s.refs > 0 {
-			s.told = false
-			continue
-		}
-		vs.hold(s, nil)
-		delete(vs.bodies, id)
-		delete(vs.refs, s.body)
 	}
 }
 

@@ -10,6 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// newViews returns the empty views of a session that trusts no plugin yet.
+func newViews() *Views {
+	return NewViews(NewBodies(Types{Trusted: map[string]bool{}}), NewRefusals())
+}
+
 // model is what the views of a session should hold, kept the plain way.
 type model struct {
 	parts map[uint64]map[string]string
@@ -32,7 +37,7 @@ func (m *model) resources(v uint64) map[string]string {
 func TestRandomViews(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 2))
-		vs := NewViews()
+		vs := newViews()
 		m := &model{map[uint64]map[string]string{}, map[uint64]map[string]string{}, map[uint64][]uint64{}}
 		bodies, next := map[string]uint64{}, uint64(0)
 		for v := range uint64(3) {
@@ -58,7 +63,7 @@ func TestRandomViews(t *testing.T) {
 						next++
 						id = next
 						bodies[name+content] = id
-						if err := vs.Store(&pb.Bodies{Bodies: []*pb.Body{{Id: id, Bytes: []byte(content)[:0], More: true}, {Id: id, Bytes: []byte(content)}}}); err != nil {
+						if err := vs.bodies.Store(&pb.Bodies{Bodies: []*pb.Body{{Id: id, Bytes: []byte(content)[:0], More: true}, {Id: id, Bytes: []byte(content)}}}); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -114,8 +119,8 @@ func TestRandomViews(t *testing.T) {
 					m.parts[p+1] = map[string]string{}
 				}
 			}
-			freed := vs.Freed()
-			vs.Collect(freed)
+			freed := vs.bodies.Freed()
+			vs.bodies.Collect(freed)
 			for _, id := range freed {
 				maps.DeleteFunc(bodies, func(_ string, b uint64) bool { return b == id })
 			}
@@ -128,7 +133,7 @@ func TestRandomViews(t *testing.T) {
 					t.Fatalf("seed %d step %d view %d: %s", seed, step, v+1, diff)
 				}
 			}
-			if n, _ := vs.Len(); n != len(bodies) {
+			if n, _ := vs.bodies.Len(); n != len(bodies) {
 				t.Fatalf("seed %d step %d: %d bodies are kept, the plugin knows %d", seed, step, n, len(bodies))
 			}
 		}
@@ -137,8 +142,8 @@ func TestRandomViews(t *testing.T) {
 		}
 		vs.Publish()
 		vs.Expire(vs.Unused())
-		vs.Collect(vs.Freed())
-		if n, bytes := vs.Len(); n != 0 || len(vs.parts) != 0 || len(vs.refs) != 0 {
+		vs.bodies.Collect(vs.bodies.Freed())
+		if n, bytes := vs.bodies.Len(); n != 0 || len(vs.parts) != 0 || len(vs.bodies.refs) != 0 {
 			t.Fatalf("seed %d: %d bodies (%d bytes) and %d parts are left over", seed, n, bytes, len(vs.parts))
 		}
 	}
@@ -154,7 +159,7 @@ func contains(entries []*pb.Entry, name string) bool {
 }
 
 func TestMissingBodies(t *testing.T) {
-	vs := NewViews()
+	vs := newViews()
 	vs.Describe(&pb.View{View: 1, Type: "t"})
 	err := vs.Change(&pb.Change{View: 1, Type: "t", Upserts: []*pb.Entry{{Name: "a", Body: 7}}})
 	if missing, ok := err.(*MissingError); !ok || missing.Bodies[0] != 7 {
