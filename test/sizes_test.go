@@ -33,7 +33,6 @@ var large = map[string]struct {
 	"core/admin.Plugin":                  {0, 28, "an answer in JSON: a field for each thing that is shown"},
 	"core/control.Config":                {0, 17, "a field for each thing that can be set"},
 	"core/control.Control":               {48, 10, "a method for each thing that is asked of the core from outside"},
-	"core/environment.Environment":       {54, 10, "tables at each of their revisions: committed, pending, held, unsettled"},
 	"core/manifest.Entry":                {19, 27, "a field for each thing that can be set"},
 	"core/host.slot":                     {13, 19, "an entry, its process and the next one are one still"},
 	"core/host/process.Spec":             {1, 18, "a field for each thing that can be set"},

@@ -37,7 +37,7 @@ func (c *Control) Tables() []report.Table { return locked(c, c.mid.Pages.Tables)
 // Rows returns the rows of a table.
 func (c *Control) Rows(table string) []*pb.Row {
 	return locked(c, func() (rows []*pb.Row) {
-		for _, r := range c.mid.State.Env.Rows(table, false) {
+		for _, r := range c.mid.State.Env.Committed.Rows(table, false) {
 			rows = append(rows, r)
 		}
 		return rows

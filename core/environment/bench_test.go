@@ -14,12 +14,12 @@ func BenchmarkCommit(b *testing.B) {
 	for i := range 10000 {
 		rows = append(rows, row(fmt.Sprint("row-", i), "0"))
 	}
-	e.Update(s, "t", rows, nil)
-	e.Commit(false, nil)
+	e.Pending.Update(s, "t", rows, nil)
+	e.Pending.Commit(false, nil)
 	b.ReportAllocs()
 	for i := 1; b.Loop(); i++ {
-		e.Update(s, "t", []*pb.Row{row("row-7", fmt.Sprint(i))}, nil)
-		if c := e.Commit(false, nil); len(c["t"]) != 1 {
+		e.Pending.Update(s, "t", []*pb.Row{row("row-7", fmt.Sprint(i))}, nil)
+		if c := e.Pending.Commit(false, nil); len(c["t"]) != 1 {
 			b.Fatal(c)
 		}
 	}
@@ -35,11 +35,11 @@ func BenchmarkRead(b *testing.B) {
 	}
 	says(e, consul, services)
 	says(e, kube, services)
-	e.Commit(false, nil)
+	e.Pending.Commit(false, nil)
 	b.Run("row", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if e.Row(Name{Endpoints, "shop/s7.example/http/consul-3:80"}, false) == nil {
+			if e.Committed.Row(Name{Endpoints, "shop/s7.example/http/consul-3:80"}, false) == nil {
 				b.Fatal("it is not served")
 			}
 		}
@@ -48,7 +48,7 @@ func BenchmarkRead(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			n := 0
-			for range e.Rows(Endpoints, false) {
+			for range e.Committed.Rows(Endpoints, false) {
 				n++
 			}
 			if n != 1000 {
@@ -61,19 +61,19 @@ func BenchmarkRead(b *testing.B) {
 // BenchmarkSay is a row that a source says again, while another source's is kept aside.
 func BenchmarkSay(b *testing.B) {
 	e, files, other := New(), &Shard{Name: "files"}, &Shard{Name: "other"}
-	e.Update(files, "t", []*pb.Row{row("a", "1")}, nil)
-	e.Update(other, "t", []*pb.Row{row("b", "1")}, nil)
-	e.Commit(false, nil)
-	e.Settle()
-	e.Update(other, "t", nil, []string{"b"})
-	e.Commit(false, nil)
-	if e.Hold(func(Unsettled) bool { return true }) != 1 {
+	e.Pending.Update(files, "t", []*pb.Row{row("a", "1")}, nil)
+	e.Pending.Update(other, "t", []*pb.Row{row("b", "1")}, nil)
+	e.Pending.Commit(false, nil)
+	e.Settling.Settle()
+	e.Pending.Update(other, "t", nil, []string{"b"})
+	e.Pending.Commit(false, nil)
+	if e.Held.Hold(func(Unsettled) bool { return true }) != 1 {
 		b.Fatal("nothing is held")
 	}
-	e.Commit(false, nil)
+	e.Pending.Commit(false, nil)
 	again := []*pb.Row{row("a", "1")}
 	b.ReportAllocs()
 	for b.Loop() {
-		e.Update(files, "t", again, nil)
+		e.Pending.Update(files, "t", again, nil)
 	}
 }

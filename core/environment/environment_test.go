@@ -42,82 +42,82 @@ func keys(c Changes) []string {
 
 func TestEqualRowsAreNoChange(t *testing.T) {
 	e, s := New(), &Shard{Name: "files"}
-	e.Update(s, "t", []*pb.Row{row("a", "1")}, nil)
-	if got := e.Commit(false, nil); got["t"]["a"] != (Change{Source: true}) || e.Number() != 1 {
-		t.Fatalf("changes %v at %d", got, e.Number())
+	e.Pending.Update(s, "t", []*pb.Row{row("a", "1")}, nil)
+	if got := e.Pending.Commit(false, nil); got["t"]["a"] != (Change{Source: true}) || e.Committed.Number() != 1 {
+		t.Fatalf("changes %v at %d", got, e.Committed.Number())
 	}
 	again := row("a", "1")
 	again.Source = "elsewhere.yaml:7"
-	e.Update(s, "t", []*pb.Row{again}, []string{"never was"})
-	if got := e.Commit(false, nil); len(got) != 0 || e.Number() != 1 {
-		t.Errorf("equal rows made changes %v and number %d", got, e.Number())
+	e.Pending.Update(s, "t", []*pb.Row{again}, []string{"never was"})
+	if got := e.Pending.Commit(false, nil); len(got) != 0 || e.Committed.Number() != 1 {
+		t.Errorf("equal rows made changes %v and number %d", got, e.Committed.Number())
 	}
-	if r := e.Row(Name{"t", "a"}, false); r.Source != "elsewhere.yaml:7" {
+	if r := e.Committed.Row(Name{"t", "a"}, false); r.Source != "elsewhere.yaml:7" {
 		t.Errorf("the place is %q", r.Source)
 	}
 }
 
 func TestThereAndBackIsNoChange(t *testing.T) {
 	e, s := New(), &Shard{Name: "files"}
-	e.Update(s, "t", []*pb.Row{row("a", "1")}, nil)
-	e.Commit(false, nil)
-	e.Update(s, "t", []*pb.Row{row("a", "2")}, nil)
-	e.Update(s, "t", []*pb.Row{row("a", "1")}, nil)
-	if _, rest := e.Pending(); rest {
+	e.Pending.Update(s, "t", []*pb.Row{row("a", "1")}, nil)
+	e.Pending.Commit(false, nil)
+	e.Pending.Update(s, "t", []*pb.Row{row("a", "2")}, nil)
+	e.Pending.Update(s, "t", []*pb.Row{row("a", "1")}, nil)
+	if _, rest := e.Pending.Waits(); rest {
 		t.Error("something waits to be committed")
 	}
 }
 
 func TestFirstShardIsServed(t *testing.T) {
 	e, one, two := New(), &Shard{Name: "one", Order: 1}, &Shard{Name: "two", Order: 2}
-	e.Update(two, "t", []*pb.Row{row("a", "two")}, nil)
-	e.Commit(false, nil)
-	e.Update(one, "t", []*pb.Row{row("a", "one")}, nil)
-	e.Commit(false, nil)
-	if r := e.Row(Name{"t", "a"}, false); string(r.Payload) != "one" || e.Hidden() != 1 {
-		t.Errorf("served %s, hidden %d", r.Payload, e.Hidden())
+	e.Pending.Update(two, "t", []*pb.Row{row("a", "two")}, nil)
+	e.Pending.Commit(false, nil)
+	e.Pending.Update(one, "t", []*pb.Row{row("a", "one")}, nil)
+	e.Pending.Commit(false, nil)
+	if r := e.Committed.Row(Name{"t", "a"}, false); string(r.Payload) != "one" || e.Precedence.Hidden() != 1 {
+		t.Errorf("served %s, hidden %d", r.Payload, e.Precedence.Hidden())
 	}
-	e.Update(two, "t", []*pb.Row{row("a", "zwei")}, nil)
-	if got := e.Commit(false, nil); len(got) != 0 {
+	e.Pending.Update(two, "t", []*pb.Row{row("a", "zwei")}, nil)
+	if got := e.Pending.Commit(false, nil); len(got) != 0 {
 		t.Errorf("a hidden row's change is visible: %v", got)
 	}
-	e.Update(one, "t", nil, []string{"a"})
-	e.Commit(false, nil)
-	if r := e.Row(Name{"t", "a"}, false); string(r.Payload) != "zwei" || e.Hidden() != 0 {
-		t.Errorf("served %s, hidden %d", r.Payload, e.Hidden())
+	e.Pending.Update(one, "t", nil, []string{"a"})
+	e.Pending.Commit(false, nil)
+	if r := e.Committed.Row(Name{"t", "a"}, false); string(r.Payload) != "zwei" || e.Precedence.Hidden() != 0 {
+		t.Errorf("served %s, hidden %d", r.Payload, e.Precedence.Hidden())
 	}
 }
 
 func TestReplaceDropsWhatDidNotComeAgain(t *testing.T) {
 	e, s, other := New(), &Shard{Name: "s"}, &Shard{Name: "other", Order: 1}
-	e.Update(s, "t", []*pb.Row{row("a", "1"), row("b", "1")}, nil)
-	e.Update(other, "t", []*pb.Row{row("c", "1")}, nil)
-	e.Commit(false, nil)
-	e.Update(s, "t", []*pb.Row{row("uncommitted", "1")}, nil)
-	e.Replace(s, map[string]map[string]*pb.Row{"t": {"b": row("b", "2"), "d": row("d", "1")}})
-	got := e.Commit(false, nil)
+	e.Pending.Update(s, "t", []*pb.Row{row("a", "1"), row("b", "1")}, nil)
+	e.Pending.Update(other, "t", []*pb.Row{row("c", "1")}, nil)
+	e.Pending.Commit(false, nil)
+	e.Pending.Update(s, "t", []*pb.Row{row("uncommitted", "1")}, nil)
+	e.Pending.Replace(s, map[string]map[string]*pb.Row{"t": {"b": row("b", "2"), "d": row("d", "1")}})
+	got := e.Pending.Commit(false, nil)
 	want := map[string]string{"a": "1", "b": "1", "d": ""}
 	if diff := cmp.Diff(want, before(got["t"])); diff != "" {
 		t.Error(diff)
 	}
-	if e.Row(Name{"t", "c"}, false) == nil {
+	if e.Committed.Row(Name{"t", "c"}, false) == nil {
 		t.Error("another shard's row is gone")
 	}
 }
 
 func TestEndpointsOfKnownServicesGoAhead(t *testing.T) {
 	e, s := New(), &Shard{Name: "s"}
-	e.Update(s, Services, []*pb.Row{row("ns/a.com", "1")}, nil)
-	e.Commit(false, nil)
-	e.Update(s, Services, []*pb.Row{row("ns/b.com", "1")}, nil)
-	e.Update(s, Endpoints, []*pb.Row{row("ns/a.com/http/1.1.1.1:80", "1"), row("ns/b.com/http/1.1.1.1:80", "1")}, nil)
-	if endpoints, rest := e.Pending(); !endpoints || !rest {
+	e.Pending.Update(s, Services, []*pb.Row{row("ns/a.com", "1")}, nil)
+	e.Pending.Commit(false, nil)
+	e.Pending.Update(s, Services, []*pb.Row{row("ns/b.com", "1")}, nil)
+	e.Pending.Update(s, Endpoints, []*pb.Row{row("ns/a.com/http/1.1.1.1:80", "1"), row("ns/b.com/http/1.1.1.1:80", "1")}, nil)
+	if endpoints, rest := e.Pending.Waits(); !endpoints || !rest {
 		t.Errorf("endpoints %v, rest %v", endpoints, rest)
 	}
-	if diff := cmp.Diff([]string{"ns/a.com/http/1.1.1.1:80"}, keys(e.Commit(false, e.Ahead))); diff != "" {
+	if diff := cmp.Diff([]string{"ns/a.com/http/1.1.1.1:80"}, keys(e.Pending.Commit(false, e.Pending.Ahead))); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"ns/b.com", "ns/b.com/http/1.1.1.1:80"}, keys(e.Commit(false, nil))); diff != "" {
+	if diff := cmp.Diff([]string{"ns/b.com", "ns/b.com/http/1.1.1.1:80"}, keys(e.Pending.Commit(false, nil))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -138,7 +138,7 @@ func TestRandomHistories(t *testing.T) {
 			i, key := r.IntN(len(shards)), fmt.Sprint(r.IntN(8))
 			switch r.IntN(4) {
 			case 0:
-				e.Update(shards[i], "t", nil, []string{key})
+				e.Pending.Update(shards[i], "t", nil, []string{key})
 				delete(now[i], key)
 			case 1:
 				all := map[string]*pb.Row{}
@@ -147,10 +147,10 @@ func TestRandomHistories(t *testing.T) {
 					k, v := fmt.Sprint(r.IntN(8)), fmt.Sprint(r.IntN(3))
 					all[k], now[i][k] = row(k, v), v
 				}
-				e.Replace(shards[i], map[string]map[string]*pb.Row{"t": all})
+				e.Pending.Replace(shards[i], map[string]map[string]*pb.Row{"t": all})
 			default:
 				v := fmt.Sprint(r.IntN(3))
-				e.Update(shards[i], "t", []*pb.Row{row(key, v)}, nil)
+				e.Pending.Update(shards[i], "t", []*pb.Row{row(key, v)}, nil)
 				now[i][key] = v
 			}
 			if r.IntN(3) > 0 {
@@ -170,18 +170,18 @@ func TestRandomHistories(t *testing.T) {
 				}
 			}
 			coming := map[string]string{}
-			for k, row := range e.Coming("t") {
+			for k, row := range e.Pending.Coming("t") {
 				coming[k] = string(row.Payload)
 			}
 			if diff := cmp.Diff(want, coming); diff != "" {
 				t.Fatalf("seed %d step %d: rows to come: %s", seed, step, diff)
 			}
-			got := before(e.Commit(false, nil)["t"])
+			got := before(e.Pending.Commit(false, nil)["t"])
 			if diff := cmp.Diff(changed, got); diff != "" {
 				t.Fatalf("seed %d step %d: changed keys: %s", seed, step, diff)
 			}
 			served := map[string]string{}
-			for k, row := range e.Rows("t", false) {
+			for k, row := range e.Committed.Rows("t", false) {
 				served[k] = string(row.Payload)
 			}
 			if diff := cmp.Diff(want, served); diff != "" {
@@ -238,17 +238,17 @@ func TestDebounce(t *testing.T) {
 // happened to it since.
 func TestHad(t *testing.T) {
 	e, s := New(), &Shard{Name: "s"}
-	e.Update(s, "t", []*pb.Row{row("stays", "1"), row("goes", "1"), row("changes", "1")}, nil)
-	e.Commit(false, nil)
-	e.Settle()
-	e.Update(s, "t", []*pb.Row{row("changes", "2"), row("comes", "1")}, []string{"goes"})
-	e.Commit(false, nil)
+	e.Pending.Update(s, "t", []*pb.Row{row("stays", "1"), row("goes", "1"), row("changes", "1")}, nil)
+	e.Pending.Commit(false, nil)
+	e.Settling.Settle()
+	e.Pending.Update(s, "t", []*pb.Row{row("changes", "2"), row("comes", "1")}, []string{"goes"})
+	e.Pending.Commit(false, nil)
 	for key, want := range map[string]bool{"stays": true, "goes": true, "changes": true, "comes": false, "never": false} {
-		if got := e.Had(Name{"t", key}); got != want {
+		if got := e.Settling.Had(Name{"t", key}); got != want {
 			t.Errorf("%s: %t", key, got)
 		}
 	}
-	if e.Had(Name{"other", "stays"}) {
+	if e.Settling.Had(Name{"other", "stays"}) {
 		t.Error("a table that nobody has fills")
 	}
 }

@@ -37,10 +37,10 @@ func TestEqual(t *testing.T) {
 				t.Errorf("equal: %v", got)
 			}
 			e, s := New(), &Shard{Name: "files"}
-			e.Update(s, "t", []*pb.Row{base()}, nil)
-			e.Commit(false, nil)
-			e.Update(s, "t", []*pb.Row{edited}, nil)
-			if changed := len(e.Commit(false, nil)["t"]) > 0; changed == c.same {
+			e.Pending.Update(s, "t", []*pb.Row{base()}, nil)
+			e.Pending.Commit(false, nil)
+			e.Pending.Update(s, "t", []*pb.Row{edited}, nil)
+			if changed := len(e.Pending.Commit(false, nil)["t"]) > 0; changed == c.same {
 				t.Errorf("a change to commit: %v", changed)
 			}
 		})

@@ -14,7 +14,7 @@ import (
 // served are the payloads of a table, by key.
 func served(e *Environment, table string) map[string]string {
 	out := map[string]string{}
-	for key, r := range e.Rows(table, false) {
+	for key, r := range e.Committed.Rows(table, false) {
 		out[key] = string(r.Payload)
 	}
 	return out
@@ -34,13 +34,13 @@ func says(e *Environment, s *Shard, services map[string]int) {
 			tables[Endpoints][key] = row(key, s.Name)
 		}
 	}
-	e.Replace(s, tables)
+	e.Pending.Replace(s, tables)
 }
 
 // endpointsOf are the shards whose endpoints of a service are served.
 func endpointsOf(e *Environment, service string) []string {
 	var out []string
-	for key, r := range e.Rows(Endpoints, false) {
+	for key, r := range e.Committed.Rows(Endpoints, false) {
 		if ServiceOf(key) == service {
 			out = append(out, r.Shard)
 		}
@@ -54,19 +54,19 @@ func TestTheHighestPriorityServes(t *testing.T) {
 	e, consul, kube := New(), &Shard{Name: "consul", Order: 1, Priority: 10}, &Shard{Name: "kube", Order: 0}
 	check := func(what, attributes string, endpoints ...string) {
 		t.Helper()
-		if r := e.Row(Name{Services, service}, false); attributes != "" && (r == nil || string(r.Payload) != attributes) {
+		if r := e.Committed.Row(Name{Services, service}, false); attributes != "" && (r == nil || string(r.Payload) != attributes) {
 			t.Errorf("%s: the service is %v, want %s's", what, r, attributes)
 		}
 		if got := endpointsOf(e, service); !slices.Equal(got, endpoints) {
 			t.Errorf("%s: endpoints of %v, want %v", what, got, endpoints)
 		}
-		if n := e.EndpointsOf(service); (n == 0) != (len(endpoints) == 0) {
+		if n := e.Tally.EndpointsOf(service); (n == 0) != (len(endpoints) == 0) {
 			t.Errorf("%s: it is said to have %d endpoints", what, n)
 		}
 	}
 	say := func(s *Shard, n int) Changes {
 		says(e, s, map[string]int{service: n})
-		return e.Commit(false, nil)
+		return e.Pending.Commit(false, nil)
 	}
 	say(kube, 2)
 	check("one has it", "kube", "kube")
@@ -76,34 +76,34 @@ func TestTheHighestPriorityServes(t *testing.T) {
 		t.Errorf("three came and two were hidden: changes of %v", keys(changes))
 	}
 	check("the preferred one has it", "consul", "consul")
-	for h := range e.HiddenOf(kube) {
+	for h := range e.Precedence.HiddenOf(kube) {
 		if h.By != consul || h.Why != Lower {
 			t.Errorf("%s is hidden by %v: %s", h.Key, h.By, h.Why)
 		}
 	}
-	if n := e.Hidden(); n != 3 {
+	if n := e.Precedence.Hidden(); n != 3 {
 		t.Errorf("%d are hidden, want 1 service and 2 endpoints", n)
 	}
 	say(kube, 4)
 	check("the other changed", "consul", "consul")
 	say(consul, -1)
 	check("the preferred one has it no more", "kube", "kube")
-	if n := e.Hidden(); n != 0 {
+	if n := e.Precedence.Hidden(); n != 0 {
 		t.Errorf("%d are hidden", n)
 	}
 	say(consul, 1)
-	e.SetAside(consul, true)
+	e.Precedence.SetAside(consul, true)
 	check("the preferred one's source is away for too long", "kube", "kube")
 	say(consul, 2)
 	check("what it says meanwhile is not served", "kube", "kube")
-	e.SetAside(consul, false)
+	e.Precedence.SetAside(consul, false)
 	check("it is back", "consul", "consul")
-	if n := e.EndpointsOf(service); n != 2 {
+	if n := e.Tally.EndpointsOf(service); n != 2 {
 		t.Errorf("%d endpoints, want those that it said while it was away", n)
 	}
-	e.Prioritize(consul, 0)
+	e.Precedence.Prioritize(consul, 0)
 	check("all have the same priority", "kube", "consul", "kube")
-	e.Prioritize(kube, 20)
+	e.Precedence.Prioritize(kube, 20)
 	check("the other is preferred", "kube", "kube")
 }
 
@@ -115,7 +115,7 @@ func TestEndpointsAreNeverEmptiedByOrder(t *testing.T) {
 	for _, first := range []string{Services, Endpoints} {
 		e, consul, kube := New(), &Shard{Name: "consul", Order: 1, Priority: 10}, &Shard{Name: "kube"}
 		says(e, kube, map[string]int{service: 2})
-		e.Commit(false, nil)
+		e.Pending.Commit(false, nil)
 		steps := []struct {
 			table string
 			row   *pb.Row
@@ -127,12 +127,12 @@ func TestEndpointsAreNeverEmptiedByOrder(t *testing.T) {
 			for _, s := range steps {
 				r := *s.row
 				if gone {
-					e.Update(consul, s.table, nil, []string{r.Key})
+					e.Pending.Update(consul, s.table, nil, []string{r.Key})
 				} else {
-					e.Update(consul, s.table, []*pb.Row{&r}, nil)
+					e.Pending.Update(consul, s.table, []*pb.Row{&r}, nil)
 				}
-				e.Commit(false, nil)
-				if e.EndpointsOf(service) == 0 || len(endpointsOf(e, service)) == 0 {
+				e.Pending.Commit(false, nil)
+				if e.Tally.EndpointsOf(service) == 0 || len(endpointsOf(e, service)) == 0 {
 					t.Errorf("%s first, gone %v: no endpoints after %s", first, gone, s.table)
 				}
 			}
@@ -177,7 +177,7 @@ func oracle(shards []*Shard, has map[*Shard]map[Name]string) (out map[Name]strin
 // all is what is served.
 func all(e *Environment) map[Name]string {
 	out := map[Name]string{}
-	for _, table := range e.Tables() {
+	for _, table := range e.Committed.Tables() {
 		for key, text := range served(e, table) {
 			out[Name{table, key}] = text
 		}
@@ -192,7 +192,7 @@ func TestRandomMerging(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		e := New()
-		e.Settle()
+		e.Settling.Settle()
 		var shards []*Shard
 		has := map[*Shard]map[Name]string{}
 		for i := range 4 {
@@ -208,8 +208,8 @@ func TestRandomMerging(t *testing.T) {
 					if got := string(payload(change.Before)); got != mirror[n] {
 						t.Fatalf("seed %d: %v is said to have been %q, and was %q", seed, n, got, mirror[n])
 					}
-					if delete(mirror, n); e.Row(n, false) != nil {
-						mirror[n] = string(e.Row(n, false).Payload)
+					if delete(mirror, n); e.Committed.Row(n, false) != nil {
+						mirror[n] = string(e.Committed.Row(n, false).Payload)
 					}
 				}
 			}
@@ -218,20 +218,20 @@ func TestRandomMerging(t *testing.T) {
 			s := shards[r.IntN(len(shards))]
 			switch r.IntN(12) {
 			case 0:
-				follow(e.Prioritize(s, r.IntN(3)*5-5))
+				follow(e.Precedence.Prioritize(s, r.IntN(3)*5-5))
 			case 1:
-				follow(e.SetAside(s, r.IntN(2) == 0))
+				follow(e.Precedence.SetAside(s, r.IntN(2) == 0))
 			case 2:
 				order := r.Perm(len(shards))
 				places := map[*Shard]int{}
 				for i, s := range shards {
 					places[s] = order[i]
 				}
-				follow(e.Reorder(places))
+				follow(e.Precedence.Reorder(places))
 			case 3:
 				clear(settled)
 				maps.Copy(settled, mirror)
-				e.Settle()
+				e.Settling.Settle()
 			default:
 				n := Name{Services, fmt.Sprint("ns/h", r.IntN(2))}
 				if table := r.IntN(4); table == 1 {
@@ -240,14 +240,14 @@ func TestRandomMerging(t *testing.T) {
 					n = Name{Endpoints, n.Key + fmt.Sprintf("/http/10.0.0.%d:80", r.IntN(3))}
 				}
 				if r.IntN(3) == 0 {
-					e.Update(s, n.Table, nil, []string{n.Key})
+					e.Pending.Update(s, n.Table, nil, []string{n.Key})
 					delete(has[s], n)
 				} else {
 					text := fmt.Sprint(s.Name, r.IntN(2))
-					e.Update(s, n.Table, []*pb.Row{row(n.Key, text)}, nil)
+					e.Pending.Update(s, n.Table, []*pb.Row{row(n.Key, text)}, nil)
 					has[s][n] = text
 				}
-				follow(e.Commit(false, nil))
+				follow(e.Pending.Commit(false, nil))
 			}
 			want, hidden := oracle(shards, has)
 			if d := cmp.Diff(want, all(e)); d != "" {
@@ -263,12 +263,12 @@ func TestRandomMerging(t *testing.T) {
 
 func counts(t *testing.T, e *Environment, shards []*Shard, want map[Name]string, hidden int) {
 	t.Helper()
-	if e.Hidden() != hidden {
-		t.Fatalf("%d are hidden, want %d", e.Hidden(), hidden)
+	if e.Precedence.Hidden() != hidden {
+		t.Fatalf("%d are hidden, want %d", e.Precedence.Hidden(), hidden)
 	}
 	listed, endpoints := 0, map[string]int{}
 	for _, s := range shards {
-		for h := range e.HiddenOf(s) {
+		for h := range e.Precedence.HiddenOf(s) {
 			listed++
 			if s.aside != (h.Why == Away) || h.Why != Away && h.By == nil || h.Why == Lower && h.By.Priority <= s.Priority {
 				t.Fatalf("%v of %s is hidden by %v: %s", h.Name, s.Name, h.By, h.Why)
@@ -285,12 +285,12 @@ func counts(t *testing.T, e *Environment, shards []*Shard, want map[Name]string,
 			total++
 		}
 	}
-	if e.Len(Endpoints) != total || e.WithEndpoints() != len(endpoints) {
-		t.Fatalf("%d endpoints of %d services, want %d of %d", e.Len(Endpoints), e.WithEndpoints(), total, len(endpoints))
+	if e.Committed.Len(Endpoints) != total || e.Tally.WithEndpoints() != len(endpoints) {
+		t.Fatalf("%d endpoints of %d services, want %d of %d", e.Committed.Len(Endpoints), e.Tally.WithEndpoints(), total, len(endpoints))
 	}
 	for service, n := range endpoints {
-		if e.EndpointsOf(service) != n {
-			t.Fatalf("%s has %d endpoints, want %d", service, e.EndpointsOf(service), n)
+		if e.Tally.EndpointsOf(service) != n {
+			t.Fatalf("%s has %d endpoints, want %d", service, e.Tally.EndpointsOf(service), n)
 		}
 	}
 }
@@ -302,24 +302,24 @@ func TestHadWithRanks(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		e := New()
 		shards := []*Shard{{Name: "a", Order: 0}, {Name: "b", Order: 1, Priority: 5}, {Name: "c", Order: 2, Priority: 5}}
-		e.Settle()
+		e.Settling.Settle()
 		for _, s := range shards {
 			says(e, s, map[string]int{"ns/x": r.IntN(3) - 1, "ns/y": r.IntN(3) - 1})
 		}
-		e.Commit(false, nil)
-		e.Settle()
+		e.Pending.Commit(false, nil)
+		e.Settling.Settle()
 		before := len(served(e, Endpoints))
 		for range 3 {
 			says(e, shards[r.IntN(3)], map[string]int{"ns/x": r.IntN(4) - 1, "ns/y": r.IntN(4) - 1})
-			e.Commit(false, nil)
+			e.Pending.Commit(false, nil)
 		}
-		now, seen := before+e.Revealed(), map[Name]bool{}
-		for u := range e.Unsettled() {
+		now, seen := before+e.Settling.Revealed(), map[Name]bool{}
+		for u := range e.Settling.Unsettled() {
 			if u.Table != Endpoints || seen[u.Name] {
 				continue
 			}
 			seen[u.Name] = true
-			now += byBool(e.Row(u.Name, false) != nil) - byBool(e.Had(u.Name))
+			now += byBool(e.Committed.Row(u.Name, false) != nil) - byBool(e.Settling.Had(u.Name))
 		}
 		if got := len(served(e, Endpoints)); now != got {
 			t.Fatalf("seed %d: %d endpoints by what changed, %d are served", seed, now, got)
@@ -337,7 +337,7 @@ func BenchmarkFallThrough(b *testing.B) {
 	}
 	says(e, consul, services)
 	says(e, kube, services)
-	e.Commit(false, nil)
+	e.Pending.Commit(false, nil)
 	const one = "shop/s7.example"
 	var there []*pb.Row
 	var gone []string
@@ -346,11 +346,11 @@ func BenchmarkFallThrough(b *testing.B) {
 		there, gone = append(there, row(key, "consul")), append(gone, key)
 	}
 	for b.Loop() {
-		e.Update(consul, Endpoints, nil, gone)
-		if n := len(e.Commit(false, nil)[Endpoints]); n != 20 {
+		e.Pending.Update(consul, Endpoints, nil, gone)
+		if n := len(e.Pending.Commit(false, nil)[Endpoints]); n != 20 {
 			b.Fatalf("%d changes", n)
 		}
-		e.Update(consul, Endpoints, there, nil)
-		e.Commit(false, nil)
+		e.Pending.Update(consul, Endpoints, there, nil)
+		e.Pending.Commit(false, nil)
 	}
 }

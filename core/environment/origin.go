@@ -4,24 +4,24 @@ import "iter"
 
 // Since is the number of the commit since which the served row of a key is as it is; 0 where there
 // is none.
-func Since(e *Environment, n Name) uint64 {
-	t := e.tables[n.Table]
+func (c *Committed) Since(n Name) uint64 {
+	t := c.tables[n.Table]
 	if t == nil {
 		return 0
 	}
 	rows := t.rows[n.Key]
-	if i := pick(rows, e.rankOf(n, false), false); i >= 0 {
+	if i := pick(rows, c.precedence.rankOf(n, false), false); i >= 0 {
 		return rows[i].number
 	}
 	return 0
 }
 
 // DerivedFrom yields the served rows that plugins derived from what has a source.
-func DerivedFrom(e *Environment, source string) iter.Seq[Name] {
+func (c *Committed) DerivedFrom(source string) iter.Seq[Name] {
 	return func(yield func(Name) bool) {
-		for name, t := range e.tables {
+		for name, t := range c.tables {
 			for key, rows := range t.rows {
-				i := pick(rows, e.rankOf(Name{name, key}, false), false)
+				i := pick(rows, c.precedence.rankOf(Name{name, key}, false), false)
 				if i >= 0 && rows[i].shard.Derived && rows[i].row.Source == source && !yield(Name{name, key}) {
 					return
 				}

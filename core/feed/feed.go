@@ -64,19 +64,20 @@ func (f *Feed) Left() environment.Changes { return f.left }
 func (f *Feed) Lacks() bool { return f.whole || len(f.left) > 0 }
 
 // Take returns the rows that the session lacks, as its plugin is to have them; whole: these are
-// all. It lacks nothing any more. coming: of a first revision that is not made yet.
-func (f *Feed) Take(env *environment.Environment, coming bool, but *Suspects) (tables []*pb.TableRows, whole bool) {
+// all. It lacks nothing any more. coming has those of a first revision that is not made yet; nil:
+// there is one.
+func (f *Feed) Take(committed *environment.Committed, coming *environment.Pending, but *Suspects) (tables []*pb.TableRows, whole bool) {
 	for _, table := range slices.Sorted(maps.Keys(f.reads)) {
 		var t *pb.TableRows
 		if f.whole {
-			rows := env.Rows(table, f.reads[table])
-			if coming {
-				rows = maps.All(env.Coming(table))
+			rows := committed.Rows(table, f.reads[table])
+			if coming != nil {
+				rows = maps.All(coming.Coming(table))
 			}
 			t = &pb.TableRows{Table: table, Upserts: but.rows(table, rows)}
 			slices.SortFunc(t.Upserts, func(a, b *pb.Row) int { return cmp.Compare(a.Key, b.Key) })
 		} else {
-			t = f.rows(env, table, slices.Sorted(maps.Keys(f.left[table])), but)
+			t = f.rows(committed, table, slices.Sorted(maps.Keys(f.left[table])), but)
 		}
 		if len(t.Upserts)+len(t.Deletes) > 0 {
 			tables = append(tables, t)
@@ -89,9 +90,9 @@ func (f *Feed) Take(env *environment.Environment, coming bool, but *Suspects) (t
 
 // Ahead returns rows of a table that go ahead of what the session was not sent, by their keys, and
 // how many bytes they take.
-func (f *Feed) Ahead(env *environment.Environment, table string, keys map[string]environment.Change, but *Suspects) (t *pb.TableRows, size int) {
+func (f *Feed) Ahead(committed *environment.Committed, table string, keys map[string]environment.Change, but *Suspects) (t *pb.TableRows, size int) {
 	const overhead = 8
-	t = f.rows(env, table, slices.Collect(maps.Keys(keys)), but)
+	t = f.rows(committed, table, slices.Collect(maps.Keys(keys)), but)
 	for _, r := range t.Upserts {
 		size += r.Size() + overhead
 	}
@@ -101,10 +102,10 @@ func (f *Feed) Ahead(env *environment.Environment, table string, keys map[string
 	return t, size
 }
 
-func (f *Feed) rows(env *environment.Environment, table string, keys []string, but *Suspects) *pb.TableRows {
+func (f *Feed) rows(committed *environment.Committed, table string, keys []string, but *Suspects) *pb.TableRows {
 	t := &pb.TableRows{Table: table}
 	for _, key := range keys {
-		r := env.Row(environment.Name{Table: table, Key: key}, f.reads[table])
+		r := committed.Row(environment.Name{Table: table, Key: key}, f.reads[table])
 		if r = but.row(table, key, r); r != nil {
 			t.Upserts = append(t.Upserts, r)
 		} else {

@@ -55,7 +55,11 @@ func (w *world) line(words []string) error {
 	case "files", "gateway":
 		w.has(w.shards[words[0]], words[2], words[3:])
 	case "takes", "comes":
-		tables, whole := w.feed.Take(w.env, words[0] == "comes", w.suspects)
+		var coming *environment.Pending
+		if words[0] == "comes" {
+			coming = w.env.Pending
+		}
+		tables, whole := w.feed.Take(w.env.Committed, coming, w.suspects)
 		return archive.Expect(cmp.Or(strings.TrimSpace(map[bool]string{true: "all "}[whole]+text(tables)), "nothing"), rest)
 	case "ahead":
 		keys := map[string]environment.Change{}
@@ -63,7 +67,7 @@ func (w *world) line(words []string) error {
 		for _, key := range strings.Fields(before)[1:] {
 			keys[key] = environment.Change{}
 		}
-		t, size := w.feed.Ahead(w.env, words[1], keys, w.suspects)
+		t, size := w.feed.Ahead(w.env.Committed, words[1], keys, w.suspects)
 		slices.SortFunc(t.Upserts, func(a, b *pb.Row) int { return strings.Compare(a.Key, b.Key) })
 		if len(keys) > 0 && size == 0 {
 			return fmt.Errorf("it takes no room")
@@ -96,8 +100,8 @@ func (w *world) has(s *environment.Shard, table string, words []string) {
 		}
 		rows = append(rows, &pb.Row{Key: key, Payload: []byte(payload)})
 	}
-	w.env.Update(s, table, rows, gone)
-	changes := w.env.Commit(false, nil)
+	w.env.Pending.Update(s, table, rows, gone)
+	changes := w.env.Pending.Commit(false, nil)
 	w.suspects.Changed(w.reads, changes)
 	if w.feed != nil {
 		w.feed.Changed(changes)

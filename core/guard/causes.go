@@ -32,18 +32,18 @@ type causes struct {
 func causesOf(env *environment.Environment, read map[string]bool) *causes {
 	w := &causes{read: read, services: map[string]bool{}, own: map[string]bool{}, by: map[*environment.Shard]bool{}, net: map[string]int{}, of: map[*environment.Shard]map[string]int{}}
 	seen := map[environment.Name]bool{}
-	for u := range env.Unsettled() {
+	for u := range env.Settling.Unsettled() {
 		if !read[u.Table] {
 			continue
 		}
-		had, has := env.Had(u.Name), env.Row(u.Name, false) != nil
+		had, has := env.Settling.Had(u.Name), env.Committed.Row(u.Name, false) != nil
 		if !seen[u.Name] {
 			seen[u.Name] = true
 			w.net[u.Table] += b2i(had) - b2i(has)
 		}
 		w.note(u, had, has)
 	}
-	w.net[environment.Endpoints] -= env.Revealed()
+	w.net[environment.Endpoints] -= env.Settling.Revealed()
 	return w
 }
 
@@ -87,19 +87,19 @@ func (w *causes) note(u environment.Unsettled, had, has bool) {
 // row of another kind, and not all that a source has. That is what people take away on purpose.
 func (w *causes) single(env *environment.Environment) bool {
 	switch {
-	case len(w.edited) > 0 || len(w.gone) > 1 || w.drained(env):
+	case len(w.edited) > 0 || len(w.gone) > 1 || w.drained(env.Tally, env.Held):
 		return false
 	case len(w.gone) == 0:
-		return len(w.own) == 1 && env.WithEndpoints() > b2i(env.EndpointsOf(only(w.own)) > 0)
+		return len(w.own) == 1 && env.Tally.WithEndpoints() > b2i(env.Tally.EndpointsOf(only(w.own)) > 0)
 	}
 	u := w.gone[0]
-	return env.Len(u.Table) > 0 && (len(w.own) == 0 || len(w.own) == 1 && u.Table == environment.Services && w.own[u.Key])
+	return env.Committed.Len(u.Table) > 0 && (len(w.own) == 0 || len(w.own) == 1 && u.Table == environment.Services && w.own[u.Key])
 }
 
 // drained reports whether a source would have no endpoints left, or no rows at all.
-func (w *causes) drained(env *environment.Environment) bool {
+func (w *causes) drained(tally *environment.Tally, held *environment.Held) bool {
 	for s := range w.by {
-		if lost, left := w.lostOf(env, s); lost > 0 && left == 0 || w.of[s][environment.Endpoints] > 0 && env.LenOf(s)[environment.Endpoints] == 0 {
+		if lost, left := w.lostOf(tally, held, s); lost > 0 && left == 0 || w.of[s][environment.Endpoints] > 0 && tally.LenOf(s)[environment.Endpoints] == 0 {
 			return true
 		}
 	}
@@ -108,16 +108,16 @@ func (w *causes) drained(env *environment.Environment) bool {
 
 // lostOf is how many rows less a source has of tables that somebody reads, and how many it has left
 // that it doesn't say are gone.
-func (w *causes) lostOf(env *environment.Environment, s *environment.Shard) (lost, left int) {
+func (w *causes) lostOf(tally *environment.Tally, held *environment.Held, s *environment.Shard) (lost, left int) {
 	for _, n := range w.of[s] {
 		lost += n
 	}
-	for table, n := range env.LenOf(s) {
+	for table, n := range tally.LenOf(s) {
 		if w.read[table] {
 			left += n
 		}
 	}
-	for u := range env.Held(s) {
+	for u := range held.Of(s) {
 		left -= b2i(w.read[u.Table] && u.Before != nil && u.Now == nil)
 	}
 	return lost, max(0, left)
@@ -125,9 +125,9 @@ func (w *causes) lostOf(env *environment.Environment, s *environment.Shard) (los
 
 // emptiesNone reports whether each service of which endpoints went still has some, and nothing else
 // went or changed: nobody can lose anything.
-func (w *causes) emptiesNone(env *environment.Environment) bool {
+func (w *causes) emptiesNone(tally *environment.Tally) bool {
 	for s := range w.services {
-		if env.EndpointsOf(s) == 0 {
+		if tally.EndpointsOf(s) == 0 {
 			return false
 		}
 	}
@@ -136,9 +136,9 @@ func (w *causes) emptiesNone(env *environment.Environment) bool {
 
 // covered reports whether each service of which sources took endpoints away still has some, as
 // where another registry has it, too.
-func (w *causes) covered(env *environment.Environment) bool {
+func (w *causes) covered(tally *environment.Tally) bool {
 	for s := range w.own {
-		if env.EndpointsOf(s) == 0 {
+		if tally.EndpointsOf(s) == 0 {
 			return false
 		}
 	}
@@ -160,35 +160,35 @@ func (w *causes) rows(env *environment.Environment, connected int, exceeded func
 			why = append(why, fmt.Sprintf("%d of %d %s would go", lost, before, what))
 		}
 	}
-	say(w.net[environment.Services], env.Len(environment.Services)+w.net[environment.Services], "services")
+	say(w.net[environment.Services], env.Committed.Len(environment.Services)+w.net[environment.Services], "services")
 	emptied := 0
 	for _, s := range slices.Sorted(maps.Keys(w.services)) {
-		if env.EndpointsOf(s) > 0 {
+		if env.Tally.EndpointsOf(s) > 0 {
 			continue
 		}
 		emptied++
-		stays := env.Row(environment.Name{Table: environment.Services, Key: s}, false) != nil
+		stays := env.Committed.Row(environment.Name{Table: environment.Services, Key: s}, false) != nil
 		if stays && !w.own[s] && len(w.gone)+len(w.edited) > 1 {
 			why = append(why, fmt.Sprintf("service %s, which stays, would have no endpoints", s))
 		}
 	}
-	say(emptied, env.WithEndpoints()+emptied, "services with endpoints")
+	say(emptied, env.Tally.WithEndpoints()+emptied, "services with endpoints")
 	if len(w.services) > 1 {
-		say(w.net[environment.Endpoints], env.Len(environment.Endpoints)+w.net[environment.Endpoints], "endpoints")
+		say(w.net[environment.Endpoints], env.Committed.Len(environment.Endpoints)+w.net[environment.Endpoints], "endpoints")
 	}
 	for _, s := range slices.SortedFunc(maps.Keys(w.by), func(a, b *environment.Shard) int { return strings.Compare(a.Name, b.Name) }) {
-		why = append(why, w.ofShard(env, s, connected, exceeded)...)
+		why = append(why, w.ofShard(env.Tally, env.Held, s, connected, exceeded)...)
 	}
 	return why
 }
 
 // ofShard says what of one source's rows would go that is too much: all of it, or, where no proxy
 // is there to lose anything, a large share.
-func (w *causes) ofShard(env *environment.Environment, s *environment.Shard, connected int, exceeded func(n, whole int) bool) (why []string) {
-	if n := w.of[s][environment.Endpoints]; n > 0 && env.LenOf(s)[environment.Endpoints] == 0 {
+func (w *causes) ofShard(tally *environment.Tally, held *environment.Held, s *environment.Shard, connected int, exceeded func(n, whole int) bool) (why []string) {
+	if n := w.of[s][environment.Endpoints]; n > 0 && tally.LenOf(s)[environment.Endpoints] == 0 {
 		why = append(why, fmt.Sprintf("plugin %s would have none of its %d %s", s.Name, n, Plural("endpoint", n)))
 	}
-	lost, left := w.lostOf(env, s)
+	lost, left := w.lostOf(tally, held, s)
 	switch {
 	case lost < 1:
 	case left == 0:
@@ -202,13 +202,13 @@ func (w *causes) ofShard(env *environment.Environment, s *environment.Shard, con
 // Only says what rows of tables that somebody reads would go with a plugin, as no other has them.
 func Only(env *environment.Environment, shard *environment.Shard, read map[string]bool) []string {
 	var parts []string
-	rows := env.Shard(shard)
+	rows := env.Pending.Shard(shard)
 	for _, table := range slices.Sorted(maps.Keys(rows)) {
 		if !read[table] {
 			continue
 		}
 		beside := map[string]bool{}
-		for key := range env.Beside(shard, table) {
+		for key := range env.Committed.Beside(shard, table) {
 			beside[key] = true
 		}
 		n := 0

@@ -29,11 +29,11 @@ type marks []mark
 
 // mark notes what sources have now that all is settled. anew: it was let through, and counting
 // begins anew.
-func (ms *marks) mark(env *environment.Environment, sources []*environment.Shard, anew bool, now time.Time) {
+func (ms *marks) mark(tally *environment.Tally, sources []*environment.Shard, anew bool, now time.Time) {
 	m := mark{at: now, rows: map[*environment.Shard]map[string]int{}}
 	for _, s := range sources {
 		if !s.Derived {
-			m.rows[s] = has(env, s)
+			m.rows[s] = has(tally, s)
 		}
 	}
 	all := *ms
@@ -54,10 +54,10 @@ func (ms *marks) mark(env *environment.Environment, sources []*environment.Shard
 	*ms = slices.Delete(all, 0, old)
 }
 
-func has(env *environment.Environment, s *environment.Shard) map[string]int {
-	rows := env.LenOf(s)
+func has(tally *environment.Tally, s *environment.Shard) map[string]int {
+	rows := tally.LenOf(s)
 	if rows[environment.Endpoints] > 0 {
-		rows[environment.Endpoints] = env.WithEndpointsOf(s)
+		rows[environment.Endpoints] = tally.WithEndpointsOf(s)
 	}
 	return rows
 }
@@ -72,16 +72,16 @@ func (ms marks) had(s *environment.Shard, table string) (most int) {
 
 // drips says of which tables sources take too much away, one thing after the other. Rows other than
 // services and endpoints count if proxies would lose anything now.
-func (w *causes) drips(env *environment.Environment, before marks, exceeded func(n, whole int) bool, loses func() bool) (why []string) {
+func (w *causes) drips(tally *environment.Tally, before marks, exceeded func(n, whole int) bool, loses func() bool) (why []string) {
 	for s, takes := range w.by {
 		if !takes {
 			continue
 		}
-		left := has(env, s)
+		left := has(tally, s)
 		for table, n := range w.of[s] {
 			had := before.had(s, table)
 			lost := had - left[table]
-			if table == environment.Endpoints && w.covered(env) {
+			if table == environment.Endpoints && w.covered(tally) {
 				continue
 			}
 			if n <= 0 || lost < dripFloor || !exceeded(lost, had) || table != environment.Services && table != environment.Endpoints && !loses() {

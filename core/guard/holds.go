@@ -91,7 +91,7 @@ func (h *Holds[C]) Judge(s Scene[C], now time.Time) (back bool) {
 	var w *causes
 	frozen := h.Frozen()
 	single := false
-	if s.Env.HasUnsettled() {
+	if s.Env.Settling.HasUnsettled() {
 		w = causesOf(s.Env, s.Read())
 	}
 	exceeded := s.measure(w)
@@ -99,10 +99,10 @@ func (h *Holds[C]) Judge(s Scene[C], now time.Time) (back bool) {
 	var why []string
 	if w != nil {
 		if s.Mature {
-			why = w.drips(s.Env, h.marks, exceeded, func() bool { return s.Connected == 0 || len(losses()) > 0 })
+			why = w.drips(s.Env.Tally, h.marks, exceeded, func() bool { return s.Connected == 0 || len(losses()) > 0 })
 		}
 		single = len(frozen) == 0 && w.single(s.Env)
-		if len(why) == 0 && (len(frozen) == 0 && !w.any || single && w.emptiesNone(s.Env)) {
+		if len(why) == 0 && (len(frozen) == 0 && !w.any || single && w.emptiesNone(s.Env.Tally)) {
 			return false
 		}
 		if s.Mature && !single {
@@ -178,20 +178,20 @@ func (h *Holds[C]) takeBack(s Scene[C], w *causes, why []string, now time.Time) 
 	}
 	rows := 0
 	if h.rounds == 0 {
-		rows = s.Env.Hold(func(u environment.Unsettled) bool {
+		rows = s.Env.Held.Hold(func(u environment.Unsettled) bool {
 			takes, causes := w.by[u.Shard]
 			return causes && may(u.Shard) && (takes || !takers)
 		})
 	}
 	if rows == 0 {
-		rows = s.Env.Hold(func(u environment.Unsettled) bool { return may(u.Shard) })
+		rows = s.Env.Held.Hold(func(u environment.Unsettled) bool { return may(u.Shard) })
 	}
 	if rows == 0 {
 		return false
 	}
 	h.rounds++
 	for _, shard := range s.Sources() {
-		if n := s.Env.HeldRows(shard); n > 0 {
+		if n := s.Env.Held.Rows(shard); n > 0 {
 			h.hold(shard.Name, Event{Reasons: why, Rows: n}, now)
 		}
 	}
@@ -280,15 +280,15 @@ func (h *Holds[C]) Over(gone func(C) bool, rows func(plugin string) int) {
 // held was let go, for a revision that is to begin at once: nothing seems to be lost by it any
 // more.
 func (h *Holds[C]) Settled(env *environment.Environment, sources []*environment.Shard, now time.Time) (released bool) {
-	if env.HasUnsettled() || h.approved || h.marks == nil {
-		h.marks.mark(env, sources, h.approved, now)
+	if env.Settling.HasUnsettled() || h.approved || h.marks == nil {
+		h.marks.mark(env.Tally, sources, h.approved, now)
 	}
-	env.Settle()
+	env.Settling.Settle()
 	h.approved, h.sparing, h.rounds = false, false, 0
 	for _, s := range sources {
 		if is := h.of[s.Name]; is != nil && is.Frozen == nil && is.tries < maxTries && replaced(env, s) {
 			is.tries++
-			env.Release(s)
+			env.Held.Release(s)
 			released = true
 		}
 	}
@@ -299,15 +299,15 @@ func (h *Holds[C]) Settled(env *environment.Environment, sources []*environment.
 // meanwhile, or have gone.
 func replaced(env *environment.Environment, s *environment.Shard) bool {
 	lost := map[string]int{}
-	for u := range env.Held(s) {
+	for u := range env.Held.Of(s) {
 		if u.Table != environment.Endpoints || u.Now != nil {
 			return false
 		}
 		lost[environment.ServiceOf(u.Key)]++
 	}
 	for service, n := range lost {
-		stays := env.Row(environment.Name{Table: environment.Services, Key: service}, false) != nil
-		if stays && env.EndpointsOf(service) <= n {
+		stays := env.Committed.Row(environment.Name{Table: environment.Services, Key: service}, false) != nil
+		if stays && env.Tally.EndpointsOf(service) <= n {
 			return false
 		}
 	}

@@ -77,7 +77,7 @@ func play(t *testing.T, script string) {
 		env: environment.New(), guards: map[string]*Guard{}, proxies: map[string]*proxy{}, next: Shown[*proxy]{},
 		holds: NewHolds[*proxy](), now: time.Unix(0, 0),
 	}
-	s.env.Settle()
+	s.env.Settling.Settle()
 	archive.Lines(t, script, s.line)
 }
 
@@ -114,9 +114,9 @@ func (s *scene) line(words []string) error {
 		}
 	case "begins":
 		s.holds.Begin()
-		s.env.Commit(true, nil)
+		s.env.Pending.Commit(true, nil)
 	case "over":
-		s.holds.Over(func(p *proxy) bool { return s.proxies[p.id] != p }, func(plugin string) int { return s.env.HeldRows(s.source(plugin)) })
+		s.holds.Over(func(p *proxy) bool { return s.proxies[p.id] != p }, func(plugin string) int { return s.env.Held.Rows(s.source(plugin)) })
 	case "held":
 		h := s.holds.Of(words[1])
 		if h == nil {
@@ -131,7 +131,7 @@ func (s *scene) line(words []string) error {
 		}
 		return archive.Expect(cmp.Or(strings.Join(said, ", "), "nothing"), rest)
 	case "rows":
-		keys := slices.Sorted(maps.Keys(s.env.Shard(s.source(words[1]))[words[2]]))
+		keys := slices.Sorted(maps.Keys(s.env.Pending.Shard(s.source(words[1]))[words[2]]))
 		return archive.Expect(strings.Join(keys, " "), strings.Join(words[3:], " "))
 	case "later":
 		d, err := time.ParseDuration(rest)
@@ -153,11 +153,11 @@ func (s *scene) of(name, verb string, words []string) (done bool, err error) {
 			key, payload, _ := strings.Cut(word, "=")
 			rows = append(rows, &pb.Row{Key: key, Payload: []byte(payload)})
 		}
-		s.env.Update(src, words[0], rows, nil)
-		s.env.Commit(false, nil)
+		s.env.Pending.Update(src, words[0], rows, nil)
+		s.env.Pending.Commit(false, nil)
 	case src != nil && verb == "loses":
-		s.env.Update(src, words[0], nil, words[1:])
-		s.env.Commit(false, nil)
+		s.env.Pending.Update(src, words[0], nil, words[1:])
+		s.env.Pending.Commit(false, nil)
 	case verb == "sees":
 		s.next.Put(s.proxy(name), typeC, snapshot(typeC, words))
 	case verb == "names":
@@ -215,7 +215,7 @@ func (s *scene) judge(mature bool, want string) error {
 		Guard:   func(plugin string) *Guard { return s.guards[plugin] },
 	}, s.now)
 	if back {
-		s.env.Commit(true, nil)
+		s.env.Pending.Commit(true, nil)
 		clear(s.next)
 		return archive.Expect("back", want)
 	}

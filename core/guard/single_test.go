@@ -11,9 +11,9 @@ import (
 // or one beside another's endpoints, need not.
 func TestSingle(t *testing.T) {
 	env, shard := environment.New(), &environment.Shard{Name: "files"}
-	env.Update(shard, "VirtualService", []*pb.Row{{Key: "ns/stays"}}, nil)
-	env.Update(shard, environment.Services, []*pb.Row{{Key: "ns/stays.com"}}, nil)
-	env.Commit(false, nil)
+	env.Pending.Update(shard, "VirtualService", []*pb.Row{{Key: "ns/stays"}}, nil)
+	env.Pending.Update(shard, environment.Services, []*pb.Row{{Key: "ns/stays.com"}}, nil)
+	env.Pending.Commit(false, nil)
 	gone := func(table, key string) environment.Unsettled {
 		return environment.Unsettled{Name: environment.Name{Table: table, Key: key}, Shard: shard}
 	}

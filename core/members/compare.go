@@ -18,7 +18,7 @@ func (t *Candidate) Compare() *trial.Comparison {
 	w := trial.Compare(t.Memo, ts.state.Roster.Sensitive)
 	if state.Publishes(t.Known) || state.Publishes(ts.state.Roster.Plugins[name]) {
 		shard := ts.state.Roster.Plugins[name].Shard
-		w.Difference = guard.Rows(ts.state.Env.Shard(shard), t.Known.Session.Shadow.Rows(), beside(ts.state.Env, shard))
+		w.Difference = guard.Rows(ts.state.Env.Pending.Shard(shard), t.Known.Session.Shadow.Rows(), beside(ts.state.Env.Committed, shard))
 	}
 	if t.Known.Session.Generates() {
 		t.passes(w)
@@ -103,13 +103,13 @@ func (t *Candidate) compose(waiting patch.Waiting, with func(*state.Connection, 
 }
 
 // beside returns a func that looks, once, which services other shards have, and have endpoints for.
-func beside(env *environment.Environment, shard *environment.Shard) func(table, service string) bool {
+func beside(committed *environment.Committed, shard *environment.Shard) func(table, service string) bool {
 	var found map[string]map[string]bool
 	return func(table, service string) bool {
 		if found == nil {
 			found = map[string]map[string]bool{environment.Services: {}, environment.Endpoints: {}}
 			for table, services := range found {
-				for key := range env.Beside(shard, table) {
+				for key := range committed.Beside(shard, table) {
 					services[environment.ServiceOf(key)] = true
 				}
 			}

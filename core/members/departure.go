@@ -77,7 +77,7 @@ func (dp *Departure) calm(p *parting, now time.Time, at func(time.Time)) bool {
 		}
 	}
 	end := p.since.Add(commitsSoon)
-	endpoints, rest := dp.state.Env.Pending()
+	endpoints, rest := dp.state.Env.Pending.Waits()
 	if (endpoints || rest) && end.After(now) {
 		at(end)
 		return false
@@ -92,10 +92,10 @@ const commitsSoon = time.Second
 // stepAside begins the revision without a plugin's rows.
 func (dp *Departure) stepAside(p *parting, now time.Time) {
 	k := p.known
-	p.aside, p.shadow, p.endpoints = true, state.NewShadow(dp.state.Env.Shard(k.Shard)), map[string]int{}
+	p.aside, p.shadow, p.endpoints = true, state.NewShadow(dp.state.Env.Pending.Shard(k.Shard)), map[string]int{}
 	for key := range p.shadow.Rows()[environment.Endpoints] {
 		service := environment.ServiceOf(key)
-		p.endpoints[service] = dp.state.Env.EndpointsOf(service)
+		p.endpoints[service] = dp.state.Env.Tally.EndpointsOf(service)
 	}
 	dp.state.Roster.Rivals[k] = &state.Rival{Rules: dp.state.Roster.Rules, Warm: true}
 	if k.Session != nil {
@@ -105,8 +105,8 @@ func (dp *Departure) stepAside(p *parting, now time.Time) {
 	gone.Ready = &pb.Ready{}
 	dp.state.Roster.Plugins[k.Name()] = gone
 	delete(dp.state.Course.Forced, k.Name())
-	dp.state.Env.Replace(k.Shard, nil)
-	dp.pipeline.Begin("removal", dp.state.Env.Of(k.Shard), true, now)
+	dp.state.Env.Pending.Replace(k.Shard, nil)
+	dp.pipeline.Begin("removal", dp.state.Env.Pending.Of(k.Shard), true, now)
 }
 
 // PartingLoses has somebody judge what proxies are about to lose, if a plugin is aside of which
@@ -121,7 +121,7 @@ func (dp *Departure) PartingLoses(next state.Shown) (held, judges bool) {
 	}
 	p.judged, p.err = true, p.decide(p.loses(dp, next))
 	if p.err != nil {
-		dp.state.Course.Undo = dp.state.Env.Number() + 1
+		dp.state.Course.Undo = dp.state.Env.Committed.Number() + 1
 		dp.state.Course.Ring()
 		return true, true
 	}
@@ -139,7 +139,7 @@ func (p *parting) loses(dp *Departure, next state.Shown) []string {
 	}
 	var thin []string
 	for service, had := range p.endpoints {
-		left := dp.state.Env.EndpointsOf(service)
+		left := dp.state.Env.Tally.EndpointsOf(service)
 		if lost := had - left; left > 0 && lost > 1 && p.known.Guard().MaxRemoved.Exceeded(lost, had) && len(next) > 0 {
 			thin = append(thin, fmt.Sprintf("%d of %d endpoints of service %s would go", lost, had, service))
 		}
@@ -160,8 +160,8 @@ func (dp *Departure) comeBack(p *parting, now time.Time) {
 	if k.Session != nil {
 		k.Session.Shadow = nil
 	}
-	dp.state.Env.Replace(k.Shard, p.shadow.Rows())
-	dp.pipeline.Begin("removal", dp.state.Env.Of(k.Shard), true, now)
+	dp.state.Env.Pending.Replace(k.Shard, p.shadow.Rows())
+	dp.pipeline.Begin("removal", dp.state.Env.Pending.Of(k.Shard), true, now)
 	p.Done <- p.err
 }
 
@@ -181,7 +181,7 @@ func (dp *Departure) Following(tables []string) (rows map[string][]*pb.Row, ok b
 	}
 	rows = map[string][]*pb.Row{}
 	for _, t := range tables {
-		for _, row := range dp.state.Env.Rows(t, false) {
+		for _, row := range dp.state.Env.Committed.Rows(t, false) {
 			rows[t] = append(rows[t], row)
 		}
 	}

@@ -60,20 +60,20 @@ func (o *Orders) Withdraw(name string, rules state.Rules, forced bool) error {
 	if k.Kind() == pb.KindPatch {
 		o.screen.SpoilAll()
 	}
-	o.state.Env.Drop(k.Shard)
+	o.state.Env.Held.Drop(k.Shard)
 	o.losses.Holds.Drop(name)
 	if forced || state.Publishes(k) { // it was judged before
 		if o.losses.Holds.Approve(); state.Publishes(k) {
 			o.losses.Holds.ApproveNext(false)
 		}
 	}
-	o.state.Env.Replace(k.Shard, nil)
+	o.state.Env.Pending.Replace(k.Shard, nil)
 	if !state.Publishes(k) && o.state.Course.Flight == nil {
 		o.screen.Settle()
 	}
 	o.intake.Touched(name, now)
 	if o.pipeline.Advance(now); o.state.Course.Flight == nil {
-		o.pipeline.Begin("swap", o.state.Env.Of(k.Shard), false, now)
+		o.pipeline.Begin("swap", o.state.Env.Pending.Of(k.Shard), false, now)
 	}
 	o.pipeline.Rest()
 	return nil
@@ -94,7 +94,7 @@ func (o *Orders) Reorder(order map[string]int, rules state.Rules) {
 			}
 		}
 	}
-	changes := o.state.Env.Reorder(shards)
+	changes := o.state.Env.Precedence.Reorder(shards)
 	if len(changes) > 0 {
 		o.intake.MarkDirty(changes)
 		o.intake.ForceReaders(changes)
@@ -119,7 +119,7 @@ func (o *Orders) Redeclare(e state.Expected, rules state.Rules) error {
 	if p := o.state.Roster.Patcher(e.Name); p != nil {
 		p.Settings = k.PatchSettings(o.patches.Patience)
 	}
-	if changes := o.state.Env.Prioritize(k.Shard, e.Priority); len(changes) > 0 {
+	if changes := o.state.Env.Precedence.Prioritize(k.Shard, e.Priority); len(changes) > 0 {
 		o.state.Course.Moved.Merge(changes)
 		o.state.Course.Soon = true
 	}
@@ -150,7 +150,7 @@ func (o *Orders) ApplyHold(plugin string) error {
 		o.pipeline.Rest()
 		return nil
 	}
-	o.state.Env.Release(o.state.Roster.Plugins[plugin].Shard)
+	o.state.Env.Held.Release(o.state.Roster.Plugins[plugin].Shard)
 	o.losses.Holds.ApproveNext(false)
 	o.state.Course.Soon = true
 	return nil
@@ -167,7 +167,7 @@ func (o *Orders) DropHold(plugin string) error {
 	}
 	o.losses.Release(plugin, "it was dropped by command")
 	if k := o.state.Roster.Plugins[plugin]; k != nil {
-		o.state.Env.Drop(k.Shard)
+		o.state.Env.Held.Drop(k.Shard)
 	}
 	if s := o.state.Roster.Session(plugin); s != nil {
 		s.Cancel(errAsked)

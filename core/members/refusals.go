@@ -18,7 +18,7 @@ func (t *Candidate) countRefusals() {
 	for _, conn := range t.ts.state.Connections.All {
 		before[conn] = maps.Clone(conn.Seen)
 	}
-	t.Refusals, t.Over = trial.NewRefusals(t.ts.state.Env.Number()+1, before), make(chan struct{})
+	t.Refusals, t.Over = trial.NewRefusals(t.ts.state.Env.Committed.Number()+1, before), make(chan struct{})
 }
 
 // NoteSwitched finds out what switches changed whose revision has been served now.

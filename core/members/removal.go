@@ -20,7 +20,7 @@ func (dp *Departure) Goes(name string) (*state.Plugin, *guard.Difference, error)
 	case dp.Parting != nil:
 		return nil, nil, fmt.Errorf("plugin %s is being removed: try again", dp.Parting.known.Name())
 	}
-	d := guard.Rows(dp.state.Env.Shard(k.Shard), nil, beside(dp.state.Env, k.Shard))
+	d := guard.Rows(dp.state.Env.Pending.Shard(k.Shard), nil, beside(dp.state.Env.Committed, k.Shard))
 	d.Silent = false
 	return k, d, nil
 }

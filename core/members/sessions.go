@@ -114,7 +114,7 @@ func (mb *Members) Admit(name string, ready *pb.Ready, open func(*state.Plugin) 
 	case s.Generates() || ready.Derives:
 		mb.state.Course.Forced[k.Name()] = true
 	case s.Feed.ReadsAny() && !mb.feeder.Waits(s):
-		mb.feeder.SendState(s, mb.state.Env.Number())
+		mb.feeder.SendState(s, mb.state.Env.Committed.Number())
 	}
 	mb.pipeline.Resume(s)
 	if s.Kind() == pb.KindPatch {

@@ -163,7 +163,7 @@ func (ts *Trials) Swap(t *Candidate, rules state.Rules, same map[*view.Body]*vie
 	name := t.Known.Name()
 	last, next := ts.state.Roster.Session(name), t.Known.Session
 	shadow := next.Shadow
-	before := ts.state.Env.Shard(t.Known.Shard)
+	before := ts.state.Env.Pending.Shard(t.Known.Shard)
 
 	delete(ts.state.Roster.Rivals, t.Known)
 	ts.state.Roster.Plugins[name], t.Known = t.Known, ts.state.Roster.Plugins[name]
@@ -180,14 +180,14 @@ func (ts *Trials) Swap(t *Candidate, rules state.Rules, same map[*view.Body]*vie
 			ts.state.Roster.Plugins[n].Level = level
 		}
 	}
-	ts.state.Course.Moved.Merge(ts.state.Env.Prioritize(k.Shard, k.Expected.Priority))
+	ts.state.Course.Moved.Merge(ts.state.Env.Precedence.Prioritize(k.Shard, k.Expected.Priority))
 	if k.Succeeds(next); !k.Absence.Over(now) {
-		ts.state.Course.Moved.Merge(ts.state.Env.SetAside(k.Shard, false))
+		ts.state.Course.Moved.Merge(ts.state.Env.Precedence.SetAside(k.Shard, false))
 	}
-	ts.state.Env.Drop(k.Shard)
+	ts.state.Env.Held.Drop(k.Shard)
 	ts.losses.Holds.Drop(name)
 	ts.losses.Holds.ApproveNext(false) // it was judged before
-	ts.state.Env.Replace(k.Shard, shadow.Rows())
+	ts.state.Env.Pending.Replace(k.Shard, shadow.Rows())
 	switch k.Kind() {
 	case pb.KindGenerator:
 		next.Maker.Views.Adopt(same)
@@ -200,7 +200,7 @@ func (ts *Trials) Swap(t *Candidate, rules state.Rules, same map[*view.Body]*vie
 	}
 	t.Memo = trial.Memo{}
 	t.countRefusals()
-	ts.pipeline.Begin("swap", ts.state.Env.Of(k.Shard), true, now)
+	ts.pipeline.Begin("swap", ts.state.Env.Pending.Of(k.Shard), true, now)
 	ts.state.Roster.Serving(name)
 	ts.intake.Touched(name, now)
 	return nil

@@ -231,13 +231,13 @@ func (m *Middle) Due() (next time.Time) {
 	}
 	m.Serving.Losses.OverHolds()
 	for m.State.Course.Flight == nil {
-		endpoints, rest := m.State.Env.Pending()
+		endpoints, rest := m.State.Env.Pending.Waits()
 		due := m.State.Course.Debounce.Due()
 		switch {
 		case !m.State.Course.Started, m.State.Course.Soon, len(m.State.Course.Forced) > 0, !due.IsZero() && !due.After(now):
 			m.Stages.Pipeline.Begin(revision.Full, nil, false, now)
 		case endpoints && !m.debounceEndpoints && m.Stages.Pipeline.Paced(now, at):
-			m.Stages.Pipeline.Begin(revision.Endpoints, m.State.Env.Ahead, false, now)
+			m.Stages.Pipeline.Begin(revision.Endpoints, m.State.Env.Pending.Ahead, false, now)
 		case m.Stages.Pipeline.Tidy(now, at):
 			m.Stages.Pipeline.Begin(revision.Full, nil, false, now)
 		default:

@@ -23,11 +23,11 @@ func (p *Pipeline) overtake() {
 			return // one at a time, and not before there is something to go on top of
 		}
 	}
-	changes := p.state.Env.Commit(false, p.state.Env.Ahead)
+	changes := p.state.Env.Pending.Commit(false, p.state.Env.Pending.Ahead)
 	if len(changes) == 0 {
 		return
 	}
-	number := p.state.Env.Number()
+	number := p.state.Env.Committed.Number()
 	if others := changes[environment.ClusterServices]; others != nil { // of services that others serve now: they wait for the next revision
 		delete(changes, environment.ClusterServices)
 		p.state.Course.Moved.Merge(environment.Changes{environment.ClusterServices: others})
@@ -41,7 +41,7 @@ func (p *Pipeline) overtake() {
 		if !s.Feed.Reads(environment.Endpoints) {
 			continue
 		}
-		t, size := s.Feed.Ahead(p.state.Env, environment.Endpoints, changes[environment.Endpoints], s.Plugin.Suspects)
+		t, size := s.Feed.Ahead(p.state.Env.Committed, environment.Endpoints, changes[environment.Endpoints], s.Plugin.Suspects)
 		if !s.Generates() || size > outbox.MaxState {
 			s.Feed.Changed(changes)
 			continue

@@ -20,7 +20,7 @@ func (p *Pipeline) Drop(now time.Time, at func(time.Time)) {
 		if due := k.Absence.Due(); !due.IsZero() && !over {
 			at(due)
 		}
-		if over == k.Shard.Aside() || over && state.RowsOf(p.state.Env, k.Shard) == 0 || p.state.Course.Flight != nil || !p.AtRest(k) {
+		if over == k.Shard.Aside() || over && state.RowsOf(p.state.Env.Tally, k.Shard) == 0 || p.state.Course.Flight != nil || !p.AtRest(k) {
 			continue
 		}
 		p.setAside(k, over, now)
@@ -28,8 +28,8 @@ func (p *Pipeline) Drop(now time.Time, at func(time.Time)) {
 }
 
 func (p *Pipeline) setAside(k *state.Plugin, aside bool, now time.Time) {
-	changes := p.state.Env.SetAside(k.Shard, aside)
-	rows, accept := state.RowsOf(p.state.Env, k.Shard), func(environment.Name) bool { return false }
+	changes := p.state.Env.Precedence.SetAside(k.Shard, aside)
+	rows, accept := state.RowsOf(p.state.Env.Tally, k.Shard), func(environment.Name) bool { return false }
 	kind := "dropped"
 	if aside {
 		p.state.Log.Warn("a plugin's rows are dropped: its source is away for longer than onLoss allows (drop-after)", "plugin", k.Name(), "rows", rows,
@@ -37,7 +37,7 @@ func (p *Pipeline) setAside(k *state.Plugin, aside bool, now time.Time) {
 		p.losses.Holds.ApproveNext(true) // that is what was asked for
 	} else {
 		p.state.Log.Info("a plugin's rows are served again: its source is back", "plugin", k.Name(), "rows", rows)
-		kind, accept = "returned", p.state.Env.Of(k.Shard)
+		kind, accept = "returned", p.state.Env.Pending.Of(k.Shard)
 	}
 	p.state.Course.Moved.Merge(changes)
 	p.Begin(kind, accept, true, now)

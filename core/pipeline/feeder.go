@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/outbox"
 	"github.com/coxswain-mesh/coxswain/core/state"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -20,7 +21,11 @@ func (fd *Feeder) SendState(s *state.Session, number uint64) {
 	if !s.State.Busy.IsZero() {
 		return
 	}
-	tables, whole := s.Feed.Take(fd.state.Env, !fd.state.Course.Started && fd.state.Course.Flight == nil, s.Plugin.Suspects)
+	var coming *environment.Pending
+	if !fd.state.Course.Started && fd.state.Course.Flight == nil {
+		coming = fd.state.Env.Pending
+	}
+	tables, whole := s.Feed.Take(fd.state.Env.Committed, coming, s.Plugin.Suspects)
 	s.Out.State(&outbox.Job{Revision: pb.Revision{Epoch: fd.state.Course.Epoch, Number: number}, Whole: whole, Tables: tables})
 	s.State.Sent, s.State.Busy, s.State.BusyLost = number, fd.state.Clock.Now(), s.Watch.Lost
 	if s.Generates() {
@@ -33,7 +38,7 @@ func (fd *Feeder) SendState(s *state.Session, number uint64) {
 func (fd *Feeder) TellEarly() {
 	for s := range fd.state.Roster.Sessions() {
 		if s.Untold() && !fd.Waits(s) {
-			fd.SendState(s, fd.state.Env.Number())
+			fd.SendState(s, fd.state.Env.Committed.Number())
 		}
 	}
 }
@@ -71,7 +76,7 @@ func (fd *Feeder) StateSent(s *state.Session, number uint64) {
 	}
 	s.State.Busy, s.State.Done = time.Time{}, number
 	if len(s.Feed.Left()) > 0 {
-		fd.SendState(s, fd.state.Env.Number())
+		fd.SendState(s, fd.state.Env.Committed.Number())
 	}
 }
 
@@ -82,7 +87,7 @@ func (fd *Feeder) FeedShadows() {
 	}
 	for s := range fd.state.Roster.RivalSessions() {
 		if s.Lacks() && s.State.Busy.IsZero() {
-			fd.SendState(s, fd.state.Env.Number())
+			fd.SendState(s, fd.state.Env.Committed.Number())
 			if s.Plugin.Patcher != nil {
 				s.Plugin.Patcher.Forget()
 				fd.state.Roster.Rivals[s.Plugin].Made.Clear()

@@ -49,7 +49,7 @@ func (in *Intake) TakeRows(s *state.Session, m *pb.Rows, now time.Time) error {
 		s.Shadow.Take(m.Tables)
 	default:
 		for _, t := range m.Tables {
-			in.state.Env.Update(s.Plugin.Shard, t.Table, t.Upserts, t.Deletes)
+			in.state.Env.Pending.Update(s.Plugin.Shard, t.Table, t.Upserts, t.Deletes)
 		}
 		in.Touched(s.Name(), now)
 	}
@@ -68,7 +68,7 @@ func (in *Intake) TakeSynced(s *state.Session, now time.Time) error {
 		s.Source.Candidate = nil
 		return nil
 	}
-	in.state.Env.Replace(s.Plugin.Shard, s.Source.Candidate)
+	in.state.Env.Pending.Replace(s.Plugin.Shard, s.Source.Candidate)
 	s.Source.Candidate = nil
 	in.there(s, now)
 	in.state.Roster.Serving(s.Name())
@@ -79,7 +79,7 @@ func (in *Intake) TakeSynced(s *state.Session, now time.Time) error {
 // Touched starts the debounce for what now waits to be committed, after a source has changed
 // something.
 func (in *Intake) Touched(source string, now time.Time) {
-	endpoints, rest := in.state.Env.Pending()
+	endpoints, rest := in.state.Env.Pending.Waits()
 	if rest || endpoints && in.debounceEndpoints {
 		in.state.Course.Debounce.Touch(source, now)
 	}
@@ -97,7 +97,7 @@ func (in *Intake) derived(s *state.Session, now time.Time) {
 		s.Source.Synced = true
 		s.Source.Collect(s.Source.Staged)
 		s.Source.Staged = nil
-		in.state.Env.Replace(s.Plugin.Shard, s.Source.Candidate)
+		in.state.Env.Pending.Replace(s.Plugin.Shard, s.Source.Candidate)
 		s.Source.Candidate = nil
 		in.there(s, now)
 		in.state.Roster.Serving(s.Name())
@@ -105,13 +105,13 @@ func (in *Intake) derived(s *state.Session, now time.Time) {
 	staged := s.Source.Staged
 	s.Source.Staged = nil
 	if in.state.Course.Flight != nil && in.state.Course.Flight.Owes(s.Name(), s.State.Done) {
-		changes := in.state.Env.Amend(s.Plugin.Shard, staged)
+		changes := in.state.Env.Pending.Amend(s.Plugin.Shard, staged)
 		in.state.Course.Flight.Changes.Merge(changes)
 		in.MarkDirty(changes)
 		return
 	}
 	for _, t := range staged {
-		in.state.Env.Update(s.Plugin.Shard, t.Table, t.Upserts, t.Deletes)
+		in.state.Env.Pending.Update(s.Plugin.Shard, t.Table, t.Upserts, t.Deletes)
 	}
 	in.Touched(s.Name(), now)
 }

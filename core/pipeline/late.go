@@ -20,7 +20,7 @@ func (p *Pipeline) Hold(now time.Time, at func(time.Time)) {
 	}
 	at(until)
 	overtaken := f.Overtaken(p.timing.endpointPatience)
-	switch endpoints, _ := p.state.Env.Pending(); {
+	switch endpoints, _ := p.state.Env.Pending.Waits(); {
 	case !endpoints || !p.state.Course.Started || p.timing.debounceEndpoints || overtaken.IsZero():
 	case overtaken.After(now):
 		at(overtaken)

@@ -45,25 +45,25 @@ func (p *Pipeline) Begin(kind string, accept func(environment.Name) bool, force 
 		p.state.Course.Debounce.Reset()
 	}
 	if kind != revision.Endpoints {
-		if endpoints, _ := p.state.Env.Pending(); endpoints {
+		if endpoints, _ := p.state.Env.Pending.Waits(); endpoints {
 			p.state.Course.Pace.Carried(now)
 		}
 		p.losses.Holds.Begin()
 		p.state.Course.Soon = false
 	}
 	force = force || len(p.state.Course.Forced) > 0 || !p.state.Course.Started
-	before := p.state.Env.Number()
+	before := p.state.Env.Committed.Number()
 	changes := p.state.Course.Moved
 	p.state.Course.Moved = environment.Changes{}
-	changes.Merge(p.state.Env.Commit(force || len(changes) > 0, accept))
-	if p.state.Env.Number() == before {
+	changes.Merge(p.state.Env.Pending.Commit(force || len(changes) > 0, accept))
+	if p.state.Env.Committed.Number() == before {
 		p.Rest()
 		return
 	}
-	p.state.Metrics.Hidden(p.state.Env.Hidden())
+	p.state.Metrics.Hidden(p.state.Env.Precedence.Hidden())
 	p.state.Metrics.Committed(kind)
 	p.intake.MarkDirty(changes)
-	p.state.Course.Flight = revision.Begin(p.state.Env.Number(), kind, changes, p.state.Course.Forced, p.timing.holdMax, now)
+	p.state.Course.Flight = revision.Begin(p.state.Env.Committed.Number(), kind, changes, p.state.Course.Forced, p.timing.holdMax, now)
 	p.state.Course.Flight.Waited = waited
 	p.state.Course.Forced = map[string]bool{}
 	p.Advance(now)
@@ -146,7 +146,7 @@ func (p *Pipeline) serve(now time.Time) {
 	f := p.state.Course.Flight
 	p.state.Journal.Begin(report.Push{
 		Revision: f.Number, Kind: f.Kind, Committed: f.Began().UTC(), Waited: f.Waited, Plugins: f.Plugins, Partial: slices.Clone(f.Late()),
-	}, max(f.Number, p.state.Env.Number()), f.Changes, p.state.Env)
+	}, max(f.Number, p.state.Env.Committed.Number()), f.Changes, p.state.Env.Committed)
 	p.onServing(f)
 	for _, k := range p.state.Roster.Sorted() {
 		s := p.state.Roster.Session(k.Name())
@@ -195,10 +195,10 @@ func (p *Pipeline) finish(now time.Time) {
 	}
 	if !p.state.Course.Started {
 		p.state.Course.Started = true
-		p.state.Env.Settle()
+		p.state.Env.Settling.Settle()
 		close(p.StartedUp)
 	}
-	p.state.Course.Served = state.Served{Number: max(f.Number, p.state.Env.Number()), Kind: f.Kind, Partial: f.Late(), Rows: f.Rows()}
+	p.state.Course.Served = state.Served{Number: max(f.Number, p.state.Env.Committed.Number()), Kind: f.Kind, Partial: f.Late(), Rows: f.Rows()}
 	p.state.Instances.Tell()
 	p.onServed(f.Number)
 	took := f.Took(now)
@@ -233,5 +233,5 @@ func (p *Pipeline) Rest() {
 func (p *Pipeline) AtRest(k *state.Plugin) bool {
 	s := p.state.Roster.Session(k.Name())
 	busy := s != nil && s.Plugin.Ready.Derives && !s.State.Busy.IsZero()
-	return !busy && p.state.Course.Undo == 0 && !p.state.Course.Soon && !p.losses.Holds.Approved() && len(p.state.Course.Forced) == 0 && !p.patches.Asking() && !p.state.Env.HasUnsettled()
+	return !busy && p.state.Course.Undo == 0 && !p.state.Course.Soon && !p.losses.Holds.Approved() && len(p.state.Course.Forced) == 0 && !p.patches.Asking() && !p.state.Env.Settling.HasUnsettled()
 }

@@ -34,7 +34,7 @@ func (sl *Sleepers) Wanted(name string) bool {
 		if len(k.Ready.Methods) > 0 && k.AskedLately(sl.state.Clock.Now()) {
 			return true
 		}
-		return slices.ContainsFunc(k.Ready.Reads, func(r *pb.Read) bool { return sl.state.Env.Has(r.Table, r.Sources) })
+		return slices.ContainsFunc(k.Ready.Reads, func(r *pb.Read) bool { return sl.state.Env.Committed.Has(r.Table, r.Sources) })
 	}
 	for _, conn := range sl.state.Connections.All {
 		if conn.Asks(name) {
@@ -50,13 +50,13 @@ func (sl *Sleepers) Wanted(name string) bool {
 // for it.
 func (sl *Sleepers) derives(k *state.Plugin) bool {
 	env := sl.state.Env
-	for _, n := range env.LenOf(k.Shard) {
+	for _, n := range env.Tally.LenOf(k.Shard) {
 		if n > 0 {
 			return true
 		}
 	}
-	return env.HeldRows(k.Shard) > 0 || slices.ContainsFunc(k.Ready.Reads, func(r *pb.Read) bool {
-		return !r.Sources && (env.Has(r.Table, false) || !sl.state.Course.Started && len(env.Coming(r.Table)) > 0)
+	return env.Held.Rows(k.Shard) > 0 || slices.ContainsFunc(k.Ready.Reads, func(r *pb.Read) bool {
+		return !r.Sources && (env.Committed.Has(r.Table, false) || !sl.state.Course.Started && len(env.Pending.Coming(r.Table)) > 0)
 	})
 }
 
@@ -113,7 +113,7 @@ func (p *Pipeline) FallAsleep(s *state.Session, now time.Time) {
 	s.Plugin.Suspects.Forget()
 	s.Plugin.Absence.Ends()
 	if s.Generates() && state.PublishesRows(s.Plugin.Ready) { // what it said was for those whom it served
-		p.state.Env.Replace(s.Plugin.Shard, nil)
+		p.state.Env.Pending.Replace(s.Plugin.Shard, nil)
 		p.intake.Touched(s.Name(), now)
 	}
 	wanted := p.intake.sleepers.Wanted(s.Name()) // since it was told to go

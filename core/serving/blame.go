@@ -56,7 +56,7 @@ func (b *Blame) rows() map[string][]pb.Blamed {
 	out := map[string][]pb.Blamed{}
 	for _, r := range b.quarantine.Refusals() {
 		for _, n := range r.Rows {
-			row := b.state.Env.Row(environment.Name{Table: n.Table, Key: n.Key}, false)
+			row := b.state.Env.Committed.Row(environment.Name{Table: n.Table, Key: n.Key}, false)
 			if row == nil || len(out[row.Shard]) == mostBlamed {
 				continue
 			}

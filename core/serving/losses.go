@@ -34,7 +34,7 @@ func (l *Losses) guards(next state.Shown) (held bool) {
 		Env: l.state.Env, Read: l.TablesRead, Sources: l.state.Roster.Shards, Guard: l.state.Roster.GuardOf,
 	}, l.state.Clock.Now())
 	if held {
-		l.state.Course.Undo, l.state.Course.Soon = l.state.Env.Number()+1, true
+		l.state.Course.Undo, l.state.Course.Soon = l.state.Env.Committed.Number()+1, true
 		l.state.Course.Ring()
 	}
 	l.TellHolds()
@@ -75,7 +75,7 @@ func (l *Losses) OverHolds() {
 	}
 	l.Holds.Over(func(conn *state.Connection) bool { return l.state.Connections.All[conn.ID] != conn }, func(plugin string) int {
 		if k := l.state.Roster.Plugins[plugin]; k != nil {
-			return l.state.Env.HeldRows(k.Shard)
+			return l.state.Env.Held.Rows(k.Shard)
 		}
 		return 0
 	})
@@ -87,7 +87,7 @@ func (l *Losses) Held(name string) state.Held {
 	h := l.Holds.Of(name)
 	out := state.Held{Plugin: name, Since: h.Since.UTC(), Proxies: len(h.Frozen), Reasons: slices.Clone(h.Reasons)}
 	if k := l.state.Roster.Plugins[name]; k != nil {
-		out.Rows = l.state.Env.HeldRows(k.Shard)
+		out.Rows = l.state.Env.Held.Rows(k.Shard)
 	}
 	return out
 }

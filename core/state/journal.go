@@ -51,12 +51,12 @@ type push struct {
 }
 
 // Begin notes that a revision is being shown.
-func (j *Journal) Begin(p report.Push, at uint64, changes environment.Changes, env *environment.Environment) {
+func (j *Journal) Begin(p report.Push, at uint64, changes environment.Changes, committed *environment.Committed) {
 	if j.Off {
 		return
 	}
 	next := &push{Push: p, at: at}
-	next.note(changes, env)
+	next.note(changes, committed)
 	j.now = next
 	if j.pushes = append(j.pushes, next); len(j.pushes) > mostPushes {
 		j.pushes = slices.Delete(j.pushes, 0, len(j.pushes)-mostPushes)
@@ -64,7 +64,7 @@ func (j *Journal) Begin(p report.Push, at uint64, changes environment.Changes, e
 }
 
 // note notes which rows changed, of those of sources some by name.
-func (p *push) note(changes environment.Changes, env *environment.Environment) {
+func (p *push) note(changes environment.Changes, committed *environment.Committed) {
 	total := 0
 	p.Changed = map[string]int{}
 	for table, keys := range changes {
@@ -91,7 +91,7 @@ func (p *push) note(changes environment.Changes, env *environment.Environment) {
 		return CompareRows(report.RowName(a), report.RowName(b))
 	})
 	for _, n := range names[:min(len(names), mostPushedRows)] {
-		row, before := env.Row(n, false), changes[n.Table][n.Key].Before
+		row, before := committed.Row(n, false), changes[n.Table][n.Key].Before
 		r := report.PushedRow{RowName: report.RowName(n), What: "changed"}
 		switch {
 		case row == nil:

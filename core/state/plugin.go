@@ -125,8 +125,8 @@ func Offers(ready *pb.Ready, typeURL string) bool {
 }
 
 // RowsOf is how many rows a shard has.
-func RowsOf(env *environment.Environment, s *environment.Shard) (n int) {
-	for _, of := range env.LenOf(s) {
+func RowsOf(tally *environment.Tally, s *environment.Shard) (n int) {
+	for _, of := range tally.LenOf(s) {
 		n += of
 	}
 	return n

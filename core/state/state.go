@@ -67,7 +67,7 @@ func New(cfg Config) *State {
 func (s *State) Coming(tables []string) map[string][]*pb.Row {
 	rows := map[string][]*pb.Row{}
 	for _, t := range tables {
-		for _, row := range s.Env.Coming(t) {
+		for _, row := range s.Env.Pending.Coming(t) {
 			rows[t] = append(rows[t], row)
 		}
 	}

@@ -48,7 +48,7 @@ func (f *Effects) Add(o *Origins, s Subject, because *pb.Because, written map[st
 			note(n)
 			continue
 		}
-		if row := o.state.Env.Row(environment.Name{Table: n.Table, Key: n.Key}, false); row != nil {
+		if row := o.state.Env.Committed.Row(environment.Name{Table: n.Table, Key: n.Key}, false); row != nil {
 			for _, w := range written[row.Source] {
 				note(w)
 			}
@@ -59,11 +59,11 @@ func (f *Effects) Add(o *Origins, s Subject, because *pb.Because, written map[st
 // Written are the rows of config kinds by where they come from.
 func (o *Origins) Written() map[string][]report.RowName {
 	all := map[string][]report.RowName{}
-	for _, table := range o.state.Env.Tables() {
+	for _, table := range o.state.Env.Committed.Tables() {
 		if !strings.Contains(table, "/") {
 			continue
 		}
-		for key, row := range o.state.Env.Rows(table, false) {
+		for key, row := range o.state.Env.Committed.Rows(table, false) {
 			if row.Source != "" {
 				all[row.Source] = append(all[row.Source], report.RowName{Table: table, Key: key})
 			}
@@ -92,8 +92,8 @@ func (f *Effects) Report(o *Origins) report.Effects {
 			}
 		}
 	}
-	for _, table := range o.state.Env.Tables() {
-		if strings.Contains(table, "/") && !reads[table] && o.state.Env.Len(table) > 0 {
+	for _, table := range o.state.Env.Committed.Tables() {
+		if strings.Contains(table, "/") && !reads[table] && o.state.Env.Committed.Len(table) > 0 {
 			out.Unread = append(out.Unread, table)
 		}
 	}

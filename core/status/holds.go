@@ -24,7 +24,7 @@ func (pg *Pages) HoldOf(plugin string) (*state.Held, error) {
 	out := pg.losses.Held(plugin)
 	before, after := environment.Tables{}, environment.Tables{}
 	if k := pg.state.Roster.Plugins[plugin]; k != nil {
-		for u := range pg.state.Env.Held(k.Shard) {
+		for u := range pg.state.Env.Held.Of(k.Shard) {
 			if u.Before != nil {
 				before.Put(u.Table, u.Before)
 			}

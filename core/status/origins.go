@@ -166,11 +166,11 @@ func (o *Origins) Explained(e report.Explanation, s Subject, because *pb.Because
 // Origin says of a row where it comes from.
 func (o *Origins) Origin(n report.RowName) report.Origin {
 	name := environment.Name{Table: n.Table, Key: n.Key}
-	row := o.state.Env.Row(name, false)
+	row := o.state.Env.Committed.Row(name, false)
 	if row == nil {
 		return report.Origin{RowName: n, Gone: true}
 	}
-	at := report.Origin{RowName: n, Plugin: row.Shard, Source: row.Source, Revision: environment.Since(o.state.Env, name)}
+	at := report.Origin{RowName: n, Plugin: row.Shard, Source: row.Source, Revision: o.state.Env.Committed.Since(name)}
 	at.Since = o.served(at.Revision)
 	return at
 }
@@ -180,7 +180,7 @@ func (o *Origins) DerivedFrom(of report.Origin) (through []report.RowName) {
 	if of.Source == "" {
 		return nil
 	}
-	for n := range environment.DerivedFrom(o.state.Env, of.Source) {
+	for n := range o.state.Env.Committed.DerivedFrom(of.Source) {
 		through = append(through, report.RowName{Table: n.Table, Key: n.Key})
 	}
 	slices.SortFunc(through, state.CompareRows)
@@ -305,7 +305,7 @@ func (o *Origins) Blamed(r *serving.Refused, because *pb.Because) (rows []report
 		case known && changed && config:
 			rows = append(rows, name)
 		case known && changed:
-			if row := o.state.Env.Row(environment.Name{Table: n.Table, Key: n.Key}, false); row != nil && row.Source != "" {
+			if row := o.state.Env.Committed.Row(environment.Name{Table: n.Table, Key: n.Key}, false); row != nil && row.Source != "" {
 				sources[row.Source] = true
 			}
 		}

@@ -103,7 +103,7 @@ func (pg *Pages) Tables() []report.Table {
 			all[t] = nil
 		}
 	}
-	maps.Copy(all, pg.state.Env.Counts())
+	maps.Copy(all, pg.state.Env.Committed.Counts())
 	var out []report.Table
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		out = append(out, report.Table{Name: name, Shards: maps.Clone(all[name])})

@@ -42,14 +42,14 @@ func (pg *Pages) PluginRows() map[string]PluginRows {
 			r.Faults = append(r.Faults, w)
 		}
 		r.Faults = append(r.Faults, pg.RefusedOf(name)...)
-		r.Rows = state.RowsOf(pg.state.Env, k.Shard)
+		r.Rows = state.RowsOf(pg.state.Env.Tally, k.Shard)
 		if s := pg.state.Roster.Session(name); s != nil {
 			r.Revision, r.Sign = s.State.Done, s.Link.LastProgress()
 		}
 		if pg.losses.Holds.Of(name) != nil {
 			h := pg.losses.Held(name)
 			r.Held = &report.Hold{Since: h.Since, Rows: h.Rows, Proxies: h.Proxies, Reasons: h.Reasons}
-			for u := range pg.state.Env.Held(k.Shard) {
+			for u := range pg.state.Env.Held.Of(k.Shard) {
 				r.Held.Names = append(r.Held.Names, report.RowName{Table: u.Table, Key: u.Key})
 			}
 		}

@@ -23,7 +23,7 @@ func (pg *Pages) Hiding() map[string]Hiding {
 	all := map[string]Hiding{}
 	for name, k := range pg.state.Roster.Plugins {
 		if state.Publishes(k) {
-			all[name] = Hiding{pg.state.Env.HiddenRows(k.Shard), k.Absence.Since}
+			all[name] = Hiding{pg.state.Env.Precedence.HiddenRows(k.Shard), k.Absence.Since}
 		}
 	}
 	return all
@@ -46,12 +46,12 @@ func (pg *Pages) TableRows(plugin string, pause func()) []report.TableRows {
 		}
 		return tables[name]
 	}
-	for name, n := range pg.state.Env.LenOf(k.Shard) {
+	for name, n := range pg.state.Env.Tally.LenOf(k.Shard) {
 		if n > 0 {
 			of(name).Served = n
 		}
 	}
-	for u := range pg.state.Env.Held(k.Shard) {
+	for u := range pg.state.Env.Held.Of(k.Shard) {
 		of(u.Table).Held++
 	}
 	type why struct {
@@ -60,7 +60,7 @@ func (pg *Pages) TableRows(plugin string, pause func()) []report.TableRows {
 		by    *environment.Shard
 	}
 	hidden, seen := map[why]*report.HiddenRows{}, 0
-	for h := range pg.state.Env.HiddenOf(k.Shard) {
+	for h := range pg.state.Env.Precedence.HiddenOf(k.Shard) {
 		if seen++; seen%atOnce == 0 { // others have work to do, which may change what is still to come
 			pause()
 		}
