@@ -90,8 +90,8 @@ func otherFamily(addresses []string, one string) string {
 // alone.
 func (k Key) Named() bool { return k.Address != "" }
 
-// Bind is where listeners of ports are that the Sidecar binds to no address: the proxy's own, or any
-// of its family where it has none that others can dial.
+// Bind is where listeners of ports are that the Sidecar binds to no address: the proxy's own, or
+// any of its family where it has none that others can dial.
 func (k Key) Bind() string {
 	if ip, err := netip.ParseAddr(k.Address); err == nil && ip.IsGlobalUnicast() {
 		return k.Address
