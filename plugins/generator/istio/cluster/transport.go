@@ -78,8 +78,8 @@ func (in *Outbound) withFiles(names []string, sni string) *networking.ClientTLSS
 // mutual is the mesh's mutual TLS.
 func (in *Outbound) mutual(s *networking.ClientTLSSettings, http *httpOptions) *tls.UpstreamTlsContext {
 	shown, names, sni := in.Client.Certificates, in.Identities, s.Sni
-	// Files are for services of the mesh. Others are told what the workload has, and of who they are
-	// the rule alone says; as istiod does.
+	// Files are for services of the mesh. Others are shown what the workload has, and who they are
+	// the rule alone says, as with istiod.
 	outside := shown.Chain != "" && shown.From.Any() && in.Service.External
 	if outside {
 		shown, names = encode.Certificates{From: shown.From}, nil
