@@ -202,7 +202,6 @@ func (s *Server) options() []grpc.ServerOption {
 		grpc.StaticStreamWindowSize(streamWindow),
 		// And connections that say nothing are to cost little.
 		grpc.ReadBufferSize(4 << 10),
-		grpc.SharedWriteBuffer(true),
 		grpc.StaticConnWindowSize(1 << 20),
 		grpc.ChainStreamInterceptor(s.guardStream), grpc.ChainUnaryInterceptor(s.guardCall),
 		grpc.WaitForHandlers(true),
