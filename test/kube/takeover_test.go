@@ -2,6 +2,7 @@ package kube_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/test/envoy"
 	"github.com/coxswain-mesh/coxswain/test/kube"
@@ -43,6 +45,13 @@ func stock() string {
 			strings.Join(removals, ", ")))
 }
 
+// hosted is a VirtualService at the gateway.
+const hosted = `
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: %s, namespace: shop}
+spec: {hosts: [%s], gateways: [edge], http: [{timeout: %ds, route: [{destination: {host: web.shop.svc.cluster.local, port: {number: 80}}}]}]}`
+
 // TestTakesOver: istiod is stopped, and the control plane started on the same API server in its
 // place, while a gateway and a sidecar stay. No request fails, they make no listener and no cluster
 // anew, have the same routes and endpoints, and what changes afterwards arrives.
@@ -54,7 +63,17 @@ func TestTakesOver(t *testing.T) {
 	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
 	c.Apply(t, documents(namespace, node))
 	c.Apply(t, stock())
-	c.Apply(t, documents(gateway, service, pod("web-1", first), slice("web-1", first), strings.ReplaceAll(others, "NAME", "api"), strings.ReplaceAll(others, "NAME", "db")))
+	c.Apply(t, documents(gateway, service, pod("web-1", first), slice("web-1", first), fmt.Sprintf(hosted, "one", "z.example, c.a.example", 1), fmt.Sprintf(hosted, "two", "a.example, b.example", 2)))
+	for _, name := range []string{"api", "db"} { // each a second younger
+		began := time.Now().Unix()
+		wait.For(t, "another second", func() error {
+			if time.Now().Unix() == began {
+				return errors.New("it is the same")
+			}
+			return nil
+		})
+		c.Apply(t, strings.ReplaceAll(others, "NAME", name))
+	}
 	istiod := kube.StartIstiod(t, c, "PILOT_ENABLE_METADATA_EXCHANGE=false")
 
 	var control atomic.Pointer[string]

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,6 +84,17 @@ func EncodedHost(h *routev3.VirtualHost) []byte {
 	b := encode.Bytes(h)
 	out := make([]byte, 0, 1+protowire.SizeBytes(len(b)))
 	return protowire.AppendBytes(protowire.AppendTag(out, virtualHostsField, protowire.BytesType), b)
+}
+
+// CompareNames orders virtual hosts that EncodedHost encoded by their names, as bytes.
+func CompareNames(a, b []byte) int { return bytes.Compare(nameOf(a), nameOf(b)) }
+
+// nameOf is the name of a virtual host, its first field; of one that could never be made it is
+// empty.
+func nameOf(field []byte) []byte {
+	host, _ := protowire.ConsumeBytes(field[min(1, len(field)):])
+	name, _ := protowire.ConsumeBytes(host[min(1, len(host)):])
+	return name
 }
 
 // Configuration is a route configuration in fields, of encoded virtual hosts: these are as they

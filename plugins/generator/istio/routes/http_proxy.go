@@ -73,6 +73,7 @@ func (x *Routes) wholeRoute(c *incr.Ctx, k Key, l *scope.Listener) [][]byte {
 			}
 		}
 	}
+	slices.SortStableFunc(hosts, route.CompareNames)
 	return route.Configuration(k.Name, append(hosts, x.otherHosts(c, k.View)))
 }
 

@@ -146,8 +146,9 @@ func (m portMembers) common(k namesKey) []commonHost {
 	return out
 }
 
-// named gives them their domains. A domain belongs to the service that has it in full, otherwise to
-// the oldest that claims it: Envoy refuses to have it twice.
+// named gives them their domains, and puts them in the order of their virtual hosts' names, whoever
+// is older, as istiod does. A domain belongs to the service that has it in full, otherwise to the
+// oldest that claims it: Envoy refuses to have it twice.
 func (m portMembers) named(k namesKey) []namedHost {
 	taken := make(map[string]bool, 4*len(m.services))
 	taken["*"] = true
@@ -159,6 +160,11 @@ func (m portMembers) named(k namesKey) []namedHost {
 			out = append(out, namedHost{s, unique.Make(joinDomains(domains))})
 		}
 	}
+	names := make(map[*config.Service]string, len(out))
+	for _, h := range out {
+		names[h.service] = route.HostName(h.service.Host, k.Port)
+	}
+	slices.SortFunc(out, func(a, b namedHost) int { return strings.Compare(names[a.service], names[b.service]) })
 	return out
 }
 

@@ -86,6 +86,7 @@ func (x *Routes) portRoute(c *incr.Ctx, k Key, port uint32) [][]byte {
 	hosts = slices.Grow(hosts, len(named)+1)
 	if len(taken) > 0 {
 		hosts = append(hosts, x.theirHosts(c, k.View, port, named, taken)...)
+		slices.SortStableFunc(hosts, route.CompareNames)
 	} else {
 		for first := 0; first < len(named); first += hostsAtOnce {
 			hosts = append(hosts, x.someHosts.Of(c, someHostsKey{k.View, port, first})...)
