@@ -195,6 +195,14 @@ func (c *Cluster) Kubectl(t testing.TB, args ...string) string {
 func (c *Cluster) kubectl(t testing.TB, input string, args ...string) string {
 	t.Helper()
 	out, err := c.command(input, args...).CombinedOutput()
+	for range 4 {
+		if err == nil || !bytes.Contains(out, []byte("Error from server (Timeout)")) {
+			break
+		}
+		// On a busy machine a large object can take the API server longer than it gives itself.
+		t.Logf("kubectl %s again: %s", strings.Join(args, " "), out)
+		out, err = c.command(input, args...).CombinedOutput()
+	}
 	if err != nil {
 		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
 	}

@@ -257,6 +257,7 @@ func TestSecretsOfACluster(t *testing.T) {
 	first, second := s.served(t, "first"), s.served(t, "second")
 	c.Apply(t, documents(first.secret("web"), first.clients()))
 	first.shown(t, https)
+	slow := time.Since(begun) > 12*time.Second // then Envoy has counted what was missing, rightly
 	if err := first.ask(poorHTTPS); err == nil {
 		t.Error("an account without the right has the certificate")
 	}
@@ -296,6 +297,10 @@ func TestSecretsOfACluster(t *testing.T) {
 	second.shown(t, poorHTTPS)
 	for _, of := range []*envoy.Envoy{e, poor} {
 		for _, line := range of.Unhappy(t) {
+			if slow && strings.Contains(line, ".init_fetch_timeout") {
+				t.Log(line)
+				continue
+			}
 			t.Error(line)
 		}
 	}
