@@ -245,7 +245,8 @@ func TestSecretsOfACluster(t *testing.T) {
 	e, poor := s.gateway(t, "gw"), s.gateway(t, "poor")
 	plainly(t, http)
 	plainly(t, poorHTTP)
-	if took := time.Since(begun); took > 12*time.Second { // Envoy waits 15 s for what nobody answers
+	took := time.Since(begun)
+	if took > 12*time.Second { // Envoy waits 15 s for what nobody answers
 		t.Errorf("plain HTTP was served after %v", took)
 	} else {
 		t.Logf("plain HTTP is served after %v", took)
@@ -257,7 +258,8 @@ func TestSecretsOfACluster(t *testing.T) {
 	first, second := s.served(t, "first"), s.served(t, "second")
 	c.Apply(t, documents(first.secret("web"), first.clients()))
 	first.shown(t, https)
-	slow := time.Since(begun) > 12*time.Second // then Envoy has counted what was missing, rightly
+	// On a machine that is this busy Envoy's 15 s are too short for what is asked of it here.
+	slow := took > 3*time.Second || time.Since(begun) > 12*time.Second
 	if err := first.ask(poorHTTPS); err == nil {
 		t.Error("an account without the right has the certificate")
 	}
