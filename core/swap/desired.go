@@ -141,19 +141,19 @@ func (d *desired) done(st step, err error) {
 // owed returns a set in which instances whose change has failed are as they run: the rest is still
 // to be done.
 func (d *desired) owed(set *manifest.Set) *manifest.Set {
-	running := d.running.now
+	running := d.running.now()
 	all := slices.DeleteFunc(slices.Clone(set.Plugins), func(e *manifest.Entry) bool {
-		now, _ := running().Get(e.Name)
+		now, _ := running.Get(e.Name)
 		_, failed := d.failing[e.Name]
 		return failed && (now == nil || !now.Runs())
 	})
 	for i, e := range all {
-		if now, _ := running().Get(e.Name); now != nil && d.failing[e.Name].entry != nil {
+		if now, _ := running.Get(e.Name); now != nil && d.failing[e.Name].entry != nil {
 			all[i] = now
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.failing)) {
-		now, _ := running().Get(name)
+		now, _ := running.Get(name)
 		if in, _ := set.Get(name); in == nil && now != nil && now.Runs() { // its end is owed
 			all = append(all, now)
 		}

@@ -258,8 +258,6 @@ func TestSecretsOfACluster(t *testing.T) {
 	first, second := s.served(t, "first"), s.served(t, "second")
 	c.Apply(t, documents(first.secret("web"), first.clients()))
 	first.shown(t, https)
-	// On a machine that is this busy Envoy's 15 s are too short for what is asked of it here.
-	slow := took > 3*time.Second || time.Since(begun) > 12*time.Second
 	if err := first.ask(poorHTTPS); err == nil {
 		t.Error("an account without the right has the certificate")
 	}
@@ -299,7 +297,9 @@ func TestSecretsOfACluster(t *testing.T) {
 	second.shown(t, poorHTTPS)
 	for _, of := range []*envoy.Envoy{e, poor} {
 		for _, line := range of.Unhappy(t) {
-			if slow && strings.Contains(line, ".init_fetch_timeout") {
+			// A gateway without an agent waits two seconds for what is missing. Where config/secrets
+			// takes longer to start, it has counted that, and served plain HTTP no sooner.
+			if took > 2*time.Second && strings.Contains(line, ".init_fetch_timeout") {
 				t.Log(line)
 				continue
 			}
