@@ -297,8 +297,9 @@ func TestSecretsOfACluster(t *testing.T) {
 	second.shown(t, poorHTTPS)
 	for _, of := range []*envoy.Envoy{e, poor} {
 		for _, line := range of.Unhappy(t) {
-			// A gateway without an agent waits two seconds for what is missing. Where config/secrets
-			// takes longer to start, it has counted that, and served plain HTTP no sooner.
+			// A gateway without an agent waits two seconds for what is missing. Where
+			// config/secrets takes longer to start, it has counted that, and served plain HTTP
+			// later.
 			if took > 2*time.Second && strings.Contains(line, ".init_fetch_timeout") {
 				t.Log(line)
 				continue
