@@ -28,14 +28,7 @@ func BenchmarkCommit(b *testing.B) {
 // BenchmarkRead is one look at an endpoint, and one at all, of two registries of which one is
 // preferred.
 func BenchmarkRead(b *testing.B) {
-	e, consul, kube := New(), &Shard{Name: "consul", Priority: 10}, &Shard{Name: "kube", Order: 1}
-	services := map[string]int{}
-	for i := range 100 {
-		services[fmt.Sprintf("shop/s%d.example", i)] = 10
-	}
-	says(e, consul, services)
-	says(e, kube, services)
-	e.Pending.Commit(false, nil)
+	e, _ := twoRegistries(100)
 	b.Run("row", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

@@ -327,17 +327,23 @@ func TestHadWithRanks(t *testing.T) {
 	}
 }
 
-// BenchmarkFallThrough: the preferred registry loses one of 1,000 services of 10 endpoints, and has
-// it again.
-func BenchmarkFallThrough(b *testing.B) {
+// twoRegistries have the same services, of 10 endpoints each; the first one is preferred.
+func twoRegistries(n int) (e *Environment, preferred *Shard) {
 	e, consul, kube := New(), &Shard{Name: "consul", Priority: 10}, &Shard{Name: "kube", Order: 1}
 	services := map[string]int{}
-	for i := range 1000 {
+	for i := range n {
 		services[fmt.Sprintf("shop/s%d.example", i)] = 10
 	}
 	says(e, consul, services)
 	says(e, kube, services)
 	e.Pending.Commit(false, nil)
+	return e, consul
+}
+
+// BenchmarkFallThrough: the preferred registry loses one of 1,000 services of 10 endpoints, and has
+// it again.
+func BenchmarkFallThrough(b *testing.B) {
+	e, consul := twoRegistries(1000)
 	const one = "shop/s7.example"
 	var there []*pb.Row
 	var gone []string
