@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -211,5 +212,40 @@ func TestPatience(t *testing.T) {
 	plugintest.Suite{Only: "whole state"}.Run(target, func(r plugintest.Result) { found = append(found, r.Failures...) })
 	if text := strings.Join(found, "\n"); !strings.Contains(text, "no Synced within 20ms") {
 		t.Errorf("found: %s", text)
+	}
+}
+
+// TestProgressIsWaitedFor: who says that work goes on is waited for longer, but not forever.
+func TestProgressIsWaitedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		signs int
+		says  string // "": it passes
+	}{
+		"work that ends": {signs: 3}, "work that stops": {3, "no Synced within 1m5s"}, "work without an end": {1000, "no Synced within 2m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				target := plugintest.Memory(registry(func(ctx context.Context, out sdk.Publisher) error {
+					for range c.signs {
+						select {
+						case <-ctx.Done():
+							return nil
+						case <-time.After(15 * time.Second):
+							sdk.Progress(ctx)
+						}
+					}
+					if c.says == "" {
+						_ = out.Synced()
+					}
+					<-ctx.Done()
+					return nil
+				}))
+				var found []string
+				plugintest.Suite{Only: "reconnect"}.Run(target, func(r plugintest.Result) { found = append(found, r.Failures...) })
+				if text := strings.Join(found, "\n"); !strings.Contains(text, c.says) || (text == "") != (c.says == "") {
+					t.Errorf("found: %s", text)
+				}
+			})
+		})
 	}
 }

@@ -32,8 +32,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
-// Timeout is how long the harness waits for anything, and startTimeout how long for Ready: a module
-// may have to be compiled first.
+// Timeout is how long the harness waits for anything since the plugin's last sign of progress, and
+// startTimeout how long at most, and for Ready: a module may have to be compiled first.
 const (
 	Timeout      = 20 * time.Second
 	startTimeout = 2 * time.Minute
@@ -301,10 +301,12 @@ func (h *Harness) patient(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * h.slow)
 }
 
+// waitLong is wait with another Timeout.
 func (h *Harness) waitLong(what string, patience time.Duration, holds func() bool) {
 	h.t.Helper()
 	patience = h.patient(patience)
-	deadline := time.After(patience)
+	began := time.Now()
+	latest := began.Add(max(patience, h.patient(startTimeout)))
 	for {
 		h.mu.Lock()
 		ok, err, change := holds(), h.err, h.change
@@ -317,10 +319,19 @@ func (h *Harness) waitLong(what string, patience time.Duration, holds func() boo
 		case err != nil:
 			h.t.Fatalf("waiting for %s: %v%s", what, err, h.logged())
 		}
+		until := began.Add(patience)
+		if p := h.link.LastProgress(); p.After(began) {
+			until = p.Add(patience)
+		}
+		if until.After(latest) {
+			until = latest
+		}
+		if !time.Now().Before(until) {
+			h.t.Fatalf("no %s within %s%s", what, until.Sub(began).Round(time.Millisecond), h.logged())
+		}
 		select {
 		case <-change:
-		case <-deadline:
-			h.t.Fatalf("no %s within %s%s", what, patience, h.logged())
+		case <-time.After(time.Until(until)):
 		}
 	}
 }
