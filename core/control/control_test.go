@@ -22,7 +22,9 @@ var (
 
 func readyFiles() *pb.Ready { return &pb.Ready{Publishes: []string{"ServiceEntry", "VirtualService"}} }
 
-func readyMemory() *pb.Ready { return &pb.Ready{Publishes: []string{"services", "endpoints"}} }
+func readyMemory() *pb.Ready {
+	return &pb.Ready{Publishes: []string{"services", "endpoints", "workloads"}}
+}
 
 func readyEntries() *pb.Ready {
 	return &pb.Ready{Derives: true, Reads: []*pb.Read{{Table: "ServiceEntry"}}, Publishes: []string{"services", "endpoints"}}

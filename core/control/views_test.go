@@ -219,7 +219,7 @@ func TestEndpointsAloneDontWait(t *testing.T) {
 // revisions of endpoints, as long as there are connections; a rest ends it.
 func TestEndpointsThatChangeAllTheTimeAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorldOf(newBench(t, func(c *Config) { c.EndpointPause = 500 * time.Millisecond }, memory, istio)) // one connection
+		w := newWorldOf(newBench(t, func(c *Config) { c.EndpointPause = 400 * time.Millisecond }, memory, istio)) // one connection
 		change := func(i int) (revisions int) {
 			w.m.rows("endpoints", nil, row("ns/a.com/http/1.1.1.1:80", fmt.Sprint("round ", i)))
 			time.Sleep(time.Millisecond)
@@ -240,7 +240,7 @@ func TestEndpointsThatChangeAllTheTimeAreGathered(t *testing.T) {
 		for i := range 2000 {
 			later += change(2*revision.Burst + i)
 		}
-		if later < 3 || later > 5 {
+		if later < 4 || later > 6 {
 			t.Errorf("%d revisions in two seconds", later)
 		}
 		time.Sleep(500 * time.Millisecond)
@@ -260,7 +260,7 @@ func TestEndpointsThatChangeAllTheTimeAreGathered(t *testing.T) {
 // one of theirs.
 func TestEndpointsThatCameWithMoreCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorldOf(newBench(t, func(c *Config) { c.EndpointPause = time.Second }, memory, istio))
+		w := newWorldOf(newBench(t, func(c *Config) { c.EndpointPause = 400 * time.Millisecond }, memory, istio))
 		change := func(i int) {
 			w.m.rows("endpoints", nil, row("ns/a.com/http/1.1.1.1:80", fmt.Sprint("round ", i)))
 		}
@@ -279,13 +279,51 @@ func TestEndpointsThatCameWithMoreCount(t *testing.T) {
 			w.g.done(s.Revision)
 		}
 		change(1000)
-		time.Sleep(900 * time.Millisecond) // 950 ms after the last one, that is 1.65 s after the burst
+		time.Sleep(300 * time.Millisecond) // 350 ms after the last one, that is a second after the burst
 		if s := w.g.state(); s != nil {
 			t.Errorf("endpoints did not wait: %v", keys(s))
 		}
 		time.Sleep(100 * time.Millisecond)
 		if diff := cmp.Diff([]string{"endpoints ns/a.com/http/1.1.1.1:80=round 1000"}, keys(w.g.state())); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+// TestWorkloadsThatCameWithEndpointsKeepTheirPace: pods that are replaced all the time are gathered
+// as their endpoints are; anything else brings them along at once.
+func TestWorkloadsThatCameWithEndpointsKeepTheirPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorldOf(newBench(t, func(c *Config) { c.EndpointPause = 400 * time.Millisecond }, memory, istio))
+		change := func(i int) {
+			w.m.rows("endpoints", nil, row("ns/a.com/http/1.1.1.1:80", fmt.Sprint("round ", i)))
+			w.m.rows("workloads", nil, row("c/pod/ns/a", fmt.Sprint("round ", i)))
+		}
+		revisions := func() (n int) {
+			for s := w.g.state(); s != nil; s = w.g.state() {
+				w.g.done(s.Revision)
+				n++
+			}
+			return n
+		}
+		for i := range revision.Burst { // what may come at once is used up
+			w.m.rows("endpoints", nil, row("ns/a.com/http/1.1.1.1:80", fmt.Sprint("round ", i)))
+			revisions()
+		}
+		n := 0
+		for i := range 40 { // six seconds
+			change(1000 + i)
+			time.Sleep(150 * time.Millisecond)
+			n += revisions()
+		}
+		if n < 12 || n > 16 {
+			t.Errorf("%d revisions in six seconds", n)
+		}
+		change(2000)
+		w.m.rows("services", nil, row("ns/b.com", "1"))
+		time.Sleep(150 * time.Millisecond)
+		if n := revisions(); n != 1 {
+			t.Errorf("%d revisions of a service beside them", n)
 		}
 	})
 }

@@ -9,10 +9,12 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Endpoints and Services are the tables whose rows may go out ahead of others.
+// Endpoints and Services are the tables whose rows may go out ahead of others, Workloads that of
+// what comes and goes with endpoints.
 const (
 	Endpoints = "endpoints"
 	Services  = "services"
+	Workloads = "workloads"
 )
 
 // Shard is the part of the tables that one plugin owns.

@@ -179,6 +179,22 @@ func (p *Pending) Waits() (endpoints, rest bool) {
 	return
 }
 
+// Instances reports whether endpoints of services that are there wait, and workloads, and nothing
+// else.
+func (p *Pending) Instances() bool {
+	endpoints := false
+	for n := range p.waits {
+		switch {
+		case n.Table == Workloads:
+		case p.Ahead(n):
+			endpoints = true
+		default:
+			return false
+		}
+	}
+	return endpoints
+}
+
 // Ahead reports whether a row may be committed ahead of others: an endpoint whose service is in the
 // tables, and stays as it is.
 func (p *Pending) Ahead(n Name) bool {

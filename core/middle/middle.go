@@ -234,14 +234,14 @@ func (m *Middle) Due() (next time.Time) {
 		endpoints, rest := m.State.Env.Pending.Waits()
 		due := m.State.Course.Debounce.Due()
 		switch {
-		case !m.State.Course.Started, m.State.Course.Soon, len(m.State.Course.Forced) > 0, !due.IsZero() && !due.After(now):
+		case !m.State.Course.Started, m.State.Course.Soon, len(m.State.Course.Forced) > 0, m.due(due, now, at):
 			m.Stages.Pipeline.Begin(revision.Full, nil, false, now)
 		case endpoints && !m.debounceEndpoints && m.Stages.Pipeline.Paced(now, at):
 			m.Stages.Pipeline.Begin(revision.Endpoints, m.State.Env.Pending.Ahead, false, now)
 		case m.Stages.Pipeline.Tidy(now, at):
 			m.Stages.Pipeline.Begin(revision.Full, nil, false, now)
 		default:
-			if rest || endpoints {
+			if (rest || endpoints) && due.After(now) {
 				at(due)
 			}
 			return next
@@ -249,6 +249,20 @@ func (m *Middle) Due() (next time.Time) {
 	}
 	m.Stages.Pipeline.Hold(now, at)
 	return next
+}
+
+// due reports whether a revision of more than endpoints is to begin. One that brings workloads and
+// endpoints alone, as when pods are replaced, wakes as many as one of endpoints, and keeps their
+// pace.
+func (m *Middle) due(due, now time.Time, at func(time.Time)) bool {
+	switch {
+	case due.IsZero() || due.After(now):
+		return false
+	case m.debounceEndpoints || !m.State.Env.Pending.Instances():
+		return true
+	default:
+		return m.Stages.Pipeline.Paced(now, at)
+	}
 }
 
 // reached notes that all connections that a revision concerned have answered it.

@@ -6,11 +6,15 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Burst is how many revisions of endpoints alone may come without a pause between them.
+// Burst is how many revisions of endpoints alone may come without a pause between them, at most.
 const Burst = 100
 
-// longestPause is the most that lies between two of them when they come all the time.
-const longestPause = 2 * time.Second
+const (
+	// longestPause is the most that lies between two of them when they come all the time.
+	longestPause = 2 * time.Second
+	// owed is how much pause a burst may leave out: many connections have few revisions at once.
+	owed = 40 * time.Second
+)
 
 // Pacer keeps revisions of endpoints alone apart. Each wakes connections, however little it brings;
 // where they come all the time, what they bring is gathered, so that waking takes a bounded share
@@ -38,11 +42,12 @@ func (p *Pacer) Carried(now time.Time) {
 // again.
 func (p *Pacer) May(connections int, now time.Time) (ok bool, again time.Time) {
 	pause := min(time.Duration(connections)*p.each, longestPause)
-	limit := rate.Inf
+	limit, burst := rate.Inf, Burst
 	if pause > 0 {
-		limit = rate.Every(pause)
+		limit, burst = rate.Every(pause), min(Burst, max(1, int(owed/pause)))
 	}
 	p.limit.SetLimitAt(now, limit)
+	p.limit.SetBurstAt(now, burst)
 	if p.limit.AllowN(now, 1) {
 		return true, time.Time{}
 	}
