@@ -140,6 +140,7 @@ LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' 'need\.\(All\|Long\)\
 test-all: test peer consul eureka nacos vault migration-programs ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)
 	@PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_ALL=1 COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' COXSWAIN_TEST_PLAIN='$(CURDIR)/bin/coxswain' GORACE=atexit_sleep_ms=0 \
 		go test -race -p 1 -timeout 1h $(LONG:%/=./%)
+	@go test -timeout 1h -run Conform ./examples/... ./plugins/... 2>&1 | grep -v 'no test\(s to run\| files\)'
 	@$(MAKE) parity parity-live
 	@echo "$$(date -u +%F), after $$(git log -1 --format=%h)" > test/all.txt
 

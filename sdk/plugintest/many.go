@@ -1,0 +1,6 @@
+//go:build !race
+
+package plugintest
+
+// many is Suite.Many where it isn't said.
+const many = 100_000
