@@ -17,12 +17,7 @@ import (
 // TestFewDescriptors: with few descriptors, and strangers who take all that they get of each port,
 // a plugin that ends is started again all the same.
 func TestFewDescriptors(t *testing.T) {
-	short, err := os.MkdirTemp("", "cox") // paths of sockets are short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(short) })
-	t.Setenv("XDG_RUNTIME_DIR", short)
+	mesh.RuntimeDir(t)
 	b := &bench{t: t, dir: t.TempDir()}
 	b.file = filepath.Join(b.dir, "plugins.yaml")
 	place(t, b.file, swapSet)

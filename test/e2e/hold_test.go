@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coxswain-mesh/coxswain/test/mesh"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
@@ -33,12 +34,7 @@ func waitHeld(t *testing.T, words string) {
 // TestAccidentsAreHeld: what slips of the hand take away is held under traffic, until it is
 // repaired or let through.
 func TestAccidentsAreHeld(t *testing.T) {
-	short, err := os.MkdirTemp("", "cox") // paths of sockets are short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(short) })
-	t.Setenv("XDG_RUNTIME_DIR", short)
+	mesh.RuntimeDir(t)
 	w := newWorld(t, "delta")
 	clients := w.traffic(t)
 	all := []string{"gateway.yaml", "web.yaml", "routes.yaml"}

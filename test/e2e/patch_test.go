@@ -60,7 +60,7 @@ func newPatchWorld(t *testing.T) *patchWorld {
 
 func (w *patchWorld) build(t *testing.T, name string, environ ...string) {
 	t.Helper()
-	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", filepath.Join(w.programs, name), "../../examples/patch-header")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(w.programs, name), "../../examples/patch-header")
 	cmd.Env = append(os.Environ(), environ...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -3,12 +3,12 @@ package e2e
 import (
 	"crypto/sha256"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/core/swap"
+	"github.com/coxswain-mesh/coxswain/test/mesh"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -36,12 +36,7 @@ func TestSoakAuthenticator(t *testing.T) {
 	compile(t, filepath.Join(dir, "door"), "authenticator-token")
 	compile(t, filepath.Join(dir, "door.wasm"), "authenticator-token", "GOOS=wasip1", "GOARCH=wasm")
 	place(t, filepath.Join(dir, "broken.wasm"), "this is no module")
-	short, err := os.MkdirTemp("", "cox") // paths of sockets are short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(short) })
-	t.Setenv("XDG_RUNTIME_DIR", short)
+	mesh.RuntimeDir(t)
 	g := guard(t, strings.NewReplacer("PATH", dir, "SUM", fmt.Sprintf("%x", sha256.Sum256([]byte(webToken)))).Replace(doorSet), "--authPlaintext")
 	b := &bench{t: t, dir: dir, file: filepath.Join(g.dir, "plugins.yaml"), plane: g.Plane}
 	stop, stopped := make(chan struct{}), make(chan int)

@@ -125,7 +125,7 @@ func TestSoak(t *testing.T) {
 
 func compile(t *testing.T, to, source string, environ ...string) {
 	t.Helper()
-	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", to, "../../examples/"+source)
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", to, "../../examples/"+source)
 	cmd.Env = append(os.Environ(), environ...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -312,7 +312,7 @@ func (s *soak) usage(t *testing.T) (u usage) {
 		return v
 	}
 	u.goroutines, u.files, u.heap = int(metric("go_goroutines")), int(metric("process_open_fds")), metric("go_memstats_heap_alloc_bytes")
-	sockets, err := filepath.Glob(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "coxswain", "*", "*"))
+	sockets, err := filepath.Glob(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "coxswain", "[0-9]*", "*"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,12 +32,7 @@ func newBench(t *testing.T, set string, args ...string) *bench {
 
 func newBenchIn(t *testing.T, dir, set string, args ...string) *bench {
 	t.Helper()
-	short, err := os.MkdirTemp("", "cox") // paths of sockets are short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(short) })
-	t.Setenv("XDG_RUNTIME_DIR", short)
+	mesh.RuntimeDir(t)
 	b := &bench{t: t, dir: dir}
 	b.file = filepath.Join(b.dir, "plugins.yaml")
 	place(t, b.file, set)

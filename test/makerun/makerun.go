@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/test/envoy"
+	"github.com/coxswain-mesh/coxswain/test/mesh"
 	"github.com/coxswain-mesh/coxswain/test/need"
 	"github.com/coxswain-mesh/coxswain/test/netns"
 )
@@ -58,11 +59,7 @@ func (d Demo) Run(t *testing.T) {
 	if _, err := exec.LookPath("make"); err != nil {
 		need.Missing(t, "no make, which runs the demo: install it")
 	}
-	short, err := os.MkdirTemp("", "cox") // paths of sockets are short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(short) })
+	mesh.RuntimeDir(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +67,7 @@ func (d Demo) Run(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "served")
 	cmd := netns.Command(t, self, visits, envoy.Root(t), dir)
 	// What a make around this test says to its own children is not for this one.
-	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+short, "MAKEFLAGS=", "MAKELEVEL=", "MFLAGS=")
+	cmd.Env = append(os.Environ(), "MAKEFLAGS=", "MAKELEVEL=", "MFLAGS=")
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil {

@@ -147,7 +147,7 @@ func module(t *testing.T) *carrier {
 
 func build(t *testing.T, file string, environ ...string) string {
 	t.Helper()
-	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", file, "./rogue")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", file, "./rogue")
 	cmd.Env = append(os.Environ(), environ...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

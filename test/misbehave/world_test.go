@@ -37,11 +37,10 @@ func newWorld(t *testing.T, c *carrier, rogues []entry) *world {
 	t.Helper()
 	w := &world{
 		carrier: c, rogues: rogues,
-		dir: t.TempDir(), tmp: t.TempDir(), port: wait.Port(t), streams: map[string]*stream{},
+		dir: t.TempDir(), tmp: mesh.RuntimeDir(t), port: wait.Port(t), streams: map[string]*stream{},
 		backends: map[string]*mesh.Backend{"a": mesh.NewBackend(t, "a"), "b": mesh.NewBackend(t, "b")},
 	}
 	t.Setenv("TMPDIR", w.tmp)
-	t.Setenv("XDG_RUNTIME_DIR", w.tmp)
 	w.configure(t, "a")
 	w.compile(t)
 	w.plane = mesh.Start(t, c.program, w.dir, "--plugins", plugins(t, c, w.rogues), "--holdMax", "3s", "--debounceMax", "1s")
