@@ -140,7 +140,8 @@ func differences(before, after map[string]string) (list []string) {
 	return list[:min(len(list), 5)]
 }
 
-// slowCore: a core that gives no credit back is waited for, and what had to wait comes afterwards.
+// slowCore: while the core gives no credit back the plugin goes on, and waits where it has used up
+// its own, which most plugins don't here; all is there afterwards.
 func (k *kit) slowCore() {
 	if k.Source != nil {
 		k.fill(k.Many)
