@@ -113,8 +113,6 @@ TESTS_AT_ONCE := $(shell echo $$(($$(nproc) * 3 / 2)))
 # program is linked once for all. Lines of packages without tests are left out. A program with the race detector would sleep for a second at its end.
 # The race detector watches all tests and the program that they start with its plugins (COXSWAIN_TEST_PROGRAM), but not that of test/guides, test/languages,
 # test/trust and the modules of test/misbehave (COXSWAIN_TEST_PLAIN): there is what users run, and modules would be many times slower.
-# It doesn't watch wazero itself: to compile a module would take ten times as long.
-RACE = -race '-gcflags=github.com/tetratelabs/wazero/...=-race=false'
 # What was skipped, and why: tests note it there (test/need).
 SKIPPED := $(CURDIR)/$(CACHE)/skipped.txt
 
@@ -127,10 +125,10 @@ test: build envoy iptables grpc-js grpc-java languages kube zookeeper ## Pass al
 	@[ "$$(id -u)" = 0 ] || unshare -Ur --map-auto true 2>/dev/null || echo "no network namespaces here: tests with pods are skipped; run as root, or allow users namespaces"
 	@grep -qsw memory /sys/fs/cgroup/cgroup.controllers || echo "cgroup v2 has no controller of memory here: the test of memory.max is skipped"
 	@echo "left to make test-all: what takes long, and the comparison with a living istiod; it last passed: $$(cat test/all.txt)"
-	@go build $(RACE) -o '$(CURDIR)/$(CACHE)/bin/race/coxswain' ./cmd/coxswain
+	@go build -race -o '$(CURDIR)/$(CACHE)/bin/race/coxswain' ./cmd/coxswain
 	@rm -f '$(SKIPPED)'; status=0; \
 	PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' COXSWAIN_TEST_PLAIN='$(CURDIR)/bin/coxswain' COXSWAIN_SKIPPED='$(SKIPPED)' GORACE=atexit_sleep_ms=0 \
-		go test $(RACE) -p $(TESTS_AT_ONCE) -timeout 30m ./test/kube ./test/e2e ./... 2>&1 | grep --line-buffered -v '\[no test files\]' || status=$$?; \
+		go test -race -p $(TESTS_AT_ONCE) -timeout 30m ./test/kube ./test/e2e ./... 2>&1 | grep --line-buffered -v '\[no test files\]' || status=$$?; \
 	if [ -s '$(SKIPPED)' ]; then echo 'tests that were skipped, by why:'; cut -f1 '$(SKIPPED)' | sort | uniq -c | sort -rn; fi; \
 	exit $$status
 
@@ -141,7 +139,7 @@ LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' 'need\.\(All\|Long\)\
 .PHONY: test-all
 test-all: test peer consul eureka nacos vault migration-programs ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)
 	@PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_ALL=1 COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' COXSWAIN_TEST_PLAIN='$(CURDIR)/bin/coxswain' GORACE=atexit_sleep_ms=0 \
-		go test $(RACE) -p 1 -timeout 1h $(LONG:%/=./%)
+		go test -race -p 1 -timeout 1h $(LONG:%/=./%)
 	@go test -timeout 1h -run Conform ./examples/... ./plugins/... 2>&1 | grep -v 'no test\(s to run\| files\)'
 	@$(MAKE) parity parity-live
 	@echo "$$(date -u +%F), after $$(git log -1 --format=%h)" > test/all.txt
@@ -287,7 +285,7 @@ soak: build envoy ## Run long random histories, then the end-to-end tests again 
 	go test -timeout 1h ./plugins/generator/istio -run FromScratch -law.seed $$seed -law.histories $$((20 * $(or $(COUNT),20))); \
 	go test -timeout 1h ./test/live -run Law -law.seed $$seed -law.steps $$((12 * $(or $(COUNT),20)))
 	@go test -timeout 1h ./test/e2e -run Soak -soak.swaps 50 -soak.streams 200
-	@go test $(RACE) -count=$(or $(COUNT),20) -failfast ./test/...
+	@go test -race -count=$(or $(COUNT),20) -failfast ./test/...
 	@$(MAKE) fuzz FUZZTIME=$(or $(FUZZSOAK),10m)
 
 # Rows of the table whose cases did not run stay as they were. Details of what failed are in the log.
