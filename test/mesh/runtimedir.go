@@ -1,18 +1,22 @@
 package mesh
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 )
 
 // RuntimeDir makes an empty runtime directory for what a test starts from now on, and returns its
-// path, which is short, as paths of sockets must be. Compiled modules are shared by all tests of
-// this user, as they are where nothing is set: to compile one takes the race detector many seconds.
+// path, which is short, as paths of sockets must be. Compiled modules are shared by all tests, in
+// the user's cache folder: to compile one takes the race detector many seconds. What lies there is
+// executed, so it must be no place that others may make before us.
 func RuntimeDir(t testing.TB) string {
 	t.Helper()
-	shared := filepath.Join(os.TempDir(), fmt.Sprintf("coxswain-%d", os.Getuid()), "wasm")
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared := filepath.Join(cache, "coxswain", "modules")
 	dir, err := os.MkdirTemp("", "cox")
 	if err != nil {
 		t.Fatal(err)
