@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -53,18 +52,9 @@ func newPatchWorld(t *testing.T) *patchWorld {
 		V1: []*mesh.Backend{mesh.NewBackend(t, "v1")}, V2: []*mesh.Backend{mesh.NewBackend(t, "v2")},
 	}}
 	w.write(t, "gateway.yaml", "web.yaml", "routes.yaml")
-	w.build(t, "patch-header")
-	w.build(t, "patch-header.wasm", "GOOS=wasip1", "GOARCH=wasm")
+	compile(t, filepath.Join(w.programs, "patch-header"), "patch-header")
+	compile(t, filepath.Join(w.programs, "patch-header.wasm"), "patch-header", "GOOS=wasip1", "GOARCH=wasm")
 	return w
-}
-
-func (w *patchWorld) build(t *testing.T, name string, environ ...string) {
-	t.Helper()
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(w.programs, name), "../../examples/patch-header")
-	cmd.Env = append(os.Environ(), environ...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 }
 
 // patched serves with the patch over some carrier, checks that an Envoy's answers carry the header,

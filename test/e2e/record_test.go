@@ -147,11 +147,7 @@ func variant(t *testing.T, dir, name, source, old, with string, environ ...strin
 		t.Fatal(err)
 	}
 	place(t, file, changed)
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(dir, name), file)
-	cmd.Env = append(os.Environ(), environ...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	build(t, filepath.Join(dir, name), file, environ...)
 }
 
 // recorder is a `coxswain plugins record` that runs.

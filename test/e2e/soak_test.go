@@ -123,9 +123,17 @@ func TestSoak(t *testing.T) {
 	s.nothingLeft(t, before)
 }
 
-func compile(t *testing.T, to, source string, environ ...string) {
+// compile builds an example's plugin.
+func compile(t *testing.T, to, example string, environ ...string) {
 	t.Helper()
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", to, "../../examples/"+source)
+	build(t, to, "../../examples/"+example, environ...)
+}
+
+// build builds a plugin. A module is the same wherever its source lies, so that it is compiled
+// once for all tests.
+func build(t *testing.T, to, source string, environ ...string) {
+	t.Helper()
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", to, source)
 	cmd.Env = append(os.Environ(), environ...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
