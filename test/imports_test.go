@@ -28,6 +28,7 @@ var rules = []rule{
 	{of: "core", forbids: []string{"plugins", "cmd", "examples", "test", "sdk/simulator"}, why: "the core knows no plugin, and nothing of what proxies make of resources"},
 	{of: "sdk/simulator", forbids: []string{"sdk", "core", "plugins", "cmd", "examples", "test"}, why: "the simulator walks through what any Envoy has"},
 	{of: "core/control", forbids: []string{"core/admin", "core/server", "core/swap"}, why: "the middle does not know who looks at it"},
+	{of: "core/operator", forbids: []string{"core/admin", "core/control", "core/server", "core/swap"}, why: "what people ask of the core gets its lock and its middle, and no more"},
 	{of: "core/manifest", forbids: []string{"core/admin", "core/control", "core/environment", "core/host", "core/server", "core/swap", "core/view", "core/xds"}, why: "what plugins.yaml says is known before anything of it runs"},
 	{of: "core/state", forbids: []string{"core/calls", "core/control", "core/host", "core/members", "core/pipeline", "core/serving", "core/status"}, why: "what all know knows none of them"},
 	{of: "core/serving", forbids: []string{"core/calls", "core/control", "core/host", "core/members", "core/pipeline", "core/status"}, why: "parts know those below them alone"},

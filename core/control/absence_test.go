@@ -146,7 +146,7 @@ func TestSwapOfALostSource(t *testing.T) {
 		time.Sleep(6 * time.Minute)
 		m.run()
 		m.sees()
-		trial, err := m.Try(m.mid.State.Roster.Plugins["memory"].Expected, m.mid.State.Roster.Rules)
+		trial, err := m.Operator().Try(m.mid.State.Roster.Plugins["memory"].Expected, m.mid.State.Roster.Rules)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/calls"
 	"github.com/coxswain-mesh/coxswain/core/middle"
+	"github.com/coxswain-mesh/coxswain/core/operator"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/serving"
 	"github.com/coxswain-mesh/coxswain/core/state"
@@ -64,7 +65,8 @@ type Control struct {
 	clients door
 	mid     *middle.Middle
 	*calls.Calls
-	wake chan struct{}
+	operator *operator.Core
+	wake     chan struct{}
 }
 
 // New returns a Control. It checks nothing that needs plugins; Run must be called.
@@ -88,46 +90,14 @@ func New(cfg Config) (*Control, error) {
 	})
 	c.mu.clock, c.clients.inner = c.mid.State.Clock, &c.mu
 	c.Calls = calls.New(&c.clients, c.mid.State)
-	explainer := NewExplainer(c)
-	c.mid.Serving.Quarantine.OnRefused = func(r *serving.Refused) { go explainer.blame(r) }
+	c.operator = &operator.Core{Shell: shell{c}, Middle: c.mid, Calls: c.Calls, Log: cfg.Log, History: cfg.Earlier.History, HoldMax: cfg.HoldMax}
+	explainer := operator.NewExplainer(c.operator)
+	c.mid.Serving.Quarantine.OnRefused = func(r *serving.Refused) { go explainer.Blame(r) }
 	now := time.Now()
 	for _, e := range cfg.Plugins {
 		c.mid.Plugins.Members.Declare(state.NewPlugin(e, state.NewShard(e), now))
 	}
 	return c, nil
-}
-
-// do does something under the lock, and then what is due.
-func (c *Control) do(f func() error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	defer c.schedule()
-	return f()
-}
-
-// locked returns what f does under the lock.
-func locked[T any](c *Control, f func() T) T {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return f()
-}
-
-// await waits for an answer. If ctx ends before it comes, leave is called under the lock.
-func (c *Control) await(ctx context.Context, answer <-chan error, leave func()) error {
-	select {
-	case err := <-answer:
-		return err
-	case <-ctx.Done():
-	}
-	return c.do(func() error {
-		select {
-		case err := <-answer:
-			return err
-		default:
-			leave()
-			return context.Cause(ctx)
-		}
-	})
 }
 
 // inBackground returns a func that calls f in a goroutine of its own.
@@ -143,6 +113,9 @@ func newEpoch() uint64 {
 	rand.Read(b[:]) // never fails
 	return binary.LittleEndian.Uint64(b[:])
 }
+
+// Operator is what people ask of the core, and order, that takes more than a step.
+func (c *Control) Operator() *operator.Core { return c.operator }
 
 // Epoch is the start of the core that revisions belong to.
 func (c *Control) Epoch() uint64 { return c.mid.State.Course.Epoch }

@@ -27,7 +27,7 @@ func TestCandidateThatGivesUp(t *testing.T) {
 				w := newWorld(t)
 				e := istio
 				e.Limits = state.Limits{Revision: 30 * time.Second, Progress: 30 * time.Second}
-				trial, err := w.Try(e, w.cfg.Rules)
+				trial, err := w.Operator().Try(e, w.cfg.Rules)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/operator"
 	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/state"
 	"github.com/coxswain-mesh/coxswain/core/view"
@@ -69,7 +70,7 @@ func (c *crowd) refuses(s *stream, instead *view.Body) {
 func (c *crowd) held(want ...string) {
 	c.t.Helper()
 	var got []string
-	for _, r := range NewExplainer(c.Control).Refusals() {
+	for _, r := range operator.NewExplainer(c.Operator()).Refusals() {
 		got = append(got, fmt.Sprintf("%s by %d, held %v", r.Name, r.Refusing, r.Held))
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -249,7 +250,7 @@ func TestBlame(t *testing.T) {
 		c.g.send(&pb.FromPlugin{Because: &pb.Because{Id: asked[0].Explain.Id, Rows: []*pb.RowName{{Table: "services", Key: "ns/a.com"}, {Table: "VirtualService", Key: "ns/v"}}}})
 		c.g.send(&pb.FromPlugin{Because: &pb.Because{Id: 999}}) // which nobody waits for
 		synctest.Wait()
-		if r := NewExplainer(c.Control).Refusals(); len(r) != 1 || r[0].Reason != "a: it is bad" || r[0].Instead != good.Version() {
+		if r := operator.NewExplainer(c.Operator()).Refusals(); len(r) != 1 || r[0].Reason != "a: it is bad" || r[0].Instead != good.Version() {
 			t.Errorf("%+v", r)
 		}
 	})
@@ -316,7 +317,7 @@ func TestBlameIsTold(t *testing.T) {
 func TestExplainNeedsNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		x := NewExplainer(w.Control)
+		x := operator.NewExplainer(w.Operator())
 		e, err := x.Explain(t.Context(), "p", typeA, "a")
 		if err != nil || e.Unknown == "" || len(e.Reads) != 3 || e.Version == "" {
 			t.Errorf("%+v %v", e, err)
@@ -346,7 +347,7 @@ func TestNoPushes(t *testing.T) {
 		c.becomes(2, "v2")
 		c.have(c.proxy, "a=v2")
 		c.acks(c.proxy)
-		x := NewExplainer(c.Control)
+		x := operator.NewExplainer(c.Operator())
 		if all, err := x.Pushes(0); !errors.Is(err, state.ErrNoPushes) {
 			t.Errorf("%v, %v", all, err)
 		}
@@ -361,7 +362,7 @@ func TestNoPushes(t *testing.T) {
 func TestPushesAreFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, nil, 3)
-		x := NewExplainer(c.Control)
+		x := operator.NewExplainer(c.Operator())
 		last := func() report.Push {
 			all, _ := x.Pushes(0)
 			return all[len(all)-1]
@@ -404,7 +405,7 @@ func TestSecretsAreNotHeld(t *testing.T) {
 		c.refuses(c.proxy, good)
 		c.held("a by 1, held false")
 		c.have(c.proxy, "a=bad")
-		if r := NewExplainer(c.Control).Refusals(); r[0].Instead != "" {
+		if r := operator.NewExplainer(c.Operator()).Refusals(); r[0].Instead != "" {
 			t.Errorf("%+v", r[0])
 		}
 	})
@@ -449,7 +450,7 @@ func TestEverybodyRefusesAll(t *testing.T) {
 				asked++
 			}
 		}
-		if asked != explainAtOnce {
+		if asked != operator.ExplainAtOnce {
 			t.Errorf("the generator was asked about %d resources at once", asked)
 		}
 		for _, s := range c.all {

@@ -55,6 +55,56 @@ func (c *Control) ring() {
 	}
 }
 
+// do does something under the lock, and then what is due.
+func (c *Control) do(f func() error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer c.schedule()
+	return f()
+}
+
+// locked returns what f does under the lock.
+func locked[T any](c *Control, f func() T) T {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return f()
+}
+
+// await waits for an answer. If ctx ends before it comes, leave is called under the lock.
+func (c *Control) await(ctx context.Context, answer <-chan error, leave func()) error {
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+	}
+	return c.do(func() error {
+		select {
+		case err := <-answer:
+			return err
+		default:
+			leave()
+			return context.Cause(ctx)
+		}
+	})
+}
+
+// shell is the lock for core/operator.
+type shell struct{ c *Control }
+
+// Lock implements operator.Shell.
+func (s shell) Lock() { s.c.mu.Lock() }
+
+// Unlock implements operator.Shell.
+func (s shell) Unlock() { s.c.mu.Unlock() }
+
+// Do implements operator.Shell.
+func (s shell) Do(f func() error) error { return s.c.do(f) }
+
+// Await implements operator.Shell.
+func (s shell) Await(ctx context.Context, answer <-chan error, leave func()) error {
+	return s.c.await(ctx, answer, leave)
+}
+
 // timed is a lock that sets a clock.
 type timed struct {
 	sync.Mutex

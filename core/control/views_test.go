@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/operator"
 	"github.com/coxswain-mesh/coxswain/core/revision"
 	"github.com/coxswain-mesh/coxswain/core/serving"
 	"github.com/coxswain-mesh/coxswain/core/state"
@@ -190,7 +191,7 @@ func TestWhatIsNotUsedGoesAtRest(t *testing.T) {
 			w.g.done(s.Revision)
 			time.Sleep(serving.TidyAfter - time.Second)
 			synctest.Wait()
-			if all, _ := NewExplainer(w.Control).Pushes(w.at.Number); len(all) != 0 {
+			if all, _ := operator.NewExplainer(w.Operator()).Pushes(w.at.Number); len(all) != 0 {
 				t.Errorf("people are told of %+v", all)
 			}
 		}

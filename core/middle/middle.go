@@ -11,7 +11,7 @@
 // The life of a plugin: Control.Serve takes its session in (Members.Admit); Control.handle takes
 // each message (Middle.Handle); Control.watch sees that it does not hang (Members.Inspect);
 // Control.leave takes it out (Members.Dismiss), and what it said stays served. Another takes its
-// place by Control.Try and Trial.Switch (Trials.Swap).
+// place by Core.Try and Trial.Switch (Trials.Swap).
 //
 // The life of a row: Intake.TakeRows puts it into its plugin's shard; Middle.Due sees that it is
 // time; Pipeline.Begin commits it and gives the revision to those who read it, derivers first, and

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
-	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/mask"
+	"github.com/coxswain-mesh/coxswain/core/operator"
 	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/status"
 	"github.com/coxswain-mesh/coxswain/core/swap"
@@ -35,9 +35,9 @@ type middle interface {
 // pages is what the admin pages are made from.
 type pages struct {
 	middle
-	*control.Explainer
-	*control.Past
-	stages *control.Rollout
+	*operator.Explainer
+	*operator.Past
+	stages *operator.Rollout
 	ports  *ports
 	host   *host.Host
 	swap   *swap.Swapper

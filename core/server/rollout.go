@@ -10,6 +10,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/operator"
 	"github.com/coxswain-mesh/coxswain/core/rollout"
 	"github.com/coxswain-mesh/coxswain/core/serving"
 	"github.com/prometheus/client_golang/api"
@@ -93,12 +94,12 @@ func (m *meter) read(ctx context.Context) (float64, error) {
 
 // stages are the stages of pushes, and what reads their metric; nil: none is read.
 type stages struct {
-	*control.Rollout
+	*operator.Rollout
 	meter *meter
 }
 
 func newStages(cfg Rollout, c *control.Control) (s *stages, err error) {
-	s = &stages{Rollout: control.NewRollout(c)}
+	s = &stages{Rollout: operator.NewRollout(c.Operator())}
 	if cfg.Stages != nil && cfg.Stages.Metric {
 		s.meter, err = newMeter(cfg)
 	}
@@ -133,11 +134,11 @@ func (s *stages) run(ctx context.Context) {
 
 // staged are metrics of how far the stage is.
 type staged struct {
-	of          *control.Rollout
+	of          *operator.Rollout
 	state, held *prometheus.Desc
 }
 
-func newStaged(of *control.Rollout) *staged {
+func newStaged(of *operator.Rollout) *staged {
 	return &staged{
 		of,
 		prometheus.NewDesc("coxswain_rollout_state", "1 for how far the stage of a push is: off, idle, staged or withdrawn.", []string{"state"}, nil),

@@ -21,6 +21,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/mask"
 	"github.com/coxswain-mesh/coxswain/core/mux"
+	"github.com/coxswain-mesh/coxswain/core/operator"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/serving"
 	"github.com/coxswain-mesh/coxswain/core/state"
@@ -134,7 +135,7 @@ type Server struct {
 	levels  *levels.Levels
 	control *control.Control
 	history *history.History
-	past    *control.Past
+	past    *operator.Past
 	rollout *stages
 	host    *host.Host
 	swap    *swap.Swapper
@@ -194,9 +195,9 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	registry.MustRegister(newLoads(s.host.Loads), newAges(s.control.Stale), newHiding(s.control.Hiding))
-	explainer := control.NewExplainer(s.control)
+	explainer := operator.NewExplainer(s.control.Operator())
 	registry.MustRegister(newRefusals(explainer.Refusals))
-	if s.past, err = control.NewPast(s.control); err != nil {
+	if s.past, err = operator.NewPast(s.control.Operator()); err != nil {
 		return nil, err
 	}
 	s.history = past

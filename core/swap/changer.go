@@ -48,7 +48,7 @@ func (ch *changer) do(ctx context.Context, st step, o Options) error {
 // start runs the entry beside the plugin of its name until both have said the same revision.
 func (ch *changer) start(ctx context.Context, e *manifest.Entry, set *manifest.Set, c *attempt) (*standing, error) {
 	_, order := set.Get(e.Name)
-	trial, err := ch.control.Try(state.Expect(e, order), state.RulesOf(set))
+	trial, err := ch.control.Operator().Try(state.Expect(e, order), state.RulesOf(set))
 	if err != nil {
 		return nil, err
 	}

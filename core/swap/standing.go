@@ -5,15 +5,15 @@ import (
 	"errors"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/members"
+	"github.com/coxswain-mesh/coxswain/core/operator"
 )
 
 // standing is a plugin beside the one that is served.
 type standing struct {
-	trial   *control.Trial
+	trial   *operator.Trial
 	process *host.Standby
 	program stamp
 }

@@ -1,4 +1,4 @@
-package control
+package operator
 
 import (
 	"context"
@@ -18,17 +18,18 @@ import (
 // may take the place of the old; after Switch it is the old one, which is kept warm and may come
 // back in the same way.
 type Trial struct {
-	c  *Control
+	c  *Core
 	of *members.Candidate
 }
 
-// Try declares what may take the place of a plugin; Serve takes its session as that of a candidate.
+// Try declares what may take the place of a plugin; the core takes its session as that of a
+// candidate.
 // One at a time for each name; while the last one that had the place is kept warm, another one can
 // be compared, but not take it.
-func (c *Control) Try(e state.Expected, rules state.Rules) (*Trial, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t, err := c.mid.Plugins.Trials.Try(e, rules)
+func (c *Core) Try(e state.Expected, rules state.Rules) (*Trial, error) {
+	c.Lock()
+	defer c.Unlock()
+	t, err := c.Middle.Plugins.Trials.Try(e, rules)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +38,7 @@ func (c *Control) Try(e state.Expected, rules state.Rules) (*Trial, error) {
 
 // End forgets the trial. Its session, if it still has one, must be ended by whoever began it.
 func (t *Trial) End() {
-	_ = t.c.do(func() error { t.of.End(); return nil })
+	_ = t.c.Do(func() error { t.of.End(); return nil })
 }
 
 // Ready waits until the candidate has said all that it has to say at first.
@@ -65,7 +66,7 @@ func (t *Trial) Switch(ctx context.Context, rules state.Rules, decide func(*guar
 		if err := decide(d); err != nil {
 			return err
 		}
-		return t.c.mid.Plugins.Trials.Swap(t.of, rules, same)
+		return t.c.Middle.Plugins.Trials.Swap(t.of, rules, same)
 	})
 }
 
@@ -75,14 +76,14 @@ func (t *Trial) Switch(ctx context.Context, rules state.Rules, decide func(*guar
 func (t *Trial) compared(ctx context.Context, act func(*guard.Difference, map[*view.Body]*view.Body) error) error {
 	const few, rounds = 100, 5
 	if t.of.Known.Kind() == pb.KindAuthenticator {
-		verdicts, losses := t.c.Differ(ctx, t.of.Known.Authenticator(), func() *state.Session { return t.of.Known.Session })
-		t.c.mu.Lock()
+		verdicts, losses := t.c.Calls.Differ(ctx, t.of.Known.Authenticator(), func() *state.Session { return t.of.Known.Session })
+		t.c.Lock()
 		t.of.Verdicts, t.of.Losses = verdicts, losses
-		t.c.mu.Unlock()
+		t.c.Unlock()
 	}
 	for round := 1; ; round++ {
 		var open []guard.Pair
-		err := t.meet(ctx, t.c.cfg.HoldMax, func() error {
+		err := t.meet(ctx, t.c.HoldMax, func() error {
 			w := t.of.Compare()
 			if open = w.Open(); len(open) > few && round < rounds {
 				return nil
@@ -94,29 +95,30 @@ func (t *Trial) compared(ctx context.Context, act func(*guard.Difference, map[*v
 			return err
 		}
 		known := trial.Look(open)
-		t.c.mu.Lock()
+		t.c.Lock()
 		maps.Copy(t.of.Memo, known)
-		t.c.mu.Unlock()
+		t.c.Unlock()
 	}
 }
 
 // meet calls act at such a moment. For patience no revision begins, so that the moment comes;
 // without patience any revision will do.
 func (t *Trial) meet(ctx context.Context, patience time.Duration, act func() error) error {
-	c := t.c
-	c.mu.Lock()
-	m := c.mid.Plugins.Trials.Meetings.Call(members.Meeting{Of: t.of, Act: act, Done: make(chan error, 1)}, patience, c.mid.State.Clock.Now())
-	c.schedule()
-	c.mu.Unlock()
-	return c.await(ctx, m.Of.Done, func() { c.mid.Plugins.Trials.Meetings.Leave(m) })
+	meetings := &t.c.Middle.Plugins.Trials.Meetings
+	var m *trial.Meeting[members.Meeting]
+	_ = t.c.Do(func() error {
+		m = meetings.Call(members.Meeting{Of: t.of, Act: act, Done: make(chan error, 1)}, patience, t.c.Middle.State.Clock.Now())
+		return nil
+	})
+	return t.c.Await(ctx, m.Of.Done, func() { meetings.Leave(m) })
 }
 
 // OnRefusals returns a channel that is closed when more proxies than limit have refused what they
 // got since the switch.
 func (t *Trial) OnRefusals(limit guard.Share) <-chan struct{} {
-	t.c.mu.Lock()
-	defer t.c.mu.Unlock()
-	if t.of.Refusals.Limit(limit, len(t.c.mid.State.Connections.All)) {
+	t.c.Lock()
+	defer t.c.Unlock()
+	if t.of.Refusals.Limit(limit, len(t.c.Middle.State.Connections.All)) {
 		close(t.of.Over)
 	}
 	return t.of.Over
@@ -125,8 +127,8 @@ func (t *Trial) OnRefusals(limit guard.Share) <-chan struct{} {
 // Refusals returns what proxies refused since the switch, and why: one line for each proxy and
 // type, some of many.
 func (t *Trial) Refusals() (proxies int, lines []string) {
-	t.c.mu.Lock()
-	defer t.c.mu.Unlock()
+	t.c.Lock()
+	defer t.c.Unlock()
 	if t.of.Refusals == nil {
 		return 0, nil
 	}

@@ -1,4 +1,4 @@
-package control
+package operator
 
 import (
 	"context"
@@ -16,44 +16,44 @@ import (
 
 // Explainer says where what proxies have comes from. It asks the generators, which need not answer.
 type Explainer struct {
-	c *Control
+	c *Core
 	// blaming has as many as are found out at once.
 	blaming chan struct{}
 }
 
-// NewExplainer returns one that asks the plugins of a Control.
-func NewExplainer(c *Control) *Explainer { return &Explainer{c, make(chan struct{}, explainAtOnce)} }
+// NewExplainer returns one that asks the plugins of a core.
+func NewExplainer(c *Core) *Explainer { return &Explainer{c, make(chan struct{}, ExplainAtOnce)} }
 
 const (
 	// explainPatience is how long a generator may take to explain a resource, impactPatience all of
 	// them to explain all.
 	explainPatience = 3 * time.Second
 	impactPatience  = 40 * time.Second
-	// explainAtOnce is how many resources are asked about at once. Generators do other things, too.
-	explainAtOnce = 8
+	// ExplainAtOnce is how many resources are asked about at once. Generators do other things, too.
+	ExplainAtOnce = 8
 )
 
 // Proxy says which views a node's newest connection is in, and what it gets of them; ok: it is
 // connected.
 func (x *Explainer) Proxy(node string) (p report.Proxy, ok bool) {
-	x.c.mu.Lock()
-	defer x.c.mu.Unlock()
-	return x.c.mid.Origins.Proxy(node)
+	x.c.Lock()
+	defer x.c.Unlock()
+	return x.c.Middle.Origins.Proxy(node)
 }
 
 // Explain says what a resource of a node's newest connection was made from. An error says that it
 // has no such resource and asks for none; that its generator does not say is no error.
 func (x *Explainer) Explain(ctx context.Context, node, typeURL, name string) (report.Explanation, error) {
-	x.c.mu.Lock()
-	subject, e, err := x.c.mid.Origins.Subject(node, typeURL, name)
-	x.c.mu.Unlock()
+	x.c.Lock()
+	subject, e, err := x.c.Middle.Origins.Subject(node, typeURL, name)
+	x.c.Unlock()
 	if err != nil {
 		return e, err
 	}
 	because, err := x.ask(ctx, subject)
-	x.c.mu.Lock()
-	defer x.c.mu.Unlock()
-	return x.c.mid.Origins.Explained(e, subject, because, err), nil
+	x.c.Lock()
+	defer x.c.Unlock()
+	return x.c.Middle.Origins.Explained(e, subject, because, err), nil
 }
 
 func (x *Explainer) ask(ctx context.Context, s status.Subject) (*pb.Because, error) {
@@ -67,11 +67,11 @@ func (x *Explainer) ask(ctx context.Context, s status.Subject) (*pb.Because, err
 func (x *Explainer) Impact(ctx context.Context, row report.RowName) report.Impact {
 	ctx, cancel := context.WithTimeout(ctx, impactPatience)
 	defer cancel()
-	x.c.mu.Lock()
-	out := report.Impact{Row: x.c.mid.Origins.Origin(row), Resources: []report.Affected{}, Proxies: []string{}}
-	out.Through = x.c.mid.Origins.DerivedFrom(out.Row)
-	subjects := x.c.mid.Origins.Subjects()
-	x.c.mu.Unlock()
+	x.c.Lock()
+	out := report.Impact{Row: x.c.Middle.Origins.Origin(row), Resources: []report.Affected{}, Proxies: []string{}}
+	out.Through = x.c.Middle.Origins.DerivedFrom(out.Row)
+	subjects := x.c.Middle.Origins.Subjects()
+	x.c.Unlock()
 	out.Asked = len(subjects)
 	names := append([]report.RowName{row}, out.Through...)
 	var found []status.Subject
@@ -85,10 +85,10 @@ func (x *Explainer) Impact(ctx context.Context, row report.RowName) report.Impac
 			found = append(found, s)
 		}
 	})
-	x.c.mu.Lock()
-	defer x.c.mu.Unlock()
+	x.c.Lock()
+	defer x.c.Unlock()
 	if len(found) > 0 {
-		out.Resources, out.Proxies = x.c.mid.Origins.Affected(found)
+		out.Resources, out.Proxies = x.c.Middle.Origins.Affected(found)
 	}
 	return out
 }
@@ -96,30 +96,30 @@ func (x *Explainer) Impact(ctx context.Context, row report.RowName) report.Impac
 // Pushes returns what the last revisions after one were for, oldest first; the error says that they
 // are not followed.
 func (x *Explainer) Pushes(after uint64) ([]report.Push, error) {
-	x.c.mu.Lock()
-	defer x.c.mu.Unlock()
-	if x.c.mid.State.Journal.Off {
+	x.c.Lock()
+	defer x.c.Unlock()
+	if x.c.Middle.State.Journal.Off {
 		return nil, state.ErrNoPushes
 	}
-	return x.c.mid.State.Journal.After(after), nil
+	return x.c.Middle.State.Journal.After(after), nil
 }
 
 // Refusals returns the resources that proxies refuse.
 func (x *Explainer) Refusals() []report.Refusal {
-	x.c.mu.Lock()
-	defer x.c.mu.Unlock()
-	return x.c.mid.Serving.Quarantine.Refusals()
+	x.c.Lock()
+	defer x.c.Unlock()
+	return x.c.Middle.Serving.Quarantine.Refusals()
 }
 
 // Progress says whom a row has reached; the error says that pushes are not followed.
 func (x *Explainer) Progress(row report.RowName) (report.Progress, error) {
-	x.c.mu.Lock()
-	defer x.c.mu.Unlock()
-	if x.c.mid.State.Journal.Off {
+	x.c.Lock()
+	defer x.c.Unlock()
+	if x.c.Middle.State.Journal.Off {
 		return report.Progress{}, state.ErrNoPushes
 	}
-	p := x.c.mid.Origins.Progress(row)
-	for _, r := range x.c.mid.Serving.Quarantine.Refusals() {
+	p := x.c.Middle.Origins.Progress(row)
+	for _, r := range x.c.Middle.Serving.Quarantine.Refusals() {
 		if slices.Contains(r.Rows, row) {
 			p.Refused = append(p.Refused, r)
 		}
@@ -127,18 +127,18 @@ func (x *Explainer) Progress(row report.RowName) (report.Progress, error) {
 	return p, nil
 }
 
-// blame finds out which rows a refused resource was made from, once it is its turn: a proxy may
+// Blame finds out which rows a refused resource was made from, once it is its turn: a proxy may
 // refuse thousands at once.
-func (x *Explainer) blame(r *serving.Refused) {
+func (x *Explainer) Blame(r *serving.Refused) {
 	x.blaming <- struct{}{}
 	defer func() { <-x.blaming }()
 	because, err := x.ask(context.Background(), status.Subject{Session: r.Session, View: r.View, Type: r.View.Type, Name: r.Body.Name()})
 	if err != nil {
 		return
 	}
-	_ = x.c.do(func() error {
-		r.Rows = x.c.mid.Origins.Blamed(r, because)
-		x.c.mid.Serving.Quarantine.Changed()
+	_ = x.c.Do(func() error {
+		r.Rows = x.c.Middle.Origins.Blamed(r, because)
+		x.c.Middle.Serving.Quarantine.Changed()
 		return nil
 	})
 }
@@ -148,7 +148,7 @@ func (x *Explainer) blame(r *serving.Refused) {
 func (x *Explainer) askAll(ctx context.Context, subjects []status.Subject, tell func(status.Subject, *pb.Because, error)) {
 	var mu sync.Mutex
 	var g errgroup.Group
-	g.SetLimit(explainAtOnce)
+	g.SetLimit(ExplainAtOnce)
 	for _, s := range subjects {
 		g.Go(func() error {
 			because, err := x.ask(ctx, s)
@@ -166,22 +166,22 @@ func (x *Explainer) askAll(ctx context.Context, subjects []status.Subject, tell 
 func (x *Explainer) Effects(ctx context.Context) report.Effects {
 	ctx, cancel := context.WithTimeout(ctx, impactPatience)
 	defer cancel()
-	x.c.mu.Lock()
-	subjects, written := x.c.mid.Origins.Subjects(), x.c.mid.Origins.Written()
-	x.c.mu.Unlock()
+	x.c.Lock()
+	subjects, written := x.c.Middle.Origins.Subjects(), x.c.Middle.Origins.Written()
+	x.c.Unlock()
 	effects, unknown := status.NewEffects(), 0
 	x.askAll(ctx, subjects, func(s status.Subject, because *pb.Because, err error) {
 		if err != nil {
 			unknown++
 			return
 		}
-		x.c.mu.Lock()
-		defer x.c.mu.Unlock()
-		effects.Add(x.c.mid.Origins, s, because, written)
+		x.c.Lock()
+		defer x.c.Unlock()
+		effects.Add(x.c.Middle.Origins, s, because, written)
 	})
-	x.c.mu.Lock()
-	defer x.c.mu.Unlock()
-	out := effects.Report(x.c.mid.Origins)
+	x.c.Lock()
+	defer x.c.Unlock()
+	out := effects.Report(x.c.Middle.Origins)
 	out.Asked, out.Unknown = len(subjects), unknown
 	return out
 }

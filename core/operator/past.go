@@ -1,4 +1,4 @@
-package control
+package operator
 
 import (
 	"cmp"
@@ -19,22 +19,22 @@ import (
 
 // Past is what was served, and who is served it again.
 type Past struct {
-	c       *Control
+	c       *Core
 	history *history.History
 	// changing: one pin changes at a time.
 	changing sync.Mutex
 	notes    map[string]string // what is to be known of pins, by their proxies
 }
 
-// NewPast returns that of a Control, with the pins that its history has kept.
-func NewPast(c *Control) (*Past, error) {
-	p := &Past{c: c, history: c.cfg.Earlier.History, notes: map[string]string{}}
+// NewPast returns that of a core, with the pins that its history has kept.
+func NewPast(c *Core) (*Past, error) {
+	p := &Past{c: c, history: c.History, notes: map[string]string{}}
 	pins, images := p.history.Pins()
 	for i, pin := range pins {
 		if err := p.show(pin, images[i]); err != nil {
 			return nil, fmt.Errorf("pin of revision %d: %w", pin.Revision, err)
 		}
-		c.cfg.Log.Warn("proxies are still pinned: they are served what they were at a revision", "revision", pin.Revision, "proxies", pinnedWords(pin.Proxies), "since", pin.Since)
+		c.Log.Warn("proxies are still pinned: they are served what they were at a revision", "revision", pin.Revision, "proxies", pinnedWords(pin.Proxies), "since", pin.Since)
 	}
 	return p, nil
 }
@@ -47,8 +47,8 @@ func (p *Past) show(pin history.Pin, im *history.Image) error {
 	if err != nil {
 		return err
 	}
-	return p.c.do(func() error {
-		p.c.mid.Serving.Screen.Pin(&serving.Pinned{Pin: pin, Image: im, Selects: s.Matches})
+	return p.c.Do(func() error {
+		p.c.Middle.Serving.Screen.Pin(&serving.Pinned{Pin: pin, Image: im, Selects: s.Matches})
 		return nil
 	})
 }
@@ -72,7 +72,7 @@ func (p *Past) Pin(number uint64, proxies string, endpoints bool) (report.Pin, e
 	}
 	p.notes[proxies] = note
 	out := p.of(proxies)
-	p.c.cfg.Log.Warn("proxies are pinned: they are served what they were at a revision", "revision", number, "proxies", pinnedWords(proxies), "endpoints", endpoints, "connected", len(out.Pinned), "note", note)
+	p.c.Log.Warn("proxies are pinned: they are served what they were at a revision", "revision", number, "proxies", pinnedWords(proxies), "endpoints", endpoints, "connected", len(out.Pinned), "note", note)
 	return out, nil
 }
 
@@ -107,10 +107,10 @@ func (p *Past) Unpin(proxies string, all bool) ([]report.Pin, error) {
 		return nil, fmt.Errorf("no pin is of the proxies %q; there are pins of %s", proxies, strings.Join(there, ", "))
 	}
 	for _, x := range gone {
-		_ = p.c.do(func() error { p.c.mid.Serving.Screen.Unpin(x.Proxies); return nil })
+		_ = p.c.Do(func() error { p.c.Middle.Serving.Screen.Unpin(x.Proxies); return nil })
 		p.history.Unpin(x.Proxies)
 		delete(p.notes, x.Proxies)
-		p.c.cfg.Log.Warn("proxies are not pinned any more: they are served what is live", "revision", x.Revision, "proxies", pinnedWords(x.Proxies))
+		p.c.Log.Warn("proxies are not pinned any more: they are served what is live", "revision", x.Revision, "proxies", pinnedWords(x.Proxies))
 	}
 	return gone, nil
 }
@@ -123,11 +123,11 @@ func (p *Past) Pins() []report.Pin {
 }
 
 func (p *Past) pins() []report.Pin {
-	p.c.mu.Lock()
-	defer p.c.mu.Unlock()
+	p.c.Lock()
+	defer p.c.Unlock()
 	out := []report.Pin{}
 	at := map[*serving.Pinned]int{}
-	pins := p.c.mid.Serving.Pins
+	pins := p.c.Middle.Serving.Pins
 	for _, x := range pins.All() {
 		at[x] = len(out)
 		out = append(out, report.Pin{Revision: x.Revision, Proxies: x.Proxies, Endpoints: x.Endpoints, Since: x.Since, Note: p.notes[x.Proxies], Pinned: []report.PinnedProxy{}})
@@ -135,7 +135,7 @@ func (p *Past) pins() []report.Pin {
 	if len(out) == 0 {
 		return out
 	}
-	for _, conn := range p.c.mid.State.Connections.Sorted() {
+	for _, conn := range p.c.Middle.State.Connections.Sorted() {
 		x := pins.Of(conn)
 		if x == nil || x == pins.Stage() {
 			continue
@@ -157,9 +157,9 @@ func pinned(conn *state.Connection, by map[string]history.By) report.PinnedProxy
 // those of endpoints alone.
 func (p *Past) History() report.History {
 	out := p.history.Summary()
-	p.c.mu.Lock()
-	pushes := p.c.mid.State.Journal.After(0)
-	p.c.mu.Unlock()
+	p.c.Lock()
+	pushes := p.c.Middle.State.Journal.After(0)
+	p.c.Unlock()
 	known := map[uint64]int{}
 	for i, k := range out.Revisions {
 		known[k.Push.Revision] = i
