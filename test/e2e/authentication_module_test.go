@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -43,11 +42,7 @@ tokens:
 // nobody: the next one is asked.
 func TestModuleAuthenticates(t *testing.T) {
 	module := filepath.Join(t.TempDir(), "door.wasm")
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", module, "../../core/host/wasm/testdata/guest")
-	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	build(t, module, "../../core/host/wasm/testdata/guest", "GOOS=wasip1", "GOARCH=wasm")
 	t.Setenv("MODE", "authenticator")
 	g := guard(t, strings.Replace(moduleSet, "PATH", module, 1), "--authPlaintext")
 	accepts := func(token string) {

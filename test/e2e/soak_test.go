@@ -129,14 +129,17 @@ func compile(t *testing.T, to, example string, environ ...string) {
 	build(t, to, "../../examples/"+example, environ...)
 }
 
-// build builds a plugin. A module is the same wherever its source lies, so that it is compiled
-// once for all tests.
+// build builds a plugin. A module is the same wherever its source lies and at any commit, so that
+// it is compiled once for all tests.
 func build(t *testing.T, to, source string, environ ...string) {
 	t.Helper()
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", to, source)
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", to, source)
 	cmd.Env = append(os.Environ(), environ...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
+	}
+	if slices.Contains(environ, "GOARCH=wasm") {
+		mesh.Compile(t, to)
 	}
 }
 

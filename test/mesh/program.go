@@ -47,7 +47,14 @@ func start(program *string, run func() int, race bool, built string) {
 		os.Exit(1)
 	}
 	*program = binary
+	dir, clean, err := runtimeDir()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	_ = os.Setenv(runtimeVariable, dir)
 	code := run()
+	clean()
 	remove()
 	os.Exit(code)
 }
