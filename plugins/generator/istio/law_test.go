@@ -19,7 +19,7 @@ import (
 
 var (
 	lawSeed      = flag.Uint64("law.seed", 1, "seed of the first history")
-	lawHistories = flag.Int("law.histories", 20, "how many histories")
+	lawHistories = flag.Int("law.histories", lawHistoriesOften, "how many histories")
 )
 
 const stepsOfHistory = 100
