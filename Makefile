@@ -155,7 +155,7 @@ test-envoys: build iptables $(OLDER_ENVOY_MARKS) ## Pass the tests of traffic wi
 	done
 
 .PHONY: check
-check: format vet lint generated fuzz test test-envoys ## What CI runs: format, vet, lint, generated files, import rules, a minute of each fuzz target, half of one of registries', tests
+check: format vet lint generated fuzz test test-envoys ## What CI runs: format, vet, lint, generated files, import rules, half a minute of each fuzz target, a quarter of one of registries', tests
 
 PARTS ?= ./core/... ./sdk/... ./plugins/...
 PARTS_BENCH := go test -run '^$$' -bench . -benchmem
@@ -310,12 +310,12 @@ mutants: build envoy ## Change the product in one place, 300 times over, and lis
 # Each fuzz target as fuzz/FOLDER/NAME, and how long each runs. What finds the way is our own code and YAML's: all that is linked, as go test -fuzz
 # would have it, takes minutes to build and makes each input a hundred times slower.
 FUZZ_TARGETS := $(addprefix fuzz/,core/manifest/FuzzParse core/xds/FuzzRequests sdk/proto/FuzzFrames plugins/internal/protoyaml/FuzzDecode plugins/config/file/FuzzResources plugins/registry/consul/FuzzMapping plugins/registry/eureka/FuzzMapping plugins/registry/nacos/FuzzMapping plugins/registry/nacos/FuzzPayload plugins/registry/zookeeper/FuzzMapping plugins/registry/zookeeper/FuzzAnswers)
-FUZZTIME ?= 60s
-fuzz/plugins/registry/%: FUZZTIME = 30s
+FUZZTIME ?= 30s
+fuzz/plugins/registry/%: FUZZTIME = 15s
 FUZZ_GUIDED = $(foreach p,$(MODULE) go.yaml.in/yaml,-gcflags='$p/...=-d=libfuzzer')
 
 .PHONY: fuzz
-fuzz: ## Look for input that breaks readers of YAML, plugins.yaml, frames of sessions and ADS requests (60 s each, registries' 30; FUZZTIME=10s)
+fuzz: ## Look for input that breaks readers of YAML, plugins.yaml, frames of sessions and ADS requests (30 s each, registries' 15; FUZZTIME=10m)
 	@$(MAKE) --keep-going --jobs=$(shell nproc) --output-sync=target $(FUZZ_TARGETS)
 
 # One target, on one core. An input that breaks it is left in its folder's testdata/fuzz, where go test finds it from then on. Without one, a target whose time

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/grpc/codes"
 
+	"github.com/coxswain-mesh/coxswain/test/mesh"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
@@ -35,7 +37,11 @@ func TestOlderPlugins(t *testing.T) {
 	for _, kind := range []string{"REGISTRY", "CONFIG", "DERIVER", "CONTROLLER", "GENERATOR", "PATCH", "AUTHENTICATOR"} {
 		t.Setenv("OLDER_"+kind, "1")
 	}
-	g := guardWith(t, olderSet, map[string]string{"older.wasm": unpacked(t, "testdata/older/older.wasm.gz")}, "--authPlaintext")
+	module := unpacked(t, "testdata/older/older.wasm.gz")
+	file := filepath.Join(t.TempDir(), "older.wasm")
+	place(t, file, module)
+	mesh.Compile(t, file)
+	g := guardWith(t, olderSet, map[string]string{"older.wasm": module}, "--authPlaintext")
 	g.refuses("stranger", codes.Unauthenticated, "door: the token is unknown")
 	_, r, err := g.open("sesame")
 	if err != nil || len(r.Resources) != 1 {

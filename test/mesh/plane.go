@@ -4,6 +4,7 @@ package mesh
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/url"
 	"os/exec"
@@ -177,11 +178,12 @@ func (p *Plane) Signal(t testing.TB, plugin string, s syscall.Signal) admin.Plug
 	return before
 }
 
-// Bootstrap returns what `coxswain bootstrap` prints for a proxy of this control plane.
+// Bootstrap returns what `coxswain bootstrap` prints for a proxy of this control plane. Tests call it
+// hundreds of times, so the program is one without the race detector where that is built already.
 func (p *Plane) Bootstrap(t testing.TB, args ...string) []byte {
 	t.Helper()
 	var complaint bytes.Buffer
-	cmd := exec.Command(p.binary, append([]string{"bootstrap", "--xds", p.XDS}, args...)...)
+	cmd := exec.Command(cmp.Or(plain(), p.binary), append([]string{"bootstrap", "--xds", p.XDS}, args...)...)
 	cmd.Stderr = &complaint
 	out, err := cmd.Output()
 	if err != nil {
