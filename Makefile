@@ -106,8 +106,9 @@ mutual: ## Run examples/mutual: two workloads without Kubernetes that know each 
 mutual-programs:
 	@go build -o $(CACHE)/bin/ ./examples/mutual ./examples/mutual/echo
 
-# Half as many packages at once again as there are processors: tests with servers wait now and then, and the longest must not end alone.
-TESTS_AT_ONCE := $(shell echo $$(($$(nproc) * 3 / 2)))
+# Twice as many packages at once as there are processors: tests with servers wait half of the time.
+TESTS_AT_ONCE := $(shell echo $$(($$(nproc) * 2)))
+LONGEST := ./test/kube ./test/e2e ./test/live ./test/guides ./test/languages ./test/misbehave ./core/xds ./test/identity ./test/etcd ./test/registries/...
 
 # The packages that take longest come first: otherwise they are the last to end, with a processor idle beside them. The
 # program is linked once for all. Lines of packages without tests are left out. A program with the race detector would sleep for a second at its end.
@@ -130,7 +131,7 @@ test: build envoy iptables grpc-js grpc-java languages kube zookeeper ## Pass al
 	@go test -run '^TestIncrementalIsAsFromScratch$$' ./plugins/generator/istio
 	@rm -f '$(SKIPPED)'; status=0; \
 	PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' COXSWAIN_TEST_PLAIN='$(CURDIR)/bin/coxswain' COXSWAIN_SKIPPED='$(SKIPPED)' GORACE=atexit_sleep_ms=0 \
-		go test -race -p $(TESTS_AT_ONCE) -timeout 30m ./test/kube ./test/e2e ./... 2>&1 | grep --line-buffered -v '\[no test files\]' || status=$$?; \
+		go test -race -p $(TESTS_AT_ONCE) -vet=off -timeout 30m $(LONGEST) ./... 2>&1 | grep --line-buffered -v '\[no test files\]' || status=$$?; \
 	if [ -s '$(SKIPPED)' ]; then echo 'tests that were skipped, by why:'; cut -f1 '$(SKIPPED)' | sort | uniq -c | sort -rn; fi; \
 	exit $$status
 

@@ -41,7 +41,7 @@ type Suite struct {
 	// Object is an object, as JSON, that a plugin that takes writes takes, if with a status, and
 	// BadObject one that it must refuse; without the first the cases of writes are skipped.
 	Object, BadObject string
-	// Many is how many endpoints are many; if it is 0, 100,000, or 30,000 where the race detector
+	// Many is how many endpoints are many; if it is 0, 100,000, or 10,000 where the race detector
 	// runs.
 	Many int
 	// Only runs the cases whose names contain it.
