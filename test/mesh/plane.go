@@ -178,8 +178,9 @@ func (p *Plane) Signal(t testing.TB, plugin string, s syscall.Signal) admin.Plug
 	return before
 }
 
-// Bootstrap returns what `coxswain bootstrap` prints for a proxy of this control plane. Tests call it
-// hundreds of times, so the program is one without the race detector where that is built already.
+// Bootstrap returns what `coxswain bootstrap` prints for a proxy of this control plane. Tests call
+// it hundreds of times, so the program is one without the race detector where that is built
+// already.
 func (p *Plane) Bootstrap(t testing.TB, args ...string) []byte {
 	t.Helper()
 	var complaint bytes.Buffer
