@@ -106,14 +106,14 @@ mutual: ## Run examples/mutual: two workloads without Kubernetes that know each 
 mutual-programs:
 	@go build -o $(CACHE)/bin/ ./examples/mutual ./examples/mutual/echo
 
-# Twice as many packages at once as there are processors: tests with servers wait half of the time.
-TESTS_AT_ONCE := $(shell echo $$(($$(nproc) * 2)))
+# Half as many packages at once again as there are processors: tests with servers wait now and then.
+TESTS_AT_ONCE := $(shell echo $$(($$(nproc) * 3 / 2)))
 LONGEST := ./test/kube ./test/e2e ./test/live ./test/guides ./test/languages ./test/misbehave ./core/xds ./test/identity ./test/etcd ./test/registries/...
 
 # The packages that take longest come first: otherwise they are the last to end, with a processor idle beside them. The
 # program is linked once for all. Lines of packages without tests are left out. A program with the race detector would sleep for a second at its end.
-# The race detector watches all tests and the program that they start with its plugins (COXSWAIN_TEST_PROGRAM), but not that of test/guides, test/languages,
-# test/trust and the modules of test/misbehave (COXSWAIN_TEST_PLAIN): there is what users run, and modules would be many times slower.
+# The race detector watches all tests, and the program that some start with its plugins (COXSWAIN_TEST_PROGRAM): those of test/e2e, test/kube, test/misbehave
+# and others that call mesh.Main. Others start what users run (COXSWAIN_TEST_PLAIN), which is several times faster; in make test-all most of these are watched, too.
 # Random histories of one goroutine run without it first: it sees nothing there, and takes six times as long.
 # What was skipped, and why: tests note it there (test/need).
 SKIPPED := $(CURDIR)/$(CACHE)/skipped.txt

@@ -39,7 +39,7 @@ var program string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	mesh.Main(&program, m.Run)
+	mesh.Quick(&program, m.Run)
 }
 
 // patience is how long the last address may take to the last sidecar, and how long sidecars may

@@ -18,7 +18,7 @@ import (
 // program is the path of the binary under test.
 var program string
 
-func TestMain(m *testing.M) { mesh.Main(&program, m.Run) }
+func TestMain(m *testing.M) { mesh.Quick(&program, m.Run) }
 
 // The prefixes of what etcd holds.
 const resources, instances = "/coxswain/config/", "/coxswain/instances/"

@@ -18,7 +18,7 @@ import (
 // program is the path of the binary under test.
 var program string
 
-func TestMain(m *testing.M) { mesh.Main(&program, m.Run) }
+func TestMain(m *testing.M) { mesh.Quick(&program, m.Run) }
 
 func write(t *testing.T, path, text string) {
 	t.Helper()

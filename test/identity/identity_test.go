@@ -30,7 +30,7 @@ import (
 // binary is the program under test.
 var binary string
 
-func TestMain(m *testing.M) { mesh.Main(&binary, m.Run) }
+func TestMain(m *testing.M) { mesh.Quick(&binary, m.Run) }
 
 // set is a control plane that signs, for callers with tokens of a file and with certificates.
 const set = `

@@ -12,5 +12,5 @@ var program string
 
 func TestMain(m *testing.M) {
 	netns.Main()
-	mesh.Main(&program, m.Run)
+	mesh.Quick(&program, m.Run)
 }

@@ -10,12 +10,25 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
 // Main is the TestMain of a package that tests the program: it builds the program, puts its path
 // into program, runs the tests (m.Run, or LeakFree of m) and exits.
 func Main(program *string, run func() int) {
 	start(program, run, Race, cmp.Or(os.Getenv("COXSWAIN_PROGRAM"), os.Getenv("COXSWAIN_TEST_PROGRAM")))
+}
+
+// Quick is Main for packages whose program the race detector watches in `make test-all` alone: it
+// makes a program several times slower, and those of test/e2e and test/kube, which are watched each
+// time, run the same core and most of the same plugins.
+func Quick(program *string, run func() int) {
+	if need.Long() {
+		Main(program, run)
+	} else {
+		Plain(program, run)
+	}
 }
 
 // Plain is Main with a program without the race detector, for tests of what users run as they run

@@ -108,7 +108,7 @@ var program string
 // Main is the TestMain of a registry's package.
 func Main(m *testing.M) {
 	flag.Parse()
-	mesh.Main(&program, m.Run)
+	mesh.Quick(&program, m.Run)
 }
 
 // Program is the path of the binary under test.

@@ -17,7 +17,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	mesh.Main(&program, func() int {
+	mesh.Quick(&program, func() int {
 		remove, err := buildRogues()
 		defer remove()
 		if err != nil {

@@ -26,7 +26,7 @@ import (
 // program is the path of the binary under test.
 var program string
 
-func TestMain(m *testing.M) { mesh.Main(&program, m.Run) }
+func TestMain(m *testing.M) { mesh.Quick(&program, m.Run) }
 
 const set = `
 plugins:

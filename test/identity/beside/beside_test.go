@@ -16,7 +16,7 @@ var binary string
 
 func TestMain(m *testing.M) {
 	netns.Main() // Envoys are in network namespaces
-	mesh.Main(&binary, m.Run)
+	mesh.Quick(&binary, m.Run)
 }
 
 // row is a question.
