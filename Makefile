@@ -136,8 +136,9 @@ test: build envoy iptables grpc-js grpc-java languages kube zookeeper ## Pass al
 	exit $$status
 
 
-# Packages with tests that take long (need.All), and registries, whose trial has steps that do.
-LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' 'need\.\(All\|Long\)\b' test core plugins sdk cmd examples)) $(wildcard test/registries/*/))
+# Packages with tests that take long (need.All), those whose program the race detector watches here alone (mesh.Quick), and registries, whose trial has steps
+# that take long.
+LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' 'need\.\(All\|Long\)\b\|mesh\.Quick\b' test core plugins sdk cmd examples)) $(wildcard test/registries/*/))
 
 .PHONY: test-all
 test-all: test peer consul eureka nacos vault migration-programs ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)
