@@ -90,7 +90,7 @@ func New(cfg Config) (*Control, error) {
 	})
 	c.mu.clock, c.clients.inner = c.mid.State.Clock, &c.mu
 	c.Calls = calls.New(&c.clients, c.mid.State)
-	c.operator = &operator.Core{Shell: shell{c}, Middle: c.mid, Calls: c.Calls, Log: cfg.Log, History: cfg.Earlier.History, HoldMax: cfg.HoldMax}
+	c.operator = &operator.Core{Shell: shell{&c.mu, c}, Middle: c.mid, Calls: c.Calls, Log: cfg.Log, History: cfg.Earlier.History, HoldMax: cfg.HoldMax}
 	explainer := operator.NewExplainer(c.operator)
 	c.mid.Serving.Quarantine.OnRefused = func(r *serving.Refused) { go explainer.Blame(r) }
 	now := time.Now()

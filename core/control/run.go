@@ -63,13 +63,6 @@ func (c *Control) do(f func() error) error {
 	return f()
 }
 
-// locked returns what f does under the lock.
-func locked[T any](c *Control, f func() T) T {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return f()
-}
-
 // await waits for an answer. If ctx ends before it comes, leave is called under the lock.
 func (c *Control) await(ctx context.Context, answer <-chan error, leave func()) error {
 	select {
@@ -89,13 +82,10 @@ func (c *Control) await(ctx context.Context, answer <-chan error, leave func()) 
 }
 
 // shell is the lock for core/operator.
-type shell struct{ c *Control }
-
-// Lock implements operator.Shell.
-func (s shell) Lock() { s.c.mu.Lock() }
-
-// Unlock implements operator.Shell.
-func (s shell) Unlock() { s.c.mu.Unlock() }
+type shell struct {
+	*timed
+	c *Control
+}
 
 // Do implements operator.Shell.
 func (s shell) Do(f func() error) error { return s.c.do(f) }

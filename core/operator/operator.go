@@ -36,9 +36,9 @@ type Shell interface {
 	Await(ctx context.Context, answer <-chan error, leave func()) error
 }
 
-// locked returns what f does under the lock.
-func locked[T any](c *Core, f func() T) T {
-	c.Lock()
-	defer c.Unlock()
+// Locked returns what f does under a lock.
+func Locked[T any](l sync.Locker, f func() T) T {
+	l.Lock()
+	defer l.Unlock()
 	return f()
 }

@@ -19,12 +19,12 @@ var ErrNoStages = errors.New("pushes have no stages: the setting rolloutFirst na
 
 // Status is how far the stage is.
 func (r *Rollout) Status() rollout.Status {
-	return locked(r.c, func() rollout.Status { return r.c.Middle.Rollout.Status() })
+	return Locked(r.c, func() rollout.Status { return r.c.Middle.Rollout.Status() })
 }
 
 // Shown is how far the stage is, and which connected proxies it has served what was before it.
 func (r *Rollout) Shown() report.Rollout {
-	return locked(r.c, func() report.Rollout {
+	return Locked(r.c, func() report.Rollout {
 		out := report.Rollout{Status: r.c.Middle.Rollout.Status(), Held: []report.PinnedProxy{}}
 		pins := r.c.Middle.Serving.Pins
 		if pins.Stage() == nil {
@@ -62,7 +62,7 @@ func (r *Rollout) order(do func() error) (rollout.Status, error) {
 
 // Watches reports whether the metric is to be read now.
 func (r *Rollout) Watches() bool {
-	return locked(r.c, func() bool { return r.c.Middle.Rollout.Watches() })
+	return Locked(r.c, func() bool { return r.c.Middle.Rollout.Watches() })
 }
 
 // Measured takes a value of the metric, or why there is none; asked is when it was asked for.

@@ -46,7 +46,7 @@ func (t *Trial) Ready(ctx context.Context) error { return t.meet(ctx, 0, func() 
 
 // Trouble is what the session that is not served last said of what failed; empty: nothing.
 func (t *Trial) Trouble() string {
-	return locked(t.c, t.of.Trouble)
+	return Locked(t.c, t.of.Trouble)
 }
 
 // Compare returns what a switch would change.
