@@ -205,6 +205,34 @@ func TestSuiteFindsFaults(t *testing.T) {
 }
 
 // TestPatience: how long is waited for a plugin can be said, and is said where it was too short.
+// TestMany: the environment says how many endpoints are many, where the suite doesn't.
+func TestMany(t *testing.T) {
+	for _, c := range []struct{ said, fails string }{
+		{"70", ""},
+		{"0", `COXSWAIN_MANY is "0": it is how many endpoints are many, 1 or more`},
+		{"10k", `COXSWAIN_MANY is "10k": it is how many endpoints are many, 1 or more`},
+	} {
+		t.Setenv("COXSWAIN_MANY", c.said)
+		most := 0
+		plugin := upper()
+		plugin.New = sdk.WithoutConfig(func() (sdk.Deriver, error) {
+			return sdk.DeriverFunc(func(_ context.Context, c *state.Change, _ sdk.Publisher) error {
+				most = max(most, c.State.Table("endpoints").Len())
+				return nil
+			}), nil
+		})
+		plugin.Reads = []string{"endpoints"}
+		var failed []string
+		plugintest.Suite{Only: "many endpoints"}.Run(plugintest.Memory(plugin), func(r plugintest.Result) { failed = append(failed, r.Failures...) })
+		if got := strings.Join(failed, "; "); got != c.fails {
+			t.Errorf("%s: %q", c.said, got)
+		}
+		if c.fails == "" && most != 70 {
+			t.Errorf("at most %d endpoints came", most)
+		}
+	}
+}
+
 func TestPatience(t *testing.T) {
 	target := plugintest.Memory(registry(func(ctx context.Context, _ sdk.Publisher) error { <-ctx.Done(); return nil }))
 	target.Patience = 0.001

@@ -2,5 +2,5 @@
 
 package plugintest
 
-// many is Suite.Many where it isn't said.
-const many = 100_000
+// usual is how many endpoints are many where nobody says.
+const usual = 100_000

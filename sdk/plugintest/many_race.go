@@ -2,6 +2,6 @@
 
 package plugintest
 
-// many is Suite.Many where it isn't said. With the race detector each endpoint takes several times
-// as long.
-const many = 10_000
+// usual is how many endpoints are many where nobody says. With the race detector each endpoint
+// takes several times as long.
+const usual = 10_000

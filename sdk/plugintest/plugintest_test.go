@@ -28,10 +28,10 @@ func TestRegistry(t *testing.T) {
 				if err := out.Update("endpoints", nil, nil); err == nil {
 					return errors.New("published into a table that was not declared")
 				}
+				s1, newer := out.State() // what the test changes comes after Synced
 				if err := out.Synced(); err != nil {
 					return err
 				}
-				s1, newer := out.State()
 				s2 := s1
 				for s2.Table("namespaces").Len() == 0 { // the first state, which has none, may come after s1
 					<-newer

@@ -2,8 +2,10 @@ package plugintest
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -41,8 +43,8 @@ type Suite struct {
 	// Object is an object, as JSON, that a plugin that takes writes takes, if with a status, and
 	// BadObject one that it must refuse; without the first the cases of writes are skipped.
 	Object, BadObject string
-	// Many is how many endpoints are many; if it is 0, 100,000, or 10,000 where the race detector
-	// runs.
+	// Many is how many endpoints are many; if it is 0, what COXSWAIN_MANY says, else 100,000, or
+	// 10,000 where the race detector runs.
 	Many int
 	// Only runs the cases whose names contain it.
 	Only string
@@ -81,11 +83,29 @@ func Conform(t *testing.T, s Suite, targets ...Target) {
 	}
 }
 
+// many is how many endpoints are many where a suite doesn't say.
+func many() (int, error) {
+	said := os.Getenv("COXSWAIN_MANY")
+	if said == "" {
+		return usual, nil
+	}
+	n, err := strconv.Atoi(said)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("COXSWAIN_MANY is %q: it is how many endpoints are many, 1 or more", said)
+	}
+	return n, nil
+}
+
 // Run runs the suite and hands over each case's result when it is there. It ends after a first
 // case, `ready`, that fails.
 func (s Suite) Run(target Target, report func(Result)) {
 	if s.Many == 0 {
-		s.Many = many
+		n, err := many()
+		if err != nil {
+			report(Result{Carrier: target.Carrier, Case: "ready", Failures: []string{err.Error()}})
+			return
+		}
+		s.Many = n
 	}
 	var ready *pb.Ready
 	first := s.try(target, suiteCase{"ready", func(k *kit) { ready = k.ready() }})

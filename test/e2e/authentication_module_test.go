@@ -8,8 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/wait"
 	"google.golang.org/grpc/codes"
+
+	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
 // moduleSet has an authenticator that is a module, before one that isn't. A call may take longer
@@ -42,7 +44,7 @@ tokens:
 // nobody: the next one is asked.
 func TestModuleAuthenticates(t *testing.T) {
 	module := filepath.Join(t.TempDir(), "door.wasm")
-	build(t, module, "../../core/host/wasm/testdata/guest", "GOOS=wasip1", "GOARCH=wasm")
+	mesh.Build(t, module, "../../core/host/wasm/testdata/guest", "GOOS=wasip1", "GOARCH=wasm")
 	t.Setenv("MODE", "authenticator")
 	g := guard(t, strings.Replace(moduleSet, "PATH", module, 1), "--authPlaintext")
 	accepts := func(token string) {

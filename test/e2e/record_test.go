@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/coxswain-mesh/coxswain/test/mesh"
 	"github.com/coxswain-mesh/coxswain/test/page"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
@@ -147,7 +148,7 @@ func variant(t *testing.T, dir, name, source, old, with string, environ ...strin
 		t.Fatal(err)
 	}
 	place(t, file, changed)
-	build(t, filepath.Join(dir, name), file, environ...)
+	mesh.Build(t, filepath.Join(dir, name), file, environ...)
 }
 
 // recorder is a `coxswain plugins record` that runs.

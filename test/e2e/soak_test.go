@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -126,21 +125,7 @@ func TestSoak(t *testing.T) {
 // compile builds an example's plugin.
 func compile(t *testing.T, to, example string, environ ...string) {
 	t.Helper()
-	build(t, to, "../../examples/"+example, environ...)
-}
-
-// build builds a plugin. A module is the same wherever its source lies and at any commit, so that
-// it is compiled once for all tests.
-func build(t *testing.T, to, source string, environ ...string) {
-	t.Helper()
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", to, source)
-	cmd.Env = append(os.Environ(), environ...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if slices.Contains(environ, "GOARCH=wasm") {
-		mesh.Compile(t, to)
-	}
+	mesh.Build(t, to, "../../examples/"+example, environ...)
 }
 
 // round swaps each plugin once, in the background of which a candidate is killed, and then tries

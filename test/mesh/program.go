@@ -62,6 +62,7 @@ func start(program *string, run func() int, race bool, built string) {
 	*program = binary
 	dir, clean, err := runtimeDir()
 	if err != nil {
+		remove()
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -7,12 +7,11 @@ package consul
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/test/mesh"
 	"github.com/coxswain-mesh/coxswain/test/need"
 	"github.com/coxswain-mesh/coxswain/test/registries"
 )
@@ -53,11 +52,7 @@ func TestChanges(t *testing.T) {
 func TestModule(t *testing.T) {
 	need.All(t)
 	module := filepath.Join(t.TempDir(), "registry-consul.wasm")
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", module, "../../../plugins/registry/consul/wasm")
-	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	mesh.Build(t, module, "../../../plugins/registry/consul/wasm", "GOOS=wasip1", "GOARCH=wasm")
 	asModule := trial
 	asModule.Entry = func(address string) string {
 		return fmt.Sprintf("wasm: {path: %q, allow: {http: [%q]}}\ninsecure: true", module, address)

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -218,11 +216,7 @@ func TestFlags(t *testing.T) {
 func TestModule(t *testing.T) {
 	need.All(t)
 	module := filepath.Join(t.TempDir(), "registry-eureka.wasm")
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", module, "../../../plugins/registry/eureka/wasm")
-	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	mesh.Build(t, module, "../../../plugins/registry/eureka/wasm", "GOOS=wasip1", "GOARCH=wasm")
 	asModule := trial
 	asModule.Entry = func(address string) string {
 		return fmt.Sprintf("wasm: {path: %q, allow: {http: [%q]}}\ninsecure: true", module, address)
