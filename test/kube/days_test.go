@@ -6,12 +6,14 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/coxswain-mesh/coxswain/test/envoy"
@@ -47,16 +49,10 @@ func TestBadDays(t *testing.T) {
 		}
 	})
 	d.day("a right is withdrawn", func() {
-		allow := func(resources string) {
-			d.cluster.Kubectl(t, "patch", "clusterrole", "coxswain", "--type", "json", "-p",
-				fmt.Sprintf(`[{"op": "replace", "path": "/rules/1/resources", "value": [%s]}]`, resources))
-		}
-		allow(`"none"`)
-		d.line.Cut()
-		d.line.Open()
-		d.logged(`cannot list resource \"endpointslices\"`)
-		d.churned(5)
-		allow(`"endpointslices"`)
+		d.without(1, "endpointslices", "[none]", "[endpointslices]")
+	})
+	d.day("pods are known later than slices", func() { // all pods are replaced by others that nobody knows
+		d.without(0, "pods", "[services, nodes, namespaces]", "[services, pods, nodes, namespaces]")
 	})
 	d.day("an object is as large as they get", func() {
 		// A megabyte of a thousand routes. For ten thousand short ones a busy API server needs more
@@ -176,7 +172,8 @@ func (d *days) logged(what string) {
 	})
 }
 
-// churn deletes a pod again and again, each once the deployment is whole, until rest is called.
+// churn deletes the oldest pod again and again, each once the deployment is whole, until rest is
+// called.
 // What fails while the API server is away is tried again.
 func (d *days) churn() (rest func()) {
 	pods := d.cluster.Client(d.t).CoreV1().Pods("shop")
@@ -192,7 +189,7 @@ func (d *days) churn() (rest func()) {
 			for _, p := range list.Items {
 				whole = whole && p.Status.PodIP != "" && p.DeletionTimestamp == nil
 			}
-			if whole && pods.Delete(ctx, list.Items[0].Name, metav1.DeleteOptions{}) == nil {
+			if whole && pods.Delete(ctx, oldest(list.Items), metav1.DeleteOptions{}) == nil {
 				d.mu.Lock()
 				d.churns++
 				d.mu.Unlock()
@@ -201,6 +198,10 @@ func (d *days) churn() (rest func()) {
 	})
 	d.t.Cleanup(func() { end(); ended.Wait() })
 	return func() { end(); ended.Wait() }
+}
+
+func oldest(pods []corev1.Pod) (name string) {
+	return slices.MinFunc(pods, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) }).Name
 }
 
 // churned waits until so many more pods were deleted.
@@ -215,6 +216,38 @@ func (d *days) churned(more int) {
 	wait.For(d.t, "pods come and go", func() error {
 		if n := count(); n < until {
 			return fmt.Errorf("%d of %d", n, until)
+		}
+		return nil
+	})
+}
+
+// without takes the right to a kind's objects away while all pods are replaced: what a rule of the
+// role says meanwhile, and then again.
+func (d *days) without(rule int, kind, meanwhile, again string) {
+	d.t.Helper()
+	allow := func(resources string) {
+		d.cluster.Kubectl(d.t, "patch", "clusterrole", "coxswain", "--type", "json", "-p",
+			fmt.Sprintf("[{op: replace, path: /rules/%d/resources, value: %s}]", rule, resources))
+	}
+	allow(meanwhile)
+	d.line.Cut()
+	d.line.Open()
+	d.logged(fmt.Sprintf(`cannot list resource \"%s\"`, kind))
+	d.replaced()
+	allow(again)
+}
+
+// replaced waits until none of the pods is left that there are now.
+func (d *days) replaced() {
+	d.t.Helper()
+	pods := func() string {
+		return d.cluster.Kubectl(d.t, "get", "pods", "-n", "shop", "-l", "app=web", "-o", "name")
+	}
+	before := strings.Fields(pods())
+	wait.For(d.t, "all pods are replaced", func() error {
+		now := strings.Fields(pods())
+		if at := slices.IndexFunc(before, func(name string) bool { return slices.Contains(now, name) }); at >= 0 {
+			return fmt.Errorf("%s is there", before[at])
 		}
 		return nil
 	})

@@ -22,8 +22,9 @@ type members struct {
 
 // endpoints makes a service's endpoints, in the order of its slices' names; what a slice says again
 // of an address counts no more. One that stands for a pod waits until the pod is known: nobody
-// could say otherwise whose it is and whether it speaks mutual TLS.
-func (c *Config) endpoints(m *members) (out []*pb.Endpoint) {
+// could say otherwise whose it is and whether it speaks mutual TLS. unknown are the pods that are
+// not.
+func (c *Config) endpoints(m *members) (out []*pb.Endpoint, unknown int) {
 	slices.SortFunc(m.slices, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
 	index, known := uint32(0), map[string]bool{}
 	for _, s := range m.slices {
@@ -32,8 +33,11 @@ func (c *Config) endpoints(m *members) (out []*pb.Endpoint) {
 		}
 		for i := range s.Endpoints {
 			e := &s.Endpoints[i]
-			pod, awaited := m.podOf(s, e)
-			if awaited {
+			pod, is := m.podOf(s, e)
+			if is == unknownPod {
+				unknown++
+			}
+			if is == unknownPod || is == failedPod {
 				continue
 			}
 			for _, address := range e.Addresses {
@@ -50,17 +54,31 @@ func (c *Config) endpoints(m *members) (out []*pb.Endpoint) {
 			}
 		}
 	}
-	return out
+	return out, unknown
 }
 
-// podOf is the pod that an endpoint stands for. Awaited: there is to be one; one that failed is
-// none.
-func (m *members) podOf(s *discoveryv1.EndpointSlice, e *discoveryv1.Endpoint) (of *pod, awaited bool) {
+// podIs is what is known of the pod that an endpoint stands for.
+type podIs int
+
+const (
+	noPod podIs = iota // it stands for none
+	knownPod
+	unknownPod
+	failedPod
+)
+
+func (m *members) podOf(s *discoveryv1.EndpointSlice, e *discoveryv1.Endpoint) (*pod, podIs) {
 	if e.TargetRef == nil || e.TargetRef.Kind != "Pod" {
-		return nil, false
+		return nil, noPod
 	}
-	of = m.pod(cmp.Or(e.TargetRef.Namespace, s.Namespace), e.TargetRef.Name)
-	return of, of == nil || of.failed
+	of := m.pod(cmp.Or(e.TargetRef.Namespace, s.Namespace), e.TargetRef.Name)
+	switch {
+	case of == nil:
+		return nil, unknownPod
+	case of.failed:
+		return nil, failedPod
+	}
+	return of, knownPod
 }
 
 func (c *Config) endpoint(m *members, e *discoveryv1.Endpoint, of *pod, address string, p discoveryv1.EndpointPort) *pb.Endpoint {

@@ -51,10 +51,8 @@ spec: {clusterIP: 10.96.0.1, selector: {app: web}, ports: [{name: http, port: 80
 		t.Fatal(err)
 	}
 	r := &remote{}
-	r.publication = &publication{
-		config: &c, watched: w, entries: map[string]entriesIn{}, outside: map[string]bool{}, published: map[unit][]published{}, network: "net-west",
-	}
-	r.out = publisher{r}
+	r.publication = newPublication(&c, publisher{r})
+	r.watched, r.network = w, "net-west"
 	return r
 }
 
@@ -93,10 +91,15 @@ func (r *remote) set(t *testing.T, text string) []string {
 	return services
 }
 
+func (r *remote) rowsOf(u unit) map[string]map[string]*sdk.Row {
+	rows, _ := r.rows(u)
+	return rows
+}
+
 // behind are the addresses behind the service, as ADDRESS:PORT of its ports, in order.
 func (r *remote) behind(t *testing.T) (out []string) {
 	t.Helper()
-	rows := r.rows(unit{state.Services, "shop/web"})[state.Endpoints]
+	rows := r.rowsOf(unit{state.Services, "shop/web"})[state.Endpoints]
 	for _, key := range slices.Sorted(maps.Keys(rows)) {
 		e, err := sdk.EndpointOf(rows[key])
 		if err != nil {
@@ -122,7 +125,7 @@ func TestEntries(t *testing.T) {
 	}
 	const vm = "metadata: {name: vm, namespace: shop%s}\nspec: {address: 10.70.0.1, serviceAccount: vm, labels: {app: web}, ports: {manage: 9999}%s}"
 	check("one", r.set(t, fmt.Sprintf(vm, "", "")), "admin 10.70.0.1:9999 ", "http 10.70.0.1:8080 ")
-	row := r.rows(unit{kinds.WorkloadEntry, "shop/vm"})[state.Workloads][workloadentry.RemoteKey("shop", "vm", "west")]
+	row := r.rowsOf(unit{kinds.WorkloadEntry, "shop/vm"})[state.Workloads][workloadentry.RemoteKey("shop", "vm", "west")]
 	w, err := sdk.WorkloadOf(row)
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +157,7 @@ func TestEntries(t *testing.T) {
 	if r.set(t, fmt.Sprintf(vm, "", "")); len(r.behind(t)) > 0 {
 		t.Errorf("services don't select: %q", r.behind(t))
 	}
-	if r.rows(unit{kinds.WorkloadEntry, "shop/vm"}) == nil {
+	if r.rowsOf(unit{kinds.WorkloadEntry, "shop/vm"}) == nil {
 		t.Error("ServiceEntries may")
 	}
 }

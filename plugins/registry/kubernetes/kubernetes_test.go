@@ -169,8 +169,9 @@ endpoints:
 		return e
 	}
 	want := []*pb.Endpoint{of("http", 80, 80, "192.0.2.1"), in(of("http", 80, 8080, "10.0.0.1")), in(of("admin", 81, 8081, "10.0.0.1"))}
-	if diff := cmp.Diff(want, c.endpoints(m)); diff != "" {
-		t.Error(diff)
+	got, unknown := c.endpoints(m)
+	if diff := cmp.Diff(want, got); diff != "" || unknown != 1 {
+		t.Errorf("%d of unknown pods; %s", unknown, diff)
 	}
 
 	// With dual stack a pod is one endpoint, whichever slices it is in, if the service is of both
@@ -182,7 +183,8 @@ addressType: IPv6
 ports: [{name: http, port: 8080}]
 endpoints: [{addresses: ["fd00::1"], nodeName: one, targetRef: {kind: Pod, name: web-1, namespace: shop}}, {addresses: ["fd00::2"]}]`))
 	text := func() (out []string) {
-		for _, e := range c.endpoints(m) {
+		all, _ := c.endpoints(m)
+		for _, e := range all {
 			out = append(out, fmt.Sprint(e.PortName, " ", e.Address, e.MoreAddresses))
 		}
 		return out
@@ -409,10 +411,7 @@ func (r rowsOf) keys(table string) []string           { return slices.Sorted(map
 // publishing is a publication of a cluster that has nothing yet, and what puts objects into it.
 func publishing(t *testing.T, out rowsOf) (p *publication, put func(*informer, any)) {
 	t.Helper()
-	p = &publication{
-		config: &Config{Cluster: "east", Domain: "cluster.local", SystemNamespace: "system"}, out: out, dirt: kube.NewChanges[unit](),
-		published: map[unit][]published{}, outside: map[string]bool{},
-	}
+	p = newPublication(&Config{Cluster: "east", Domain: "cluster.local", SystemNamespace: "system"}, out)
 	w, err := watch(&kube.Client{}, false, p.changed, func(string, error) {})
 	if err != nil {
 		t.Fatal(err)

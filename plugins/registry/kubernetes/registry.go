@@ -33,10 +33,7 @@ type unit struct{ table, key string }
 // Run publishes what the API server has, and follows it until ctx ends. A server that is away
 // changes nothing.
 func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
-	p := &publication{
-		config: &r.config, out: out, dirt: kube.NewChanges[unit](),
-		published: map[unit][]published{}, outside: map[string]bool{}, entries: map[string]entriesIn{},
-	}
+	p := newPublication(&r.config, out)
 	r.config.Access.Report(ctx, out)
 	var said kube.LogLimiter
 	client := r.reach(ctx, out)
@@ -107,11 +104,20 @@ type publication struct {
 	published map[unit][]published
 	// entries are the WorkloadEntries that count, by namespace.
 	entries map[string]entriesIn
+	// standing says of which services the endpoints stay as they were.
+	standing standing
 	// selection says which namespaces count; outside are those that are known not to.
 	selection kube.Selection
 	outside   map[string]bool
 	// network is that of the cluster, as the label of its system namespace says; empty: it doesn't.
 	network string
+}
+
+func newPublication(c *Config, out sdk.Publisher) *publication {
+	return &publication{
+		config: c, out: out, dirt: kube.NewChanges[unit](),
+		published: map[unit][]published{}, outside: map[string]bool{}, entries: map[string]entriesIn{}, standing: standing{},
+	}
 }
 
 // choose takes the discovery selectors of the mesh's settings.
@@ -351,7 +357,8 @@ func (p *publication) publish(units map[unit]bool) error {
 			before[is.rowName] = is.sum
 		}
 		var now []published
-		for table, rows := range p.rows(u) {
+		rows, stays := p.rows(u)
+		for table, rows := range rows {
 			for _, row := range rows {
 				is := published{rowName{table, row.Key}, maphash.Bytes(seed, row.Payload)}
 				if old, was := before[is.rowName]; !was || old != is.sum {
@@ -362,6 +369,10 @@ func (p *publication) publish(units map[unit]bool) error {
 			}
 		}
 		for gone := range before {
+			if stays && gone.table == state.Endpoints {
+				now = append(now, published{gone, before[gone]})
+				continue
+			}
 			deletes[gone.table] = append(deletes[gone.table], gone.key)
 		}
 		if len(now) == 0 {
@@ -384,8 +395,23 @@ func (p *publication) publish(units map[unit]bool) error {
 // tables in the order in which they are published.
 var tables = []string{mcs.Exports, mcs.Imports, state.Namespaces, state.Services, state.ClusterServices, state.Endpoints, state.Workloads, state.NetworkGateways}
 
-// rows makes the rows of a unit; none: there is no such thing, or its namespace doesn't count.
-func (p *publication) rows(u unit) map[string]map[string]*sdk.Row {
+// rows makes the rows of a unit; none: there is no such thing, or its namespace doesn't count. The
+// endpoints of one that stays are those that were published before.
+func (p *publication) rows(u unit) (rows map[string]map[string]*sdk.Row, stays bool) {
+	if u.table != state.Services {
+		return p.single(u), false
+	}
+	if s := get[corev1.Service](p.watched.services, u.key); s != nil && s.Spec.Type != corev1.ServiceTypeExternalName && p.counts(s.Namespace) {
+		return p.service(u, s)
+	}
+	delete(p.standing, u)
+	namespace, name, _ := strings.Cut(u.key, "/")
+	host := p.config.hostOf(namespace, name)
+	return p.config.named(namespace, host, p.aliasesOf(host)), false
+}
+
+// single makes the rows of a unit that is no service.
+func (p *publication) single(u unit) map[string]map[string]*sdk.Row {
 	switch u.table {
 	case state.Namespaces:
 		if n := get[corev1.Namespace](p.watched.namespaces, u.key); n != nil {
@@ -402,13 +428,6 @@ func (p *publication) rows(u unit) map[string]map[string]*sdk.Row {
 				return one(u.table, row)
 			}
 		}
-	case state.Services:
-		if s := get[corev1.Service](p.watched.services, u.key); s != nil && s.Spec.Type != corev1.ServiceTypeExternalName && p.counts(s.Namespace) {
-			return p.service(u.key, s)
-		}
-		namespace, name, _ := strings.Cut(u.key, "/")
-		host := p.config.hostOf(namespace, name)
-		return p.config.named(namespace, host, p.aliasesOf(host))
 	case kinds.WorkloadEntry:
 		return p.entryRow(u.key)
 	case state.NetworkGateways:
@@ -432,7 +451,7 @@ func (p *publication) node(name string) *corev1.Node {
 	return get[corev1.Node](p.watched.nodes, name)
 }
 
-func (p *publication) service(key string, s *corev1.Service) map[string]map[string]*sdk.Row {
+func (p *publication) service(u unit, s *corev1.Service) (rows map[string]map[string]*sdk.Row, stays bool) {
 	aliases := p.aliasesOf(p.config.hostOf(s.Namespace, s.Name))
 	is := p.config.service(s, get[corev1.Namespace](p.watched.namespaces, s.Namespace), aliases)
 	if selector, ok := nodeSelector(s); ok {
@@ -446,8 +465,8 @@ func (p *publication) service(key string, s *corev1.Service) map[string]map[stri
 	if here := p.config.here(is, row.Created); here != nil {
 		out[state.ClusterServices] = map[string]*sdk.Row{here.Key: here}
 	}
-	made := p.config.endpoints(&members{
-		service: s, slices: found[*discoveryv1.EndpointSlice](p.watched.slices, byService, key),
+	made, unknown := p.config.endpoints(&members{
+		service: s, slices: found[*discoveryv1.EndpointSlice](p.watched.slices, byService, u.key),
 		pod:  func(namespace, name string) *pod { return get[pod](p.watched.pods, namespace+"/"+name) },
 		node: p.node,
 	})
@@ -456,7 +475,10 @@ func (p *publication) service(key string, s *corev1.Service) map[string]map[stri
 	}
 	made = append(made, p.entryEndpoints(is)...)
 	for _, e := range made {
-		e.SameCluster = p.exports.confined(key)
+		e.SameCluster = p.exports.confined(u.key)
+	}
+	if p.stays(u, made, unknown) {
+		return maps.Clone(out), true
 	}
 	endpoints := map[string]*sdk.Row{}
 	for _, row := range sdk.EndpointRows(made...) {
@@ -466,5 +488,17 @@ func (p *publication) service(key string, s *corev1.Service) map[string]map[stri
 	if len(endpoints) > 0 {
 		out[state.Endpoints] = endpoints
 	}
-	return maps.Clone(out)
+	return maps.Clone(out), false
+}
+
+// stays reports whether a service's endpoints stay as they were, for the time being.
+func (p *publication) stays(u unit, made []*pb.Endpoint, unknown int) bool {
+	is := p.standing.judge(u, made, unknown, time.Now())
+	switch is {
+	case begins:
+		time.AfterFunc(lingering, func() { p.dirt.Add(u) })
+	case givenUp:
+		p.out.Log(sdk.Warn, "the slices of a service name pods that the API server doesn't show; it has no endpoint any more that takes requests", "service", u.key)
+	}
+	return is == stays || is == begins
 }
