@@ -173,8 +173,7 @@ func (d *days) logged(what string) {
 }
 
 // churn deletes the oldest pod again and again, each once the deployment is whole, until rest is
-// called.
-// What fails while the API server is away is tried again.
+// called. What fails while the API server is away is tried again.
 func (d *days) churn() (rest func()) {
 	pods := d.cluster.Client(d.t).CoreV1().Pods("shop")
 	ctx, end := context.WithCancel(context.Background())

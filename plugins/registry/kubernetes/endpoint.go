@@ -33,11 +33,12 @@ func (c *Config) endpoints(m *members) (out []*pb.Endpoint, unknown int) {
 		}
 		for i := range s.Endpoints {
 			e := &s.Endpoints[i]
-			pod, is := m.podOf(s, e)
-			if is == unknownPod {
+			pod, named := m.podOf(s, e)
+			if named && pod == nil {
 				unknown++
+				continue
 			}
-			if is == unknownPod || is == failedPod {
+			if named && pod.failed {
 				continue
 			}
 			for _, address := range e.Addresses {
@@ -57,28 +58,13 @@ func (c *Config) endpoints(m *members) (out []*pb.Endpoint, unknown int) {
 	return out, unknown
 }
 
-// podIs is what is known of the pod that an endpoint stands for.
-type podIs int
-
-const (
-	noPod podIs = iota // it stands for none
-	knownPod
-	unknownPod
-	failedPod
-)
-
-func (m *members) podOf(s *discoveryv1.EndpointSlice, e *discoveryv1.Endpoint) (*pod, podIs) {
+// podOf is the pod that an endpoint stands for; nil: it isn't known. named reports whether it
+// stands for one.
+func (m *members) podOf(s *discoveryv1.EndpointSlice, e *discoveryv1.Endpoint) (of *pod, named bool) {
 	if e.TargetRef == nil || e.TargetRef.Kind != "Pod" {
-		return nil, noPod
+		return nil, false
 	}
-	of := m.pod(cmp.Or(e.TargetRef.Namespace, s.Namespace), e.TargetRef.Name)
-	switch {
-	case of == nil:
-		return nil, unknownPod
-	case of.failed:
-		return nil, failedPod
-	}
-	return of, knownPod
+	return m.pod(cmp.Or(e.TargetRef.Namespace, s.Namespace), e.TargetRef.Name), true
 }
 
 func (c *Config) endpoint(m *members, e *discoveryv1.Endpoint, of *pod, address string, p discoveryv1.EndpointPort) *pb.Endpoint {

@@ -357,7 +357,7 @@ func (p *publication) publish(units map[unit]bool) error {
 			before[is.rowName] = is.sum
 		}
 		var now []published
-		rows, stays := p.rows(u)
+		rows, keeps := p.rows(u)
 		for table, rows := range rows {
 			for _, row := range rows {
 				is := published{rowName{table, row.Key}, maphash.Bytes(seed, row.Payload)}
@@ -369,7 +369,7 @@ func (p *publication) publish(units map[unit]bool) error {
 			}
 		}
 		for gone := range before {
-			if stays && gone.table == state.Endpoints {
+			if keeps && gone.table == state.Endpoints {
 				now = append(now, published{gone, before[gone]})
 				continue
 			}
@@ -396,8 +396,8 @@ func (p *publication) publish(units map[unit]bool) error {
 var tables = []string{mcs.Exports, mcs.Imports, state.Namespaces, state.Services, state.ClusterServices, state.Endpoints, state.Workloads, state.NetworkGateways}
 
 // rows makes the rows of a unit; none: there is no such thing, or its namespace doesn't count. The
-// endpoints of one that stays are those that were published before.
-func (p *publication) rows(u unit) (rows map[string]map[string]*sdk.Row, stays bool) {
+// endpoints of one that keeps them are those that were published before.
+func (p *publication) rows(u unit) (rows map[string]map[string]*sdk.Row, keeps bool) {
 	if u.table != state.Services {
 		return p.single(u), false
 	}
@@ -451,7 +451,7 @@ func (p *publication) node(name string) *corev1.Node {
 	return get[corev1.Node](p.watched.nodes, name)
 }
 
-func (p *publication) service(u unit, s *corev1.Service) (rows map[string]map[string]*sdk.Row, stays bool) {
+func (p *publication) service(u unit, s *corev1.Service) (rows map[string]map[string]*sdk.Row, keeps bool) {
 	aliases := p.aliasesOf(p.config.hostOf(s.Namespace, s.Name))
 	is := p.config.service(s, get[corev1.Namespace](p.watched.namespaces, s.Namespace), aliases)
 	if selector, ok := nodeSelector(s); ok {
@@ -477,7 +477,7 @@ func (p *publication) service(u unit, s *corev1.Service) (rows map[string]map[st
 	for _, e := range made {
 		e.SameCluster = p.exports.confined(u.key)
 	}
-	if p.stays(u, made, unknown) {
+	if p.keeps(u, made, unknown) {
 		return maps.Clone(out), true
 	}
 	endpoints := map[string]*sdk.Row{}
@@ -491,14 +491,14 @@ func (p *publication) service(u unit, s *corev1.Service) (rows map[string]map[st
 	return maps.Clone(out), false
 }
 
-// stays reports whether a service's endpoints stay as they were, for the time being.
-func (p *publication) stays(u unit, made []*pb.Endpoint, unknown int) bool {
-	is := p.standing.judge(u, made, unknown, time.Now())
-	switch is {
-	case begins:
+// keeps reports whether a service keeps the endpoints that it had, for the time being.
+func (p *publication) keeps(u unit, made []*pb.Endpoint, unknown int) bool {
+	keeps, turned := p.standing.judge(u, made, unknown, time.Now())
+	switch {
+	case turned && keeps:
 		time.AfterFunc(lingering, func() { p.dirt.Add(u) })
-	case givenUp:
+	case turned:
 		p.out.Log(sdk.Warn, "the slices of a service name pods that the API server doesn't show; it has no endpoint any more that takes requests", "service", u.key)
 	}
-	return is == stays || is == begins
+	return keeps
 }
