@@ -128,8 +128,10 @@ test: build envoy iptables grpc-js grpc-java languages kube zookeeper ## Pass al
 	@[ "$$(id -u)" = 0 ] || unshare -Ur --map-auto true 2>/dev/null || echo "no network namespaces here: tests with pods are skipped; run as root, or allow users namespaces"
 	@grep -qsw memory /sys/fs/cgroup/cgroup.controllers || echo "cgroup v2 has no controller of memory here: the test of memory.max is skipped"
 	@echo "left to make test-all: what takes long, and the comparison with a living istiod; it last passed: $$(cat test/all.txt)"
-	@go build -race -o '$(CURDIR)/$(CACHE)/bin/race/coxswain' ./cmd/coxswain
-	@go test -run '^TestIncrementalIsAsFromScratch$$' ./plugins/generator/istio
+	@go test -run '^TestIncrementalIsAsFromScratch$$' ./plugins/generator/istio & scratch=$$!; status=0; \
+	go build -race -o '$(CURDIR)/$(CACHE)/bin/race/coxswain' ./cmd/coxswain || status=$$?; \
+	wait $$scratch || status=$$?; \
+	exit $$status
 	@rm -f '$(SKIPPED)'; status=0; \
 	PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' COXSWAIN_TEST_PLAIN='$(CURDIR)/bin/coxswain' COXSWAIN_SKIPPED='$(SKIPPED)' GORACE=atexit_sleep_ms=0 \
 		COXSWAIN_MANY=10000 go test -race -p $(TESTS_AT_ONCE) -vet=off -timeout 30m $(LONGEST) ./... 2>&1 | grep --line-buffered -v '\[no test files\]' || status=$$?; \
