@@ -425,7 +425,7 @@ $(CACHE)/envoy-%/.installed: | $(VENV)/.venv
 # Without npm the test that needs it is skipped.
 .PHONY: grpc-js
 grpc-js:
-	@command -v npm >/dev/null && $(MAKE) $(GRPC_JS_MARK) || echo "no grpc-js: its test is skipped"
+	@command -v npm >/dev/null && $(MAKE) --silent $(GRPC_JS_MARK) || echo "no grpc-js: its test is skipped"
 
 $(GRPC_JS_MARK):
 	@rm -rf $(CACHE)/grpc-js && mkdir -p $(CACHE)/grpc-js
@@ -435,7 +435,7 @@ $(GRPC_JS_MARK):
 # Without Maven the test that needs it is skipped.
 .PHONY: grpc-java
 grpc-java:
-	@command -v mvn >/dev/null && $(MAKE) $(GRPC_JAVA_MARK) || echo "no grpc-java: its test is skipped"
+	@command -v mvn >/dev/null && $(MAKE) --silent $(GRPC_JAVA_MARK) || echo "no grpc-java: its test is skipped"
 
 $(GRPC_JAVA_MARK): test/grpc/testdata/pom.xml
 	@rm -rf $(CACHE)/grpc-java && mkdir -p $(CACHE)/grpc-java
@@ -445,7 +445,7 @@ $(GRPC_JAVA_MARK): test/grpc/testdata/pom.xml
 # What the system has is good enough. Elsewhere than on Debian the tests that need it are skipped.
 .PHONY: iptables
 iptables:
-	@command -v iptables-restore >/dev/null || $(MAKE) $(IPTABLES_MARK) 2>/dev/null || \
+	@command -v iptables-restore >/dev/null || $(MAKE) --silent $(IPTABLES_MARK) 2>/dev/null || \
 		echo "no iptables, neither the system's nor Debian's $(IPTABLES_VERSION): tests of sidecars with interception are skipped"
 
 $(IPTABLES_MARK):
@@ -457,7 +457,7 @@ $(IPTABLES_MARK):
 # What the examples in Python (grpcio), C and Rust are built and run with. Elsewhere than on Debian 12 the tests of the one in Rust are skipped.
 .PHONY: languages
 languages: $(PROTOC_MARK) $(ZIG_MARK)
-	@$(MAKE) $(RUST_MARK) 2>/dev/null || echo "no Debian with rustc $(RUST_VERSION) for WASI: tests of the example in Rust are skipped"
+	@$(MAKE) --silent $(RUST_MARK) 2>/dev/null || echo "no Debian with rustc $(RUST_VERSION) for WASI: tests of the example in Rust are skipped"
 
 $(RUST_MARK):
 	@rm -rf $(CACHE)/rust && mkdir -p $(CACHE)/rust/packages
@@ -542,7 +542,7 @@ ZOOKEEPER := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/zookeeper-$(shell s
 # Without Java or Maven the tests that need it are skipped.
 .PHONY: zookeeper
 zookeeper: ## Get ZooKeeper and Dubbo for tests from Maven Central (once)
-	@command -v java >/dev/null && command -v mvn >/dev/null && $(MAKE) '$(ZOOKEEPER)/.installed' || echo "no ZooKeeper: its tests are skipped"
+	@command -v java >/dev/null && command -v mvn >/dev/null && $(MAKE) --silent '$(ZOOKEEPER)/.installed' || echo "no ZooKeeper: its tests are skipped"
 
 $(ZOOKEEPER)/.installed:
 	@echo "getting ZooKeeper and Dubbo from Maven Central, this once"
@@ -556,7 +556,7 @@ EUREKA := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/eureka-$(shell cat $(E
 # Without a JDK or Maven the tests that need it are skipped.
 .PHONY: eureka
 eureka: ## Get Eureka's server for tests from Maven Central (a minute, once)
-	@command -v javac >/dev/null && command -v mvn >/dev/null && $(MAKE) --no-print-directory '$(EUREKA)/.installed' || echo "no Eureka: its tests are skipped"
+	@command -v javac >/dev/null && command -v mvn >/dev/null && $(MAKE) --silent '$(EUREKA)/.installed' || echo "no Eureka: its tests are skipped"
 
 $(EUREKA)/.installed:
 	@echo "getting Eureka from Maven Central, this once"
@@ -571,7 +571,7 @@ NACOS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/nacos-$(shell cat $(NAC
 # Without a JDK or Maven the tests that need it are skipped.
 .PHONY: nacos
 nacos: ## Get Nacos' server for tests from Maven Central (150 MB, a minute, once)
-	@command -v javac >/dev/null && command -v mvn >/dev/null && $(MAKE) --no-print-directory '$(NACOS)/.installed' || echo "no Nacos: its tests are skipped"
+	@command -v javac >/dev/null && command -v mvn >/dev/null && $(MAKE) --silent '$(NACOS)/.installed' || echo "no Nacos: its tests are skipped"
 
 # Nobody whom Nacos knows publishes these: what they are is pinned.
 $(NACOS)/.installed:

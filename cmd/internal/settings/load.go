@@ -179,7 +179,7 @@ func environment(environ []string) (*env.Env, []string) {
 // other commands, of tests, and what Kubernetes sets in pods for a Service called coxswain.
 func others(key string) bool {
 	switch key {
-	case Variable(SettingsFlag), "COXSWAIN_ADDR", "COXSWAIN_ADMIN", "COXSWAIN_TOKEN", "COXSWAIN_SHARED", "COXSWAIN_ENVOY", "COXSWAIN_PROGRAM", "COXSWAIN_TEST_PROGRAM", "COXSWAIN_TEST_PLAIN", "COXSWAIN_TEST_ALL", "COXSWAIN_NO_SKIPS", "COXSWAIN_PROFILE":
+	case Variable(SettingsFlag), "COXSWAIN_ADDR", "COXSWAIN_ADMIN", "COXSWAIN_TOKEN", "COXSWAIN_SHARED", "COXSWAIN_ENVOY", "COXSWAIN_PROGRAM", "COXSWAIN_TEST_PROGRAM", "COXSWAIN_TEST_PLAIN", "COXSWAIN_TEST_ALL", "COXSWAIN_NO_SKIPS", "COXSWAIN_MANY", "COXSWAIN_SKIPPED", "COXSWAIN_PROFILE":
 		return true
 	}
 	return strings.HasPrefix(key, "COXSWAIN_SERVICE_") || strings.HasPrefix(key, "COXSWAIN_PORT")

@@ -71,11 +71,16 @@ func (r *rogue) rows(table string, rows ...*pb.Row) error {
 	return r.send(&pb.FromPlugin{Rows: &pb.Rows{Tables: []*pb.TableRows{{Table: table, Upserts: rows}}}})
 }
 
-// idle reads and does nothing, whatever is said, and goes on after the session's end.
+// idle reads and does nothing, whatever is said, and goes on after the session's end. It answers
+// pings: it isn't to be ended for hanging.
 func (r *rogue) idle() error {
 	for {
-		if _, err := r.recv(); err != nil {
+		m, err := r.recv()
+		if err != nil {
 			forever()
+		}
+		if m.Ping != nil {
+			_ = r.send(&pb.FromPlugin{Pong: &pb.Pong{Id: m.Ping.Id}})
 		}
 	}
 }
