@@ -108,7 +108,7 @@ mutual-programs:
 
 # Half as many packages at once again as there are processors: tests with servers wait now and then.
 TESTS_AT_ONCE := $(shell echo $$(($$(nproc) * 3 / 2)))
-LONGEST := ./test/kube ./test/e2e ./test/live ./test/guides ./test/languages ./test/misbehave ./core/xds ./test/identity ./test/etcd ./test/registries/...
+LONGEST := ./test/kube ./test/e2e ./test/live ./test/guides ./test/registries/... ./test/languages ./test/misbehave ./test/xds ./test/reliability ./test/trust ./core/xds ./test/identity ./test/etcd
 
 # The packages that take longest come first: otherwise they are the last to end, with a processor idle beside them. The
 # program is linked once for all. Lines of packages without tests are left out. A program with the race detector would sleep for a second at its end.
