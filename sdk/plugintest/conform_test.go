@@ -268,6 +268,7 @@ func TestProgressIsWaitedFor(t *testing.T) {
 					<-ctx.Done()
 					return nil
 				}))
+				target.Patience = 1
 				var found []string
 				plugintest.Suite{Only: "reconnect"}.Run(target, func(r plugintest.Result) { found = append(found, r.Failures...) })
 				if text := strings.Join(found, "\n"); !strings.Contains(text, c.says) || (text == "") != (c.says == "") {

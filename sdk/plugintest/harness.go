@@ -295,10 +295,11 @@ func (h *Harness) wait(what string, holds func() bool) {
 
 // patient returns how long is waited for what may take so long.
 func (h *Harness) patient(d time.Duration) time.Duration {
-	if h.slow <= 0 {
-		return d
+	slow := h.slow
+	if slow <= 0 {
+		slow = usualPatience
 	}
-	return time.Duration(float64(d) * h.slow)
+	return time.Duration(float64(d) * slow)
 }
 
 // waitLong is wait with another Timeout.

@@ -87,7 +87,7 @@ func Conform(t *testing.T, s Suite, targets ...Target) {
 func many() (int, error) {
 	said := os.Getenv("COXSWAIN_MANY")
 	if said == "" {
-		return usual, nil
+		return usualMany, nil
 	}
 	n, err := strconv.Atoi(said)
 	if err != nil || n < 1 {

@@ -13,7 +13,7 @@ type Target struct {
 	// Carrier is memory, process or wasm.
 	Carrier string
 	// Patience multiplies all times in which something must happen, where the machine is slow or
-	// busy; 0: 1.
+	// busy; 0: 1, or 3 where the race detector runs.
 	Patience float64
 	// HTTP names what a module may call, as allow.http in plugins.yaml does.
 	HTTP []string
