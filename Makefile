@@ -120,7 +120,7 @@ LONGEST := ./test/kube ./test/e2e ./test/live ./test/guides ./test/registries/..
 SKIPPED := $(CURDIR)/$(CACHE)/skipped.txt
 
 .PHONY: test
-test: build envoy iptables grpc-js grpc-java languages kube zookeeper ## Pass all tests, with the race detector and real Envoys
+test: build servers ## Pass all tests, with the race detector and real Envoys
 	@[ -d '$(COXSWAIN_SHARED)' ] || echo "COXSWAIN_SHARED ($(COXSWAIN_SHARED)) is absent: tests on recorded configurations and fixtures are skipped"
 	@command -v node >/dev/null || echo "Node.js is absent: tests of grpc-js are skipped; install it"
 	@command -v java >/dev/null && command -v mvn >/dev/null || echo "Java or Maven is absent: tests of grpc-java and ZooKeeper are skipped; install a JDK (17 or newer) and maven"
@@ -161,7 +161,7 @@ test-envoys: build iptables $(OLDER_ENVOY_MARKS) ## Pass the tests of traffic wi
 
 .PHONY: check
 check: ## What CI runs: format, vet, lint, generated files, import rules, half a minute of each fuzz target, a quarter of one of registries', tests
-	@$(MAKE) servers & servers=$$!; status=0; \
+	@$(MAKE) --silent servers $(OLDER_ENVOY_MARKS) & servers=$$!; status=0; \
 	$(MAKE) format vet lint || status=$$?; \
 	wait $$servers || status=$$?; \
 	exit $$status
@@ -169,7 +169,7 @@ check: ## What CI runs: format, vet, lint, generated files, import rules, half a
 
 # What tests need comes over the network for the most part: meanwhile the sources are looked at.
 .PHONY: servers
-servers: envoy iptables grpc-js grpc-java languages kube zookeeper $(OLDER_ENVOY_MARKS)
+servers: envoy iptables grpc-js grpc-java languages kube zookeeper
 
 PARTS ?= ./core/... ./sdk/... ./plugins/...
 PARTS_BENCH := go test -run '^$$' -bench . -benchmem
