@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -284,6 +286,54 @@ func TestPlugged(t *testing.T) {
 	if leaf, _ := signed(t, h, call()); leaf.Issuer.CommonName != "" {
 		t.Errorf("it is signed by %v", leaf.Issuer)
 	}
+}
+
+// TestPluggedMeanwhile: a CA that comes while the one before it is read at the start takes its place.
+func TestPluggedMeanwhile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	root, err := authority.Root("acme", nil, 2048, time.Hour, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	plug(t, root)
+	f, err := root.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := authority.Root("acme", nil, 2048, time.Hour, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Whoever reads the roots, which are read last, waits until they are written.
+	const pipe = "cacerts/root-cert.pem"
+	pour := func(then func()) {
+		w, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		then()
+		_, err = w.Write(f.Roots)
+		if err := errors.Join(err, w.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+	another := func() {
+		if err := errors.Join(os.Remove(pipe), syscall.Mkfifo(pipe, 0o600)); err != nil {
+			t.Error(err)
+		}
+	}
+	another()
+	var poured sync.WaitGroup
+	defer poured.Wait()
+	poured.Go(func() {
+		pour(another)                  // when it is configured
+		pour(func() { plug(t, next) }) // when it runs
+	})
+	h := started(t, `{"plugged": "cacerts"}`)
+	h.WaitLog(func(_ sdk.Level, text string, _ map[string]string) bool {
+		return text == "another CA signs from now on"
+	})
 }
 
 // TestBroken: what can't be used is an error at the start, with its place and without its key.

@@ -124,8 +124,8 @@ func (c *Controller) Run(ctx context.Context, out sdk.Publisher) error {
 		s, _ := out.State()
 		l.mesh, _ = kinds.Mesh(s) // no config source publishes settings that can't be read
 		c.nodes.saw(s)
+		l.watch(w) // before it is read: what changes meanwhile is seen
 		wait := l.look(ctx)
-		l.watch(w)
 		if _, err := w.Next(ctx, time.Now().Add(wait)); ctx.Err() != nil {
 			return nil
 		} else if err != nil {
