@@ -288,7 +288,8 @@ func TestPlugged(t *testing.T) {
 	}
 }
 
-// TestPluggedMeanwhile: a CA that comes while the one before it is read at the start takes its place.
+// TestPluggedMeanwhile: a CA that comes while the one before it is read at the start takes its
+// place.
 func TestPluggedMeanwhile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	root, err := authority.Root("acme", nil, 2048, time.Hour, time.Now())
