@@ -114,7 +114,9 @@ LONGEST := ./test/kube ./test/e2e ./test/live ./test/guides ./test/registries/..
 # program is linked once for all. Lines of packages without tests are left out. A program with the race detector would sleep for a second at its end.
 # The race detector watches all tests, and the program that some start with its plugins (COXSWAIN_TEST_PROGRAM): those of test/e2e, test/kube, test/misbehave
 # and others that call mesh.Main. Others start what users run (COXSWAIN_TEST_PLAIN), which is several times faster; in make test-all most of these are watched, too.
-# Random histories of one goroutine run without it first: it sees nothing there, and takes six times as long.
+# Packages that are one goroutine, and random histories, run without it first: it sees nothing there, and takes six times as long.
+SEQUENTIAL := ./core/environment ./core/view ./plugins/internal/protoyaml ./test
+OTHERS = $(filter-out $(SEQUENTIAL:./%=$(MODULE)/%),$(or $(shell go list ./...),$(error go list names no packages)))
 # What conformance takes for many endpoints is a tenth of what it takes in make test-all, with modules and Python, too.
 # What was skipped, and why: tests note it there (test/need).
 SKIPPED := $(CURDIR)/$(CACHE)/skipped.txt
@@ -128,13 +130,15 @@ test: build servers ## Pass all tests, with the race detector and real Envoys
 	@[ "$$(id -u)" = 0 ] || unshare -Ur --map-auto true 2>/dev/null || echo "no network namespaces here: tests with pods are skipped; run as root, or allow users namespaces"
 	@grep -qsw memory /sys/fs/cgroup/cgroup.controllers || echo "cgroup v2 has no controller of memory here: the test of memory.max is skipped"
 	@echo "left to make test-all: what takes long, and the comparison with a living istiod; it last passed: $$(cat test/all.txt)"
-	@go test -run '^TestIncrementalIsAsFromScratch$$' ./plugins/generator/istio & scratch=$$!; status=0; \
+	@rm -f '$(SKIPPED)'; export COXSWAIN_SKIPPED='$(SKIPPED)'; \
+	go test -run '^TestIncrementalIsAsFromScratch$$' ./plugins/generator/istio & scratch=$$!; status=0; \
 	go build -race -o '$(CURDIR)/$(CACHE)/bin/race/coxswain' ./cmd/coxswain || status=$$?; \
+	go test -p 1 -vet=off $(SEQUENTIAL) || status=$$?; \
 	wait $$scratch || status=$$?; \
 	exit $$status
-	@rm -f '$(SKIPPED)'; status=0; \
+	@status=0; \
 	PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' COXSWAIN_TEST_PLAIN='$(CURDIR)/bin/coxswain' COXSWAIN_SKIPPED='$(SKIPPED)' GORACE=atexit_sleep_ms=0 \
-		COXSWAIN_MANY=10000 go test -race -p $(TESTS_AT_ONCE) -vet=off -timeout 30m $(LONGEST) ./... 2>&1 | grep --line-buffered -v '\[no test files\]' || status=$$?; \
+		COXSWAIN_MANY=10000 go test -race -p $(TESTS_AT_ONCE) -vet=off -timeout 30m $(LONGEST) $(OTHERS) 2>&1 | grep --line-buffered -v '\[no test files\]' || status=$$?; \
 	if [ -s '$(SKIPPED)' ]; then echo 'tests that were skipped, by why:'; cut -f1 '$(SKIPPED)' | sort | uniq -c | sort -rn; fi; \
 	exit $$status
 
@@ -300,7 +304,7 @@ soak: build envoy ## Run long random histories, then the end-to-end tests again 
 	@seed=$$(date +%s); echo "histories from seed $$seed"; \
 	go test -timeout 1h ./plugins/generator/istio -run FromScratch -law.seed $$seed -law.histories $$((20 * $(or $(COUNT),20))); \
 	go test -timeout 1h ./test/live -run Law -law.seed $$seed -law.steps $$((12 * $(or $(COUNT),20)))
-	@go test -timeout 1h ./test/e2e -run Soak -soak.swaps 50 -soak.streams 200
+	@go test -timeout 1h ./test/e2e -run Soak -soak.swaps 50 -soak.streams 200 -traffic.pause 5ms
 	@go test -race -count=$(or $(COUNT),20) -failfast ./test/...
 	@$(MAKE) fuzz FUZZTIME=$(or $(FUZZSOAK),10m)
 

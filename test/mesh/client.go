@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -75,12 +76,12 @@ type Traffic struct {
 	failed []string
 }
 
-// pause between two requests of a client.
-const pause = 5 * time.Millisecond
+// pause is between two requests of a client.
+var pause = flag.Duration("traffic.pause", 15*time.Millisecond, "how long a client waits between two requests")
 
 // NewTraffic starts two clients, one that keeps its connection and one that opens one for each
 // request. A request counts as failed if its answer isn't 200.
-func NewTraffic(t testing.TB, target Target) *Traffic { return NewSlowTraffic(t, target, pause) }
+func NewTraffic(t testing.TB, target Target) *Traffic { return NewSlowTraffic(t, target, *pause) }
 
 // NewSlowTraffic does so with another pause between two requests of a client.
 func NewSlowTraffic(t testing.TB, target Target, pause time.Duration) *Traffic {
