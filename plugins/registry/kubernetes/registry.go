@@ -493,12 +493,13 @@ func (p *publication) service(u unit, s *corev1.Service) (rows map[string]map[st
 
 // keeps reports whether a service keeps the endpoints that it had, for the time being.
 func (p *publication) keeps(u unit, made []*pb.Endpoint, unknown int) bool {
-	keeps, turned := p.standing.judge(u, made, unknown, time.Now())
-	switch {
-	case turned && keeps:
-		time.AfterFunc(lingering, func() { p.dirt.Add(u) })
-	case turned:
+	_, stood := p.standing[u]
+	if left := p.standing.judge(u, made, unknown, time.Now()); left > 0 {
+		time.AfterFunc(left, func() { p.dirt.Add(u) })
+		return true
+	}
+	if _, stands := p.standing[u]; stood && !stands && unknown > 0 {
 		p.out.Log(sdk.Warn, "the slices of a service name pods that the API server doesn't show; it has no endpoint any more that takes requests", "service", u.key)
 	}
-	return keeps
+	return false
 }

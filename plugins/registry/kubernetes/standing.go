@@ -7,36 +7,46 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// standing has the services with endpoints that take requests. Watches of slices and of pods come
-// back one after the other when an API server was away: where the slices are ahead they name pods
-// that aren't known yet, where they are behind pods that are no more. Neither empties a service: it
-// has the time from when it keeps what it had; zero: it has endpoints of its own.
+// standing has the services with endpoints that take requests, and since when one keeps those that it
+// had, as what was made of it now takes none; zero: it has endpoints of its own. When an API server
+// was away its slices come one after the other, so that endpoints have left one and are in no other
+// yet; and those of pods come before or after them: slices that are ahead name pods that aren't known
+// yet, those that are behind pods that are no more. None of it empties a service.
 type standing map[unit]time.Time
 
-// lingering is how long a service keeps the endpoints that it had. Until a watch is tried again a
-// minute may pass: client-go waits for 30 seconds, and for up to as long again.
-const lingering = 90 * time.Second
+// Time for which a service keeps the endpoints that it had.
+const (
+	// settling is where its slices name nobody: as long as istiod waits before it pushes.
+	settling = 100 * time.Millisecond
+	// lingering is where they name pods that are unknown. Until a watch is tried again a minute may
+	// pass: client-go waits for 30 seconds, and for up to as long again.
+	lingering = 90 * time.Second
+)
 
-// judge reports whether a service keeps the endpoints that it had, as those that were made of it
-// now take no requests and some were left out for pods that are unknown. turned reports whether
-// that begins or is given up now.
-func (s standing) judge(u unit, made []*pb.Endpoint, unknown int, now time.Time) (keeps, turned bool) {
+// judge returns for how long a service keeps the endpoints that it had, since those that were made
+// of it now take no requests; unknown of them were left out for pods that are unknown. Zero: it has
+// what was made.
+func (s standing) judge(u unit, made []*pb.Endpoint, unknown int, now time.Time) (left time.Duration) {
 	since, stood := s[u]
 	switch {
 	case slices.ContainsFunc(made, takesRequests):
 		s[u] = time.Time{}
-	case !stood || unknown == 0:
-		delete(s, u)
+		return 0
+	case !stood:
+		return 0
 	case since.IsZero():
-		s[u] = now
-		return true, true
-	case now.Sub(since) < lingering:
-		return true, false
-	default:
-		delete(s, u)
-		return false, true
+		since = now
 	}
-	return false, false
+	left = settling
+	if unknown > 0 {
+		left = lingering
+	}
+	if left -= now.Sub(since); left <= 0 {
+		delete(s, u)
+		return 0
+	}
+	s[u] = since
+	return left
 }
 
 func takesRequests(e *pb.Endpoint) bool {

@@ -20,14 +20,18 @@ func TestStanding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := rowsOf{}
 		p, put := publishing(t, out)
-		slice := func(pods ...string) {
+		sliceOf := func(slice string, pods ...string) {
 			t.Helper()
 			var endpoints []string
 			for _, name := range pods {
 				endpoints = append(endpoints, fmt.Sprintf("{addresses: [10.0.0.%s], targetRef: {kind: Pod, name: p%[1]s}}", name))
 			}
-			put(p.watched.slices, object[discoveryv1.EndpointSlice](t, `{metadata: {name: web, namespace: a, labels: {kubernetes.io/service-name: web}},
+			put(p.watched.slices, object[discoveryv1.EndpointSlice](t, `{metadata: {name: `+slice+`, namespace: a, labels: {kubernetes.io/service-name: web}},
   addressType: IPv4, ports: [{name: "", port: 80}], endpoints: [`+strings.Join(endpoints, ", ")+`]}`))
+		}
+		slice := func(pods ...string) {
+			t.Helper()
+			sliceOf("web", pods...)
 		}
 		pod := func(name string) *pod {
 			return podOf(t, fmt.Sprintf("{metadata: {name: p%s, namespace: a}, status: {phase: Running, podIP: 10.0.0.%[1]s}}", name))
@@ -72,12 +76,20 @@ func TestStanding(t *testing.T) {
 		slice("5")
 		put(p.watched.pods, pod("5"))
 		want("slices that have come", "5")
+		settled := func() {
+			time.Sleep(settling)
+			synctest.Wait()
+		}
 		slice()
-		want("slices that name nobody")
+		want("slices that name nobody", "5")
+		settled()
+		want("slices that name nobody, still")
 		slice("5")
 		want("a pod again", "5")
 		put(p.watched.pods, podOf(t, "{metadata: {name: p5, namespace: a}, status: {phase: Failed, podIP: 10.0.0.5}}"))
-		want("a pod that failed")
+		want("a pod that failed", "5")
+		settled()
+		want("a pod that failed, still")
 		put(p.watched.pods, pod("5"))
 		want("one that didn't", "5")
 		slice("6")
@@ -87,6 +99,20 @@ func TestStanding(t *testing.T) {
 		want("nobody has come")
 		slice("5")
 		want("a pod once more", "5")
+		slice()
+		want("it has left one slice", "5")
+		sliceOf("web-2", "5")
+		want("it is in another", "5")
+		settled()
+		want("it is in another, still", "5")
+		sliceOf("web-2")
+		want("it has left that, too", "5")
+		slice("7")
+		want("one comes that isn't known", "5")
+		settled()
+		want("one comes that isn't known, still", "5")
+		slice("5")
+		want("a pod for the last time", "5")
 		slice("7")
 		want("slices that are ahead again", "5")
 		gone(p.watched.services, web)
