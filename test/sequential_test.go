@@ -25,7 +25,7 @@ func TestSequential(t *testing.T) {
 		t.Fatal("the Makefile has no SEQUENTIAL")
 	}
 	named := strings.Fields(string(line[1]))
-	// The package of a test has the files of tests among its own, its main function one from elsewhere.
+	// The package of a test has files of tests among its own; its main function's is elsewhere.
 	const files = `{{with .Module}}{{if .Main}}{{$.Dir}}{{range $.GoFiles}} {{.}}{{end}}{{end}}{{end}}`
 	cmd := exec.Command("go", append([]string{"list", "-deps", "-test", "-f", files}, named...)...)
 	cmd.Dir = ".."

@@ -7,11 +7,11 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// standing has the services with endpoints that take requests, and since when one keeps those that it
-// had, as what was made of it now takes none; zero: it has endpoints of its own. When an API server
-// was away its slices come one after the other, so that endpoints have left one and are in no other
-// yet; and those of pods come before or after them: slices that are ahead name pods that aren't known
-// yet, those that are behind pods that are no more. None of it empties a service.
+// standing has the services with endpoints that take requests, and since when one keeps those that
+// it had, as what was made of it now takes none; zero: it has endpoints of its own. When an API
+// server was away slices come one after the other, so that endpoints have left one and are in no
+// other yet. Pods come before slices or after them: slices that are ahead name pods that aren't
+// known yet, those that are behind pods that are no more. None of it empties a service.
 type standing map[unit]time.Time
 
 // Time for which a service keeps the endpoints that it had.
