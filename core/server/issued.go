@@ -210,19 +210,19 @@ func (i *issued) now() (own *tls.Certificate, authorities *believed) {
 	return i.own, i.authorities
 }
 
-// pending is why there is no certificate yet; empty where there is one, or none will come.
-func (i *issued) pending() string {
+// pending reports whether there is a certificate, and else says why not yet; empty: none will come.
+func (i *issued) pending() (made bool, why string) {
 	own, _ := i.now()
 	offered, perhaps := i.plugins.Offers(i.Method)
 	switch {
 	case own != nil:
-		return ""
+		return true, ""
 	case offered:
-		return "the certificate of port secureGRPC is being made"
+		return false, "the certificate of port secureGRPC is being made"
 	case perhaps:
-		return "a plugin that may make the certificate of port secureGRPC has not started"
+		return false, "a plugin that may make the certificate of port secureGRPC has not started"
 	}
-	return ""
+	return false, ""
 }
 
 // secure returns credentials that follow the certificate.

@@ -124,8 +124,9 @@ func TestIssued(t *testing.T) {
 		began := time.Now()
 		pass := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
 		pass(time.Minute)
-		if own, _ := i.now(); own != nil || len(a.times(began)) > 0 || i.pending() != "" {
-			t.Errorf("nobody offers it: %v, %v, %q", own, a.times(began), i.pending())
+		own, _ := i.now()
+		if made, why := i.pending(); own != nil || len(a.times(began)) > 0 || made || why != "" {
+			t.Errorf("nobody offers it: %v, %v, %t, %q", own, a.times(began), made, why)
 		}
 		a.set(func() { a.offered, a.rows = true, [][]byte{a.root.Raw} })
 		pass(time.Minute)

@@ -4,14 +4,16 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"slices"
 	"sync"
 )
 
 // ports are those that are open, by name. Before those of xDS are, nobody can be served.
 type ports struct {
 	xds []string // to be opened
-	// pending is why another port is not open yet; nil, and empty: there is none.
-	pending func() string
+	// pending says of a secure port whose certificate a plugin makes whether it has one, and else why
+	// it has none yet (empty: nobody makes one); nil: there is no such port.
+	pending func() (made bool, why string)
 
 	mu   sync.Mutex
 	open map[string]string
@@ -60,15 +62,19 @@ func (p *ports) addresses() map[string]string {
 
 // ready returns why proxies can't connect; none: they can.
 func (p *ports) ready() (reasons []string) {
-	open := p.addresses()
-	for _, name := range p.xds {
-		if open[name] == "" {
-			reasons = append(reasons, fmt.Sprintf("port %s is not open yet", name))
+	open, expected := p.addresses(), p.xds
+	if p.pending != nil {
+		made, why := p.pending()
+		switch {
+		case made:
+			expected = append(slices.Clip(expected), "secureGRPC")
+		case why != "":
+			reasons = append(reasons, why)
 		}
 	}
-	if p.pending != nil {
-		if why := p.pending(); why != "" {
-			reasons = append(reasons, why)
+	for _, name := range expected {
+		if open[name] == "" {
+			reasons = append(reasons, fmt.Sprintf("port %s is not open yet", name))
 		}
 	}
 	return reasons

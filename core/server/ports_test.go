@@ -3,6 +3,7 @@ package server
 import (
 	"net"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -17,6 +18,21 @@ func TestReadyWithOpenPorts(t *testing.T) {
 	}
 	if why := p.ready(); len(why) > 0 {
 		t.Errorf("all are open, and the reasons are %q", why)
+	}
+	made, why := false, "it is being made"
+	p = newPorts(&Config{})
+	p.pending = func() (bool, string) { return made, why }
+	for _, step := range []struct {
+		change func()
+		want   string
+	}{
+		{func() {}, why}, {func() { made, why = true, "" }, "port secureGRPC is not open yet"}, {func() { p.noting(nil)("secureGRPC", &net.TCPAddr{}) }, ""},
+		{func() { p = newPorts(&Config{}); made, p.pending = false, func() (bool, string) { return made, why } }, ""}, // nobody makes one
+	} {
+		step.change()
+		if got := strings.Join(p.ready(), ", "); got != step.want {
+			t.Errorf("it says %q, not %q", got, step.want)
+		}
 	}
 	for _, c := range []struct {
 		Config
