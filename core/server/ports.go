@@ -11,8 +11,8 @@ import (
 // ports are those that are open, by name. Before those of xDS are, nobody can be served.
 type ports struct {
 	xds []string // to be opened
-	// pending says of a secure port whose certificate a plugin makes whether it has one, and else why
-	// it has none yet (empty: nobody makes one); nil: there is no such port.
+	// pending says of a secure port whose certificate a plugin makes whether it has one, and else
+	// why it has none yet (empty: nobody makes one); nil: there is no such port.
 	pending func() (made bool, why string)
 
 	mu   sync.Mutex
