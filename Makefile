@@ -112,9 +112,9 @@ LONGEST := ./test/kube ./test/e2e ./test/live ./test/guides ./test/registries/..
 
 # The packages that take longest come first: otherwise they are the last to end, with a processor idle beside them. The
 # program is linked once for all. Lines of packages without tests are left out. A program with the race detector would sleep for a second at its end.
-# The race detector watches all tests, and the program that some start with its plugins (COXSWAIN_TEST_PROGRAM): those of test/e2e, test/kube, test/misbehave
+# The race detector watches all tests but those of SEQUENTIAL, and the program that some start with its plugins (COXSWAIN_TEST_PROGRAM): those of test/e2e, test/kube, test/misbehave
 # and others that call mesh.Main. Others start what users run (COXSWAIN_TEST_PLAIN), which is several times faster; in make test-all most of these are watched, too.
-# Packages that are one goroutine, and random histories, run without it first: it sees nothing there, and takes six times as long.
+# It sees nothing where all is one goroutine, and takes six times as long: such packages (test/sequential_test.go) run without it, random histories do first.
 SEQUENTIAL := ./core/environment ./core/view ./plugins/internal/protoyaml ./test
 OTHERS = $(filter-out $(SEQUENTIAL:./%=$(MODULE)/%),$(or $(shell go list ./...),$(error go list names no packages)))
 # What conformance takes for many endpoints is a tenth of what it takes in make test-all, with modules and Python, too.
