@@ -184,8 +184,8 @@ type Engine interface {
 // Rester is an optional extra of engines.
 type Rester interface {
 	// Rest is called once there has been nothing to do for ten seconds: the time to let go of what
-	// nobody wants any more. It says whether memory was freed, which a process then gives back to
-	// the system.
+	// nobody wants any more. It reports whether memory was freed, which a process then gives back
+	// to the system.
 	Rest(ctx context.Context, out Output) (freed bool)
 }
 

@@ -171,7 +171,7 @@ func (r rule) breaks(folder, imported string) bool {
 	return under(folder, r.of) && !anyUnder(folder, r.except) && anyUnder(imported, r.forbids)
 }
 
-// bothPlugins says whether two folders are of different plugins, plugins/<kind>/<name>.
+// bothPlugins reports whether two folders are of different plugins, plugins/<kind>/<name>.
 // plugins/shared and plugins/validation are libraries, which the command uses too.
 func bothPlugins(a, b string) bool {
 	return plugin(a) != "" && plugin(b) != "" && plugin(a) != plugin(b)

@@ -33,7 +33,7 @@ func askedBy(p *program, c *cobra.Command) *asked {
 	return a
 }
 
-// check says whether the flags can be.
+// check reports whether the flags can be.
 func (a *asked) check() error { return checkFormat(a.format) }
 
 func checkFormat(format string) error {

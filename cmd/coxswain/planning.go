@@ -102,7 +102,7 @@ func (n *planning) write(made *plan.Plan) error {
 	return (&asked{p: n.p, format: n.output}).print(made, func(w io.Writer, wide bool) { _ = made.Write(w, false, wide) })
 }
 
-// check says whether the flags can be.
+// check reports whether the flags can be.
 func (n *planning) check() error {
 	a := n.against
 	switch {

@@ -81,7 +81,8 @@ func (s *Server) configDump(w http.ResponseWriter, r *http.Request) {
 	write(w, map[string]any{"configs": configs})
 }
 
-// wanted says whether a list of types, separated by commas, names a type; an empty list names all.
+// wanted reports whether a list of types, separated by commas, names a type; an empty list names
+// all.
 func wanted(url, types string) bool {
 	if types == "" {
 		return true

@@ -11,7 +11,7 @@ type Changes map[string]map[string]Change
 
 // Change of a served row.
 type Change struct {
-	// Source says whether a source's row is among the causes; if not, only derived rows changed.
+	// Source reports whether a source's row is among the causes; if not, only derived rows changed.
 	Source bool
 	// Before is the row that was served before; nil if there was none.
 	Before *pb.Row

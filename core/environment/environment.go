@@ -65,7 +65,7 @@ func After(number uint64) *Environment {
 	}
 }
 
-// Equal says whether two rows mean the same: where they came from doesn't count.
+// Equal reports whether two rows mean the same: where they came from doesn't count.
 func Equal(a, b *pb.Row) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -232,7 +232,7 @@ func (h *Host) EndControllers() {
 	}
 }
 
-// ended says whether a slot's plugin is not to be started again, and notes why. One that took a
+// ended reports whether a slot's plugin is not to be started again, and notes why. One that took a
 // place just as it failed goes on.
 func (h *Host) ended(s *slot, r *running, err error) bool {
 	h.mu.Lock()

@@ -148,7 +148,7 @@ func (s *slot) isSettled() bool {
 	return s.settled
 }
 
-// owesList says whether the plugin's first list is still waited for.
+// owesList reports whether the plugin's first list is still waited for.
 func (s *slot) owesList() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

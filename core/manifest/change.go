@@ -28,7 +28,7 @@ func (s *Set) With(e *Entry) *Set {
 // Of returns the set with other entries.
 func (s *Set) Of(entries []*Entry) *Set { return &Set{file: s.file, Plugins: entries} }
 
-// Same says whether two entries mean the same, wherever they stand.
+// Same reports whether two entries mean the same, wherever they stand.
 func Same(a, b *Entry) bool { return reflect.DeepEqual(bare(a), bare(b)) }
 
 // bare is an entry without places.

@@ -43,8 +43,8 @@ func (s *Set) Patches(node *corev3.Node) []*Entry {
 	return found
 }
 
-// Generator returns the entry that makes a type for a proxy, or nil. offers says whether an entry's
-// plugin has declared the type; the entry's own `types` are heeded here.
+// Generator returns the entry that makes a type for a proxy, or nil. offers reports whether an
+// entry's plugin has declared the type; the entry's own `types` are heeded here.
 func (s *Set) Generator(typeURL string, node *corev3.Node, named bool, offers func(*Entry) bool) *Entry {
 	for _, e := range s.Generators(node, named) {
 		if e.Serves(typeURL) && offers(e) {

@@ -111,7 +111,7 @@ func forgetFoot(n *yaml.Node) {
 	}
 }
 
-// blank says whether a line says nothing but a comment.
+// blank reports whether a line says nothing but a comment.
 func blank(line string) bool {
 	line = strings.TrimSpace(line)
 	return line == "" || strings.HasPrefix(line, "#") || line == "..." || line == "---"
@@ -140,7 +140,7 @@ func encode(n *yaml.Node) ([]byte, error) {
 // Mapping is a mapping of the file.
 type Mapping struct{ node *yaml.Node }
 
-// Has says whether a key is given.
+// Has reports whether a key is given.
 func (m Mapping) Has(key string) bool { return field(m.node, key) != nil }
 
 // At returns the mapping that is the value of a key.

@@ -133,7 +133,7 @@ func (t *Candidate) upToDate(rest bool) (bool, error) {
 	return t.said(), nil
 }
 
-// rested says whether the session has said all about what is in the tables.
+// rested reports whether the session has said all about what is in the tables.
 func (t *Candidate) rested() bool {
 	s := t.Known.Session
 	if s.Lacks() || !s.State.Busy.IsZero() || s.Maker.Asked.Len() > 0 || !s.Maker.Turns.Idle() {
@@ -142,7 +142,7 @@ func (t *Candidate) rested() bool {
 	return (!state.PublishesRows(s.Plugin.Ready) || s.Source.Synced) && t.hasComposed()
 }
 
-// said says whether the session has said all about some revision.
+// said reports whether the session has said all about some revision.
 func (t *Candidate) said() bool {
 	switch s := t.Known.Session; {
 	case s.Generates() || s.Plugin.Ready.Derives:

@@ -131,7 +131,7 @@ func (p *Pipeline) Resume(s *state.Session) {
 	}
 }
 
-// wantsOpen says whether a view that the revision moves connections to still lacks answers.
+// wantsOpen reports whether a view that the revision moves connections to still lacks answers.
 func (p *Pipeline) wantsOpen() bool {
 	for s := range p.state.Roster.Sessions() {
 		if s.Maker.Asked.Holds() {

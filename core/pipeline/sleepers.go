@@ -16,7 +16,7 @@ type Sleepers struct {
 	state *state.State
 }
 
-// Wanted says whether some connection asks for types that a generator serves to it, a source has
+// Wanted reports whether some connection asks for types that a generator serves to it, a source has
 // rows to read, a deriver those or rows of its own, an authenticator was to be asked lately, or
 // somebody wants to compare another one with it.
 func (sl *Sleepers) Wanted(name string) bool {
@@ -44,10 +44,10 @@ func (sl *Sleepers) Wanted(name string) bool {
 	return false
 }
 
-// derives says whether a deriver has something to derive from: rows of a table that it reads whole.
-// Those of a table of which it reads only what sources say need nobody alone, for they are what it
-// adds to. Before the first revision, which is to have all that is derived, rows count that wait
-// for it.
+// derives reports whether a deriver has something to derive from: rows of a table that it reads
+// whole. Those of a table of which it reads only what sources say need nobody alone, for they are
+// what it adds to. Before the first revision, which is to have all that is derived, rows count that
+// wait for it.
 func (sl *Sleepers) derives(k *state.Plugin) bool {
 	env := sl.state.Env
 	for _, n := range env.Tally.LenOf(k.Shard) {

@@ -6,8 +6,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/serving"
 )
 
-// Tidy says whether a revision without changes should be made, so that generators and the core let
-// go of what is not used. Those that start on demand end instead, unless memory is short.
+// Tidy reports whether a revision without changes should be made, so that generators and the core
+// let go of what is not used. Those that start on demand end instead, unless memory is short.
 func (p *Pipeline) Tidy(now time.Time, at func(time.Time)) bool {
 	after, short := serving.TidyAfter, p.state.Connections.Left.IsShort(now)
 	if short {

@@ -103,7 +103,7 @@ func PeerKey(conn *Connection) string {
 // ServedBy returns the types that a generator serves to the connection, sorted.
 func (conn *Connection) ServedBy(name string) []string { return TypesOf(conn.Generators, name) }
 
-// Asks says whether the connection asks for anything that a generator serves to it.
+// Asks reports whether the connection asks for anything that a generator serves to it.
 func (conn *Connection) Asks(name string) bool {
 	for url := range conn.Subs {
 		if conn.Generators[url] == name {

@@ -54,7 +54,7 @@ type Limits struct {
 // Rules say which plugins serve which proxies.
 type Rules struct {
 	// Choose returns which of the generators that offer a type serves it to a node: the name of one
-	// of offering, or "". named says whether it asks for listeners by name (xds.Peer).
+	// of offering, or "". named reports whether it asks for listeners by name (xds.Peer).
 	Choose func(typeURL string, node *corev3.Node, named bool, offering []string) string
 	// Patches returns the patches for a node, in the order in which they apply; nil: there are
 	// none.

@@ -90,7 +90,7 @@ func (r *Roster) AllSessions() iter.Seq[*Session] {
 	}
 }
 
-// Lives says whether a session has not ended.
+// Lives reports whether a session has not ended.
 func (r *Roster) Lives(s *Session) bool {
 	return s.Plugin.Session == s && (r.Plugins[s.Name()] == s.Plugin || r.Rivals[s.Plugin] != nil)
 }

@@ -74,7 +74,7 @@ func (s *Session) Oversize(cost int) error {
 	return nil
 }
 
-// Lacks says whether there are rows that the session has not been sent.
+// Lacks reports whether there are rows that the session has not been sent.
 func (s *Session) Lacks() bool {
 	return len(s.Feed.Left()) > 0 || s.Feed.Whole() && (s.Generates() || s.Plugin.Ready.Derives || s.Feed.ReadsAny())
 }

@@ -50,7 +50,7 @@ func (s State) next() []State {
 	return nil
 }
 
-// Over says whether nothing more happens.
+// Over reports whether nothing more happens.
 func (s State) Over() bool { return len(s.next()) == 0 }
 
 // What is done to a plugin.

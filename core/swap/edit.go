@@ -23,7 +23,7 @@ type Request struct {
 	// stands in, to name places in it.
 	Config     string `json:"config,omitempty"`
 	ConfigFile string `json:"configFile,omitempty"`
-	// Disabled says whether it is to run; nil: as it is.
+	// Disabled reports whether it is to run; nil: as it is.
 	Disabled *bool `json:"disabled,omitempty"`
 }
 

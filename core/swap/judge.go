@@ -13,7 +13,7 @@ import (
 // ErrRefused is that a guard refused a change.
 var ErrRefused = errors.New("a guard refused it")
 
-// judge says whether a switch may go on, of which the guard says why it should not.
+// judge reports whether a switch may go on, of which the guard says why it should not.
 func judge(why []string, o Options) error {
 	switch {
 	case o.DryRun:

@@ -61,7 +61,7 @@ func (w *window) run(length time.Duration) {
 	}
 }
 
-// back lets the old instance be served again. It says whether it is.
+// back lets the old instance be served again. It reports whether it is.
 func (w *window) back(why string) bool {
 	close(w.returning)
 	ctx, cancel := context.WithCancelCause(context.Background())

@@ -13,7 +13,7 @@ import (
 // maxDepth is how deep messages may nest (as in protobuf's own decoders, which stop far deeper).
 const maxDepth = 200
 
-// Check says whether a resource's bytes decode as its type: fields have the types of the .proto
+// Check reports whether a resource's bytes decode as its type: fields have the types of the .proto
 // file, strings are UTF-8, and messages in an Any decode in turn. Types that this binary doesn't
 // know are taken as they are. It allocates nothing.
 func Check(typeURL string, value []byte) error {

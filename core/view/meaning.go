@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// Same says whether two resources of a type mean the same, however they are encoded: fields and
+// Same reports whether two resources of a type mean the same, however they are encoded: fields and
 // keys of maps have no order, and what is in an Any is compared by its own meaning. A type that
 // this binary doesn't know means its bytes.
 func Same(typeURL string, a, b *Body) bool {

@@ -30,7 +30,7 @@ func (e *NameError) Error() string {
 	return fmt.Sprintf("it is named %q but says of itself that it is %q; give it one name", e.Name, e.Own)
 }
 
-// CheckName says whether a resource, which decodes, may have a name.
+// CheckName reports whether a resource, which decodes, may have a name.
 func CheckName(typeURL, name string, bytes []byte) error {
 	return checkName(typeURL, name, value{bytes})
 }

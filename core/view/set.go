@@ -23,7 +23,7 @@ func NewSet(bodies []*Body) *Set {
 // Absent returns the mark of a name that is known to be absent.
 func Absent(name string) *Body { return &Body{name: name} }
 
-// Exists says whether the body is a resource rather than the mark of an absent name.
+// Exists reports whether the body is a resource rather than the mark of an absent name.
 func (b *Body) Exists() bool { return b.fragment != nil }
 
 // Len returns the number of names.

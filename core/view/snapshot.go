@@ -51,7 +51,7 @@ func (s *Snapshot) Over(below *Snapshot) *Snapshot {
 	return &Snapshot{own: sets[0], parts: sets[1:], complete: below.complete}
 }
 
-// Complete says whether the whole set of the view is known, as a wildcard subscription needs.
+// Complete reports whether the whole set of the view is known, as a wildcard subscription needs.
 func (s *Snapshot) Complete() bool { return s != nil && s.complete }
 
 // Get returns the body of a name. A body that doesn't Exist means that the name is known to be
@@ -135,5 +135,5 @@ func (s *Snapshot) Sets() iter.Seq[*Set] {
 	}
 }
 
-// Empty says whether no resource exists in it.
+// Empty reports whether no resource exists in it.
 func (s *Snapshot) Empty() bool { return len(s.Bodies()) == 0 }

@@ -82,8 +82,8 @@ func (m *machine) bring(w *watch) *response {
 	return m.bringSotW(w, b)
 }
 
-// moved says whether anything of what the client was sent is different now. What it newly asks for
-// says nothing of what it refused.
+// moved reports whether anything of what the client was sent is different now. What it newly asks
+// for says nothing of what it refused.
 func (m *machine) moved(w *watch, to situation) bool {
 	if to.snapshot == w.sent.snapshot || w.sent.subscription == nil {
 		return false

@@ -49,13 +49,13 @@ func (m *machine) ahead(s Served) (out []*response) {
 	return out
 }
 
-// overtaken says whether the push that goes on is for a revision that isn't the newest any more.
+// overtaken reports whether the push that goes on is for a revision that isn't the newest any more.
 func (m *machine) overtaken() bool {
 	return m.newest.Number != m.served.Number || m.newest.Epoch != m.served.Epoch
 }
 
-// vanished says whether the client asks for endpoints of a cluster that the push that goes on has
-// brought and that is gone in the newest revision: nothing can be found for it any more, so the
+// vanished reports whether the client asks for endpoints of a cluster that the push that goes on
+// has brought and that is gone in the newest revision: nothing can be found for it any more, so the
 // routes of that push had better not be sent.
 func (m *machine) vanished() bool {
 	return slices.ContainsFunc(m.watches, func(w *watch) bool {
@@ -114,9 +114,9 @@ func (m *machine) giveUp() {
 	}
 }
 
-// waits says whether a type has to wait for the client to answer what comes earlier in the order,
-// and to be answered. That goes for answers, too: the routes that a client asks for while new
-// clusters are on their way to it may lead to these.
+// waits reports whether a type has to wait for the client to answer what comes earlier in the
+// order, and to be answered. That goes for answers, too: the routes that a client asks for while
+// new clusters are on their way to it may lead to these.
 func (m *machine) waits(w *watch) bool {
 	return slices.ContainsFunc(m.watches, func(v *watch) bool {
 		switch {
@@ -131,14 +131,14 @@ func (m *machine) waits(w *watch) bool {
 	})
 }
 
-// leads says whether other types refer to this one's resources. Nothing refers to a listener:
+// leads reports whether other types refer to this one's resources. Nothing refers to a listener:
 // taking it away breaks nothing that stays, and keeping it for a while beside its successor at the
 // same address would be refused.
 func (m *machine) leads(v *watch) bool {
 	return v.url == ClusterType || slices.ContainsFunc(m.watches, func(w *watch) bool { return w.traits.After == v.url })
 }
 
-// changed says whether there is something to send of a type.
+// changed reports whether there is something to send of a type.
 func (m *machine) changed(w *watch) bool {
 	to, _, ok := m.target(w)
 	return ok && (w.owed || len(w.resend) > 0 || !m.common.memo.change(w.sent, to).empty())
@@ -169,12 +169,12 @@ func newlySettled(m *machine) uint64 {
 	return n
 }
 
-// leaving says whether anything is to be taken from the client.
+// leaving reports whether anything is to be taken from the client.
 func (m *machine) leaving() bool {
 	return slices.ContainsFunc(m.watches, func(w *watch) bool { return len(w.gone) > 0 && !m.overtook(w) })
 }
 
-// overtook says whether a type is ahead of the push that goes on: endpoints never wait. What is
+// overtook reports whether a type is ahead of the push that goes on: endpoints never wait. What is
 // gone of it goes with its own revision.
 func (m *machine) overtook(w *watch) bool { return w.traits.After != "" && m.overtaken() }
 
@@ -196,8 +196,8 @@ func (m *machine) sweep() (out []*response) {
 	return out
 }
 
-// returning says whether something that is to be taken from the client is back in a revision that
-// waits: then it stays until that is pushed.
+// returning reports whether something that is to be taken from the client is back in a revision
+// that waits: then it stays until that is pushed.
 func (m *machine) returning(w *watch) bool {
 	return m.overtaken() && slices.ContainsFunc(w.gone, func(g *view.Body) bool {
 		b := m.newest.Types[w.url].Get(g.Name())

@@ -17,7 +17,7 @@ type Question struct {
 
 // Answerer answers questions. Its methods may be called by any goroutine.
 type Answerer interface {
-	// Answers says whether a type is answered per request.
+	// Answers reports whether a type is answered per request.
 	Answers(typeURL string) bool
 	// Answer returns the resources. An error, a gRPC status, ends the stream.
 	Answer(Question) ([]*view.Body, error)

@@ -54,7 +54,7 @@ func (r request) node() *core.Node {
 	return r.sotw.GetNode()
 }
 
-// names says whether it asks for listeners by name and not for all.
+// names reports whether it asks for listeners by name and not for all.
 func (r request) names() bool {
 	if r.typeURL() != listenerType {
 		return false

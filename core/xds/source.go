@@ -43,7 +43,7 @@ type Peer struct {
 type Connection interface {
 	// ID is the number of the connection.
 	ID() uint64
-	// Offers says whether some generator serves the type to this connection, and how the type
+	// Offers reports whether some generator serves the type to this connection, and how the type
 	// behaves.
 	Offers(typeURL string) (traits *pb.Traits, ok bool)
 	// Subscribe sets what the stream wants of a type, in place of what it wanted before. wildcard

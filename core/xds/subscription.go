@@ -21,12 +21,12 @@ type subscription struct {
 	self     weak.Pointer[subscription]
 }
 
-// wants says whether the subscription covers a name.
+// wants reports whether the subscription covers a name.
 func (s *subscription) wants(name string) bool {
 	return s != nil && (s.wildcard || s.named(name))
 }
 
-// named says whether the name itself is asked for.
+// named reports whether the name itself is asked for.
 func (s *subscription) named(name string) bool {
 	if s == nil {
 		return false
@@ -96,7 +96,7 @@ func newSubscriptions() *subscriptions {
 	}
 }
 
-// same says whether names, in any order and without duplicates, are those of the subscription.
+// same reports whether names, in any order and without duplicates, are those of the subscription.
 func (t *subscriptions) same(s *subscription, wildcard bool, names []string) bool {
 	if s == nil || s.wildcard != wildcard || len(s.names) != len(names) {
 		return false

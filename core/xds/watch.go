@@ -80,10 +80,10 @@ func (w *watch) vain(names []string) bool {
 	return !w.traits.Wildcard && !w.traits.Unnamed && slices.Contains(names, everything)
 }
 
-// answered says whether the client has been sent anything since it subscribed.
+// answered reports whether the client has been sent anything since it subscribed.
 func (w *watch) answered() bool { return w.sent.snapshot != nil }
 
-// awaited says whether the client has an answer to give to the last responses, or to get to its
+// awaited reports whether the client has an answer to give to the last responses, or to get to its
 // last request.
 func (w *watch) awaited() bool { return w.awaitsAnswer() || w.owesAnswer() }
 

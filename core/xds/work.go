@@ -42,8 +42,8 @@ func (st *stream) want(what uint32) {
 	}
 }
 
-// passedLong says whether endpoints have overtaken a push for as long as anything waits. It notes
-// since when they do.
+// passedLong reports whether endpoints have overtaken a push for as long as anything waits. It
+// notes since when they do.
 func (st *stream) passedLong() bool {
 	if st.passed.IsZero() {
 		st.passed = time.Now()

@@ -50,7 +50,7 @@ func (g *Graph) checkNode(t *testing.T, n id) {
 	}
 }
 
-// taints says whether a node stands on a failed one.
+// taints reports whether a node stands on a failed one.
 func (g *Graph) taints(n id) bool {
 	seen := map[id]bool{}
 	var visit func(n id) bool

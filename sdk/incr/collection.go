@@ -40,7 +40,7 @@ type rows interface {
 	anchor() id
 	// members yields the nodes of all elements, in no order.
 	members(yield func(id) bool)
-	// has says whether a node stands for an element: it may not, or no longer.
+	// has reports whether a node stands for an element: it may not, or no longer.
 	has(n id) bool
 	// settleMembers brings elements up to date that are computed after the operator ran;
 	// membersFloor is above all their heights.

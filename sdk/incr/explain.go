@@ -80,8 +80,8 @@ func (w *walk) below(n id, nd *node, f family) {
 	f.sources(n, w.visit)
 }
 
-// isCollection says whether a read is that of a collection's operator, which stands for no element
-// of it.
+// isCollection reports whether a read is that of a collection's operator, which stands for no
+// element of it.
 func (w *walk) isCollection(n id) bool {
 	ops, ok := w.g.familyOf(n).(*operators)
 	if !ok {

@@ -42,8 +42,8 @@ func (n *node) needed() bool { return n.pins > 0 || len(n.readers) > 0 }
 // family is what nodes of one kind have in common. The graph's lock is held in all methods.
 type family interface {
 	name() string
-	// compute brings a dirty node up to date and says whether its value changed. It may let go of
-	// the lock meanwhile.
+	// compute brings a dirty node up to date and reports whether its value changed. It may let go
+	// of the lock meanwhile.
 	compute(c *Ctx, n id) (changed bool, err error)
 	// changed passes on that the value of n changed to those who don't read it as an edge.
 	changed(n id)
@@ -56,10 +56,10 @@ type family interface {
 	sources(n id, yield func(id))
 	// verify settles what n depends on besides its reads.
 	verify(t *task, n id)
-	// input says whether nodes are rows.
+	// input reports whether nodes are rows.
 	input() bool
-	// values says whether nodes are values that an operator or a wave writes: one without a value
-	// is a vain read.
+	// values reports whether nodes are values that an operator or a wave writes: one without a
+	// value is a vain read.
 	values() bool
 	release(n id)
 	// trim gives back the room of nodes that are gone, and returns how many pieces of it.

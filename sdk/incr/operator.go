@@ -6,8 +6,8 @@ import "reflect"
 // below. The lock is held in all methods; run may let go of it.
 type op interface {
 	name() string
-	// run reads what it stands on through c, takes in what changed and says whether those who read
-	// the operator itself must run again.
+	// run reads what it stands on through c, takes in what changed and reports whether those who
+	// read the operator itself must run again.
 	run(c *Ctx, self id) (changed bool, err error)
 	// settle brings elements up to date that the operator takes in.
 	settle(t *task)

@@ -82,7 +82,7 @@ func (g *Graph) freeOne(n id) {
 	g.nodes.drop(n)
 }
 
-// Trim gives back the memory of what is gone, and says whether there was any. Without it room is
+// Trim gives back the memory of what is gone, and reports whether there was any. Without it room is
 // kept for what comes next.
 func (g *Graph) Trim() bool {
 	g.turn.Lock()

@@ -46,7 +46,7 @@ func (r *Root[K, V]) Name() string { return describeKey(r.from.source(), r.key) 
 // Close implements Observed.
 func (r *Root[K, V]) Close() { r.op.g.uproot(&r.op.node) }
 
-// look reads the value and says whether it is another one.
+// look reads the value and reports whether it is another one.
 func (r *Root[K, V]) look(c *Ctx) bool {
 	v, ok := r.get(c)
 	if equal := equalOf[V](r.from.source().keys()); r.shown && ok == r.ok && (!ok || equal != nil && equal(r.value, v)) {

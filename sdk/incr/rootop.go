@@ -25,7 +25,7 @@ func (r *rooted) wanted() bool       { return r.node != 0 }
 // rootOp is the operator of a Root.
 type rootOp struct {
 	rooted
-	// look says whether what is wanted changed.
+	// look reports whether what is wanted changed.
 	look func(c *Ctx) bool
 }
 

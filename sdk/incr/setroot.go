@@ -73,7 +73,7 @@ func (r *setRootOp) run(c *Ctx, self id) (bool, error) {
 	return true, nil
 }
 
-// note notes what became of a node and says whether anybody sees it.
+// note notes what became of a node and reports whether anybody sees it.
 func (r *setRootOp) note(n id) bool {
 	_, shown := r.shown[n]
 	switch {

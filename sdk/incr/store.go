@@ -58,7 +58,7 @@ func (s *store) hashOf(n id) uint64 { return s.kind.hash(s.seed, s.at(n)) }
 
 func (s *store) less(a, b id) int { return s.order(s.at(a), s.at(b)) }
 
-// has says whether a node has a value.
+// has reports whether a node has a value.
 func (s *store) has(n id) bool { return s.g.nodes.at(n).is(present) }
 
 // findAt is find for a key in the heap.
@@ -121,7 +121,7 @@ func (s *store) withdraw(n id) {
 	}
 }
 
-// clear takes a value away and says whether there was one.
+// clear takes a value away and reports whether there was one.
 func (s *store) clear(n id) bool {
 	if !s.has(n) {
 		return false

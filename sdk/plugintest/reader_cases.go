@@ -158,7 +158,8 @@ func (k *kit) resources(h *Harness) map[string]string {
 	return found
 }
 
-// wildcard says whether everything of a type may be wanted (docs/contract.md, "Types and traits").
+// wildcard reports whether everything of a type may be wanted (docs/contract.md, "Types and
+// traits").
 func wildcard(r *pb.Ready, typeURL string) bool {
 	for _, t := range r.Types {
 		if t.Url == typeURL && t.Traits != nil {

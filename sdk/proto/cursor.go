@@ -17,7 +17,7 @@ type cursor struct {
 	err error
 }
 
-// more says whether anything is left.
+// more reports whether anything is left.
 func (c *cursor) more() bool { return len(c.b) > 0 && c.err == nil }
 
 // next reads the tag of the next field, if there is one.

@@ -22,7 +22,7 @@ func (l *layout) size(m unsafe.Pointer) (n int) {
 	return n
 }
 
-// present says whether a field is on the wire.
+// present reports whether a field is on the wire.
 func (f *field) present(p unsafe.Pointer) bool {
 	switch {
 	case f.repeated:

@@ -44,7 +44,7 @@ type Request struct {
 	At time.Time
 }
 
-// http says whether the client speaks HTTP.
+// http reports whether the client speaks HTTP.
 func (c Connection) http() bool {
 	switch c.Protocol {
 	case "http/1.0", "http/1.1", "h2", "h2c":

@@ -44,7 +44,7 @@ func (w *walk) cors(name string) {
 	w.answer(http.StatusOK, "", "cors_response", "a browser asks whether it may: origin %s", origin)
 }
 
-// preflight says whether a browser asks before it sends what it wants to.
+// preflight reports whether a browser asks before it sends what it wants to.
 func (s *stream) preflight() bool {
 	method, _ := s.header("access-control-request-method")
 	origin, _ := s.header("origin")

@@ -6,7 +6,7 @@ import (
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 )
 
-// handshake opens the connection as the chain's transport socket does, and says whether that
+// handshake opens the connection as the chain's transport socket does, and reports whether that
 // succeeds.
 //
 // https://www.envoyproxy.io/docs/envoy/latest/api-v3/extensions/transport_sockets/tls/v3/tls.proto

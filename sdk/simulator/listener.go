@@ -67,7 +67,7 @@ type address struct {
 	both bool
 }
 
-// all says whether it is on all addresses, among them this one.
+// all reports whether it is on all addresses, among them this one.
 func (a address) all(at netip.AddrPort) bool {
 	return a.Addr().IsUnspecified() && a.Port() == at.Port() && (a.both || a.Addr().Is4() == at.Addr().Is4())
 }

@@ -13,7 +13,7 @@ import (
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 )
 
-// bound says whether a listener has a socket of its own.
+// bound reports whether a listener has a socket of its own.
 func bound(l *listenerv3.Listener) bool {
 	if l.BindToPort != nil {
 		return l.BindToPort.Value

@@ -27,8 +27,8 @@ func (e Endpoint) Onward(source netip.AddrPort, protocol string, own Identity) (
 // errStranger is about a server that isn't who it should be.
 var errStranger = errors.New("the server's certificate has none of the names that the proxy accepts")
 
-// Trusts says whether the proxy goes on with a server whose certificate names who; the error says
-// why not.
+// Trusts reports whether the proxy goes on with a server whose certificate names who; the error
+// says why not.
 func (t *UpstreamTLS) Trusts(who Identity) error {
 	if len(t.names) > 0 && !who.named(t.names) {
 		return fmt.Errorf("%w: %q, not %q", errStranger, t.Names, who.all())

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// hashes says whether a cluster's balancer lets the request choose the endpoint.
+// hashes reports whether a cluster's balancer lets the request choose the endpoint.
 func hashes(c *clusterv3.Cluster) bool {
 	if policies := c.GetLoadBalancingPolicy().GetPolicies(); len(policies) > 0 {
 		name := string(policies[0].GetTypedExtensionConfig().GetTypedConfig().MessageName())
@@ -24,7 +24,7 @@ func hashes(c *clusterv3.Cluster) bool {
 	return c.GetLbPolicy() == clusterv3.Cluster_RING_HASH || c.GetLbPolicy() == clusterv3.Cluster_MAGLEV
 }
 
-// weighsLocalities says whether localities' weights count.
+// weighsLocalities reports whether localities' weights count.
 //
 // https://www.envoyproxy.io/docs/envoy/latest/intro/arch_overview/upstream/load_balancing/locality_weight
 func weighsLocalities(c *clusterv3.Cluster) bool {
@@ -102,7 +102,7 @@ func having(hosts []*endpointv3.LbEndpoint, filter string, want map[string]*stru
 	return slices.DeleteFunc(slices.Clone(hosts), func(e *endpointv3.LbEndpoint) bool { return !has(e.GetMetadata(), filter, want) })
 }
 
-// has says whether metadata has all these values.
+// has reports whether metadata has all these values.
 func has(m *corev3.Metadata, filter string, want map[string]*structpb.Value) bool {
 	fields := m.GetFilterMetadata()[filter].GetFields()
 	for k, v := range want {

@@ -62,7 +62,7 @@ func (w *walk) shadow(name string, r *rbacv3.RBAC) {
 // none is what matched where no policy does.
 const none = "none"
 
-// denies says whether rules deny, and the policy that matched; nil ones don't.
+// denies reports whether rules deny, and the policy that matched; nil ones don't.
 //
 // https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/rbac/v3/rbac.proto
 func (w *walk) denies(r *rbacconfigv3.RBAC) (denied bool, policy string) {

@@ -44,7 +44,7 @@ func from(r *routev3.Route) string {
 	return ""
 }
 
-// matches says whether a route is for the request, and why.
+// matches reports whether a route is for the request, and why.
 //
 // https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/route/v3/route_components.proto#config-route-v3-routematch
 func (w *walk) matches(m *routev3.RouteMatch) (why string, ok bool) {

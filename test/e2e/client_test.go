@@ -126,7 +126,7 @@ func addresses(a *endpointv3.ClusterLoadAssignment) []string {
 	return all
 }
 
-// has says whether the client has a resource.
+// has reports whether the client has a resource.
 func (p *proxy) has(name string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -83,7 +83,7 @@ func (w *patchWorld) patched(t *testing.T, carrier string) []*anypb.Any {
 	return plane.Fetch(t, bootstrap, listeners)
 }
 
-// header says whether an answer at an address has the patch's header.
+// header reports whether an answer at an address has the patch's header.
 func header(address string) error {
 	r, err := http.NewRequest(http.MethodGet, "http://"+address+"/api", nil)
 	if err != nil {

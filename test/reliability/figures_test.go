@@ -47,7 +47,7 @@ func (f *figures) memory() string { return fmt.Sprintf("%d / %d", f.core, f.gene
 type row struct {
 	trial   trial
 	figures *figures
-	// held says whether the promise was kept, or that it was not tried.
+	// held reports whether the promise was kept, or that it was not tried.
 	held string
 }
 

@@ -87,8 +87,8 @@ func refusal(err error) error {
 	return nil
 }
 
-// known says whether a sidecar tells its server who the client is, as X-Forwarded-Client-Cert has
-// it.
+// known reports whether a sidecar tells its server who the client is, as X-Forwarded-Client-Cert
+// has it.
 func known(want, got string) error {
 	switch {
 	case want == "", want == "none" && got == "", want != "none" && strings.Contains(got, "URI="+spiffe(want)):

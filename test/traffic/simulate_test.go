@@ -140,7 +140,7 @@ func (w *world) backend(o *simulator.Outcome, s simulator.Share, e simulator.End
 	return a
 }
 
-// stranger says whether a backend is somebody whom the proxy doesn't trust.
+// stranger reports whether a backend is somebody whom the proxy doesn't trust.
 func (w *world) stranger(e simulator.Endpoint) bool {
 	return e.TLS != nil && e.TLS.Trusts(simulator.Identity{DNS: w.secure.Certificate().DNSNames}) != nil
 }

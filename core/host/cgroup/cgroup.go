@@ -52,7 +52,7 @@ func Open(path string) (*Tree, error) {
 // Undivided is why the kernel doesn't hold groups to their memory; nil: it does.
 func (t *Tree) Undivided() error { return t.undivided }
 
-// divisible says whether memory can be divided.
+// divisible reports whether memory can be divided.
 func (t *Tree) divisible() error {
 	controllers, err := os.ReadFile(t.file("cgroup.controllers"))
 	if err != nil {

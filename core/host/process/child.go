@@ -67,7 +67,7 @@ func newChild(spec Spec) *child {
 // LifelineFD is followed by the program, if that is given open, and the other files.
 const firstInherited = sdkprocess.LifelineFD + 1
 
-// Inherited is the path under which a process sees the nth of Spec.Files; program says whether
+// Inherited is the path under which a process sees the nth of Spec.Files; program reports whether
 // there is Spec.Program.
 func Inherited(n int, program bool) string {
 	if program {
@@ -159,8 +159,8 @@ func (c *child) Start(ctx context.Context) error {
 	return c.begun(c.PID())
 }
 
-// confined says whether a process's limits could be set. Those of another user's may not be, where
-// the core is root without CAP_SYS_RESOURCE, as in containers; that is reported.
+// confined reports whether a process's limits could be set. Those of another user's may not be,
+// where the core is root without CAP_SYS_RESOURCE, as in containers; that is reported.
 func (c *child) confined(err error) error {
 	if c.cmd.SysProcAttr.Credential == nil || !errors.Is(err, syscall.EPERM) {
 		return err

@@ -35,7 +35,7 @@ func (d *dialer) refusal() error {
 	return nil
 }
 
-// check says whether an announced address may be the plugin's.
+// check reports whether an announced address may be the plugin's.
 func (d *dialer) check() error {
 	if d.address.Network() != "unix" {
 		return fmt.Errorf("%w: it announced %s %s, and the contract wants a Unix socket in PLUGIN_UNIX_SOCKET_DIR",

@@ -40,7 +40,7 @@ type Server struct {
 	Rows func(plugin string) ([]admin.TableRows, []admin.DroppedRows)
 	// Core says which core it is.
 	Core func() Core
-	// Outdated says whether the program's file is what runs still; optional.
+	// Outdated reports whether the program's file is what runs still; optional.
 	Outdated func() string
 	// Secrets are left out of every answer; may be nil.
 	Secrets *mask.Secrets

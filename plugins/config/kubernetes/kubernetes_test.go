@@ -198,7 +198,7 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// informer is one that says whether it has synced.
+// informer is one that reports whether it has synced.
 type informer struct {
 	cache.SharedIndexInformer
 	all bool

@@ -43,7 +43,7 @@ func (g *generator) Place(s *state.State, p *sdk.Proxy) (map[string]string, erro
 var errNobody = errors.New("the configuration is for authenticated callers: connect by TLS, or to a control plane with --authPlaintext; " +
 	"`config: {authentication: false}` serves everybody")
 
-// admit says whether a caller may read the configuration: one of whose verified identities is of
+// admit reports whether a caller may read the configuration: one of whose verified identities is of
 // the root namespace.
 func (g *generator) admit(s *state.State, identities []string) error {
 	if !g.config.Authentication {

@@ -56,7 +56,7 @@ func tableNames() []string {
 	return []string{state.Services, state.Endpoints, state.Mesh, kinds.VirtualService, kinds.DestinationRule, kinds.PeerAuthentication, kinds.AuthorizationPolicy}
 }
 
-// of says whether the catalog is that of a state.
+// of reports whether the catalog is that of a state.
 func (c *catalog) of(s *state.State) bool {
 	for i, name := range tableNames() {
 		if c.tables[i] != s.Table(name) {

@@ -46,7 +46,7 @@ func discovered(at subset) *clusterv3.Cluster {
 	}
 }
 
-// looked says whether clients look the service's endpoints up by DNS.
+// looked reports whether clients look the service's endpoints up by DNS.
 func looked(s *pb.Service) bool {
 	return s.Resolution == pb.ServiceResolutionDns || s.Resolution == pb.ServiceResolutionDnsRoundRobin
 }
@@ -66,7 +66,7 @@ func limit(c *clusterv3.Cluster, pool *networking.ConnectionPoolSettings) {
 	}
 }
 
-// mutual says whether clients show a certificate: as the rules say, and where they say nothing,
+// mutual reports whether clients show a certificate: as the rules say, and where they say nothing,
 // whether the service's namespace takes nothing else.
 func (c *catalog) mutual(s *pb.Service, policies []*networking.TrafficPolicy) bool {
 	for _, t := range policies {

@@ -9,8 +9,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// failsOver says whether a rule lets clients go to the next locality when one fails: it looks for
-// outliers somewhere, as Istio asks.
+// failsOver reports whether a rule lets clients go to the next locality when one fails: it looks
+// for outliers somewhere, as Istio asks.
 func failsOver(r resource[*networking.DestinationRule]) bool {
 	watches := func(t *networking.TrafficPolicy) bool {
 		return t.GetOutlierDetection() != nil || slices.ContainsFunc(t.GetPortLevelSettings(), func(l *networking.TrafficPolicy_PortTrafficPolicy) bool {

@@ -91,7 +91,7 @@ func (c *catalog) expand(v view, namespace string, s *pb.Service, p *pb.Port, r 
 	return out
 }
 
-// applies says whether a match is for this port and for clients of the view.
+// applies reports whether a match is for this port and for clients of the view.
 func applies(m *networking.HTTPMatchRequest, v view, p *pb.Port) bool {
 	switch {
 	case m.Port != 0 && m.Port != p.Number:

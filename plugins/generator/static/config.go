@@ -58,8 +58,8 @@ func checkDir(dir string) error {
 	return nil
 }
 
-// owns says whether a file is one of those that the config names; the table may hold those of other
-// entries.
+// owns reports whether a file is one of those that the config names; the table may hold those of
+// other entries.
 func (c *Config) owns(file string) bool {
 	if c.Dir == "" {
 		return slices.Contains(c.Files, file)

@@ -45,7 +45,7 @@ func (c *Config) scan(visit func(dir string)) *tree.Found {
 	return found
 }
 
-// hidden says whether a name is not meant for us: an editor's, or one of the directories behind
+// hidden reports whether a name is not meant for us: an editor's, or one of the directories behind
 // Kubernetes' links.
 func hidden(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") || strings.HasSuffix(name, "~")
@@ -59,7 +59,7 @@ func readable(path string) bool {
 	return false
 }
 
-// unchanged says whether two stats are of the same file in the same state. Two writes in quick
+// unchanged reports whether two stats are of the same file in the same state. Two writes in quick
 // succession may have one time, so a file that was written just before it was read may have
 // changed.
 func unchanged(a, b fs.FileInfo, read time.Time) bool {

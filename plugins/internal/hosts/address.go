@@ -8,7 +8,7 @@ import (
 // Unix begins the address of a Unix socket in a row: unix:PATH.
 const Unix = "unix:"
 
-// IsIP says whether an address is an IP address.
+// IsIP reports whether an address is an IP address.
 func IsIP(address string) bool {
 	_, err := netip.ParseAddr(address)
 	return err == nil
@@ -36,10 +36,10 @@ func VirtualAddress(s string) (address string, ok bool) {
 	return s, true
 }
 
-// IsRange says whether a service's address is a CIDR.
+// IsRange reports whether a service's address is a CIDR.
 func IsRange(address string) bool { return strings.Contains(address, "/") }
 
-// ValidName says whether a host is a DNS name; with wildcard, its first label may be `*`.
+// ValidName reports whether a host is a DNS name; with wildcard, its first label may be `*`.
 func ValidName(host string, wildcard bool) bool {
 	if rest, ok := strings.CutPrefix(host, "*."); ok && wildcard {
 		host = rest

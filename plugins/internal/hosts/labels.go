@@ -28,8 +28,8 @@ const (
 	TLSModeDisabled = "disabled"
 )
 
-// TLSMode says whether an endpoint speaks mutual TLS: as its label says, and otherwise if it has a
-// service account.
+// TLSMode reports whether an endpoint speaks mutual TLS: as its label says, and otherwise if it has
+// a service account.
 func TLSMode(labels map[string]string, serviceAccount string) string {
 	if mode, ok := labels[TLSModeLabel]; ok {
 		return mode

@@ -29,7 +29,7 @@ func TooLarge(size int) string {
 	return fmt.Sprintf("has %d bytes, which is more than the %d that a resource may have", size, MaxRow)
 }
 
-// Healthy says whether the object of a WorkloadEntry's row was found healthy.
+// Healthy reports whether the object of a WorkloadEntry's row was found healthy.
 func Healthy(row *pb.Row) bool { return row.Annotations[HealthCondition] == "True" }
 
 // Kept are the annotations of rows that their objects' authors haven't written.

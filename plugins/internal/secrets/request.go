@@ -57,7 +57,7 @@ func (a Account) Key() string {
 	return key
 }
 
-// Right says whether an account may have the Secrets of its namespace, and why not.
+// Right reports whether an account may have the Secrets of its namespace, and why not.
 type Right struct {
 	Allowed bool   `json:"allowed"`
 	Reason  string `json:"reason,omitempty"`

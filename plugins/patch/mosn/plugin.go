@@ -104,7 +104,7 @@ func single(l *listenerv3.Listener) {
 	}
 }
 
-// looks says whether a listener looks where connections wanted to go.
+// looks reports whether a listener looks where connections wanted to go.
 func looks(l *listenerv3.Listener) bool {
 	if l.UseOriginalDst.GetValue() {
 		return true

@@ -137,7 +137,7 @@ func (l *loop) url() string { return l.config.Servers[l.server] }
 // to be away.
 const lostAfter = 2
 
-// publish publishes what changed, and tells whether Eureka is away.
+// publish publishes what changed, and reports whether Eureka is away.
 func (l *loop) publish(ctx context.Context, failed error) error {
 	if failed != nil {
 		l.fails(ctx, failed)

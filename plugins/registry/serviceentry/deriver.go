@@ -266,7 +266,7 @@ func difference(old, now map[rowName]*sdk.Row, edits map[string]*edit) {
 	}
 }
 
-// same says whether two rows mean the same; where they come from doesn't count.
+// same reports whether two rows mean the same; where they come from doesn't count.
 func same(a, b *sdk.Row) bool {
 	return a != nil && a.Created == b.Created && bytes.Equal(a.Payload, b.Payload)
 }

@@ -74,7 +74,7 @@ func (m member) resolved(host, cluster string) *workload {
 	return w
 }
 
-// reachable says whether a service of such a resolution can select the workload: names are for
+// reachable reports whether a service of such a resolution can select the workload: names are for
 // those that look them up, and Unix sockets for entries that list them.
 func reachable(r networking.ServiceEntry_Resolution, w *workload) bool {
 	if _, unix := hosts.Path(w.spec.Address); unix {

@@ -69,7 +69,7 @@ func (e *entry) allocated(host string) (out []string) {
 	return out
 }
 
-// selects says whether a workload stands behind the entry.
+// selects reports whether a workload stands behind the entry.
 func (e *entry) selects(w *workload) bool {
 	return w != nil && w.namespace == e.namespace && istio.ServiceSelects(e.selector, w.selectable)
 }
@@ -83,7 +83,7 @@ func (e *entry) copies() int {
 	return max(1, len(unique(e.addresses)))
 }
 
-// single says whether clients have but one endpoint for a port.
+// single reports whether clients have but one endpoint for a port.
 func (e *entry) single() bool { return e.spec.Resolution == networking.ServiceEntry_DNS_ROUND_ROBIN }
 
 // older orders entries by age and then by name: where entries clash, the first one wins.

@@ -72,7 +72,7 @@ func TestEndpointsAsIstiodHasThem(t *testing.T) {
 	}
 }
 
-// ruled says whether rules change endpoints: those of other networks are replaced by gateways,
+// ruled reports whether rules change endpoints: those of other networks are replaced by gateways,
 // policies take mutual TLS away, and localities without a share get nothing.
 func ruled(t *testing.T, dir string) bool {
 	t.Helper()

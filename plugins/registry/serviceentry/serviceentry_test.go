@@ -133,8 +133,8 @@ func we(namespace, name, spec string) string {
 	return "---\napiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: " + name + ", namespace: " + namespace + "}\nspec: " + spec + "\n"
 }
 
-// checked is a WorkloadEntry whose annotation says whether its health is checked, with a condition
-// that says it.
+// checked is a WorkloadEntry whose annotation reports whether its health is checked, with a
+// condition that says it.
 func checked(name, annotation, condition string) string {
 	out := strings.Replace(we("default", name, "{address: "+name+".x, labels: {app: a}}"), "namespace", "annotations: {proxy.istio.io/health-checks-enabled: '"+
 		annotation+"'}, namespace", 1)

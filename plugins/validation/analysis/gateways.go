@@ -131,7 +131,7 @@ func gatewayServers(w *world) {
 	}
 }
 
-// serves says whether a gateway has a server for some name that a host stands for, open to a
+// serves reports whether a gateway has a server for some name that a host stands for, open to a
 // namespace.
 func serves(g *item[*networking.Gateway], host, namespace string) bool {
 	for _, s := range g.spec.Servers {
@@ -195,7 +195,7 @@ func unusedGateways(w *world) {
 	}
 }
 
-// passesThrough says whether a server needs no routes.
+// passesThrough reports whether a server needs no routes.
 func passesThrough(s *networking.Server) bool {
 	return s.GetTls().GetHttpsRedirect() || s.GetTls().GetMode() == networking.ServerTLSSettings_AUTO_PASSTHROUGH && s.Tls != nil
 }

@@ -90,7 +90,7 @@ func tokenField(p *security.AuthorizationPolicy) (at string, found bool) {
 	return "", false
 }
 
-// verifies says whether a RequestAuthentication may apply to what a selector selects.
+// verifies reports whether a RequestAuthentication may apply to what a selector selects.
 func (w *world) verifies(namespace string, labels map[string]string) bool {
 	return slices.ContainsFunc(of[*security.RequestAuthentication](w), func(r item[*security.RequestAuthentication]) bool {
 		if r.Namespace != namespace && r.Namespace != w.root() && namespace != w.root() {
@@ -100,7 +100,7 @@ func (w *world) verifies(namespace string, labels map[string]string) bool {
 	})
 }
 
-// compatible says whether some workload may have the labels of both selectors.
+// compatible reports whether some workload may have the labels of both selectors.
 func compatible(a, b map[string]string) bool {
 	for k, v := range a {
 		if other, ok := b[k]; ok && other != v {

@@ -78,7 +78,7 @@ func unmatchedSelectors(w *world) {
 	}
 }
 
-// labelled says whether some workload has the keys of a selector: then those that it is for are
+// labelled reports whether some workload has the keys of a selector: then those that it is for are
 // probably known.
 func (w *world) labelled(selector map[string]string) bool {
 	return slices.ContainsFunc(w.workloads, func(each Workload) bool {

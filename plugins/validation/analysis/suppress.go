@@ -24,7 +24,7 @@ func ParseSuppression(text string) (Suppression, error) {
 	return s, nil
 }
 
-// Covers says whether a fault is to be left out.
+// Covers reports whether a fault is to be left out.
 func (s Suppression) Covers(f kinds.Fault) bool {
 	full := f.Name
 	if f.Namespace != "" {

@@ -122,7 +122,7 @@ func takesNames(wider, narrower []string) bool {
 	})
 }
 
-// takes says whether a match takes all requests that another takes. It errs on the side of no.
+// takes reports whether a match takes all requests that another takes. It errs on the side of no.
 func takes(wider, narrower *networking.HTTPMatchRequest) bool {
 	a, b := wider, narrower
 	if a.GetIgnoreUriCase() != b.GetIgnoreUriCase() || len(a.GetWithoutHeaders()) > 0 || len(b.GetWithoutHeaders()) > 0 {

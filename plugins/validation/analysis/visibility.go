@@ -34,8 +34,8 @@ func (w *world) seenIn(v item[*networking.VirtualService]) []string {
 	return istio.Export(v.spec.ExportTo, w.mesh.GetDefaultVirtualServiceExportTo(), v.Namespace)
 }
 
-// imported says whether a Sidecar's clients get a VirtualService of their own namespace, for a host
-// that they import.
+// imported reports whether a Sidecar's clients get a VirtualService of their own namespace, for a
+// host that they import.
 func (w *world) imported(s item[*networking.Sidecar], v item[*networking.VirtualService]) bool {
 	if len(v.spec.Gateways) > 0 && !slices.Contains(v.spec.Gateways, meshGateway) {
 		return false
@@ -44,7 +44,7 @@ func (w *world) imported(s item[*networking.Sidecar], v item[*networking.Virtual
 	return visible && slices.ContainsFunc(v.spec.Hosts, func(host string) bool { return imports(s, v.Namespace, fullName(host, v.Namespace)) })
 }
 
-// imports says whether a listener of a Sidecar imports a host of a namespace.
+// imports reports whether a listener of a Sidecar imports a host of a namespace.
 func imports(s item[*networking.Sidecar], namespace, host string) bool {
 	for _, l := range s.spec.Egress {
 		for _, each := range l.GetHosts() {

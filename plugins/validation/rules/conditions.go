@@ -48,7 +48,7 @@ func (c *checker) condition(at path, w *security.Condition, action security.Auth
 	}
 }
 
-// onlyLater says whether an attribute is known only after the external authorizer was asked.
+// onlyLater reports whether an attribute is known only after the external authorizer was asked.
 func onlyLater(key string) bool {
 	return strings.HasPrefix(key, "request.auth.") || key == "source.namespace" || key == "source.principal" || key == "source.serviceAccount"
 }

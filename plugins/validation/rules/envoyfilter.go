@@ -57,7 +57,7 @@ func (c *checker) patch(at path, p *networking.EnvoyFilter_EnvoyConfigObjectPatc
 	c.relative(at.field("patch").field("operation"), p, priority)
 }
 
-// listed says whether a patch is applied to an element of a list.
+// listed reports whether a patch is applied to an element of a list.
 func inList(to networking.EnvoyFilter_ApplyTo) bool {
 	return slices.Contains([]networking.EnvoyFilter_ApplyTo{
 		networking.EnvoyFilter_FILTER_CHAIN, networking.EnvoyFilter_NETWORK_FILTER, networking.EnvoyFilter_HTTP_FILTER,

@@ -79,7 +79,7 @@ func (c *checker) headerValues(at path, values map[string]string) {
 	}
 }
 
-// setsAuthority says whether headers that are set replace the request's host.
+// setsAuthority reports whether headers that are set replace the request's host.
 func setsAuthority(h *networking.Headers) bool {
 	for name := range h.GetRequest().GetSet() {
 		if lower := strings.ToLower(name); lower == ":authority" || lower == "host" {

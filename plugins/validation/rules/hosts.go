@@ -83,7 +83,7 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// isPartial says whether a wildcard stands for a part of a label, as in *bar.com.
+// isPartial reports whether a wildcard stands for a part of a label, as in *bar.com.
 func isPartial(host string) bool {
 	return strings.HasPrefix(host, "*") && host != "*" && !strings.HasPrefix(host, "*.")
 }

@@ -124,7 +124,7 @@ func (c *checker) distinct(at path, list []string, ordered bool) {
 	}
 }
 
-// coversLocality says whether a locality is, or is within, another.
+// coversLocality reports whether a locality is, or is within, another.
 func coversLocality(a, b string) bool {
 	a = strings.TrimSuffix(strings.TrimSuffix(a, "*"), "/")
 	return a == "" || a == b || strings.HasPrefix(b, a+"/")

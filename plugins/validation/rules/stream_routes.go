@@ -51,7 +51,7 @@ func (c *checker) sniHost(at path, host string, b binding) {
 		hint("add it to spec.hosts, or choose one that they cover")
 }
 
-// covers says whether each name that b stands for is also one of a's.
+// covers reports whether each name that b stands for is also one of a's.
 func covers(a, b string) bool {
 	suffix, wild := strings.CutPrefix(strings.ToLower(a), "*")
 	b = strings.ToLower(b)

@@ -113,7 +113,7 @@ func (c *checker) virtualHost(at path, host string, b binding, sni bool) bool {
 	return c.host(at, host)
 }
 
-// isClusterSNI says whether a name is what sidecars send as SNI: outbound_.PORT_.SUBSET_.HOST.
+// isClusterSNI reports whether a name is what sidecars send as SNI: outbound_.PORT_.SUBSET_.HOST.
 func isClusterSNI(name string) bool {
 	parts := strings.SplitN(name, "_.", 4)
 	return len(parts) == 4 && parts[0] == "outbound" && isNumber(parts[1]) && hostFault(parts[3], false) == ""

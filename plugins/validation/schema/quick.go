@@ -185,7 +185,7 @@ func program(env *cel.Env, rule string) (cel.Program, error) {
 	return env.Program(ast)
 }
 
-// accepts says whether a value, as JSON is read, is surely right, and has no unknown fields.
+// accepts reports whether a value, as JSON is read, is surely right, and has no unknown fields.
 func (q *quick) accepts(value any) bool {
 	ok := false
 	switch v := value.(type) {
@@ -225,7 +225,7 @@ func (q *quick) text(v string) bool {
 	return err == nil && q.fits(utf8.RuneCountInString(v))
 }
 
-// fits says whether there may be so many characters, items or fields.
+// fits reports whether there may be so many characters, items or fields.
 func (q *quick) fits(n int) bool { return q.least <= int64(n) && int64(n) <= q.most }
 
 func (q *quick) number(v float64, whole bool) bool {

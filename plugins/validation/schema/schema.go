@@ -84,7 +84,7 @@ func (c *compiled) check(o map[string]any) []finding.Finding {
 	return append(found, w.check(c.structural, o, twice)...)
 }
 
-// surely says whether there is surely nothing to say about an object. It sets defaults.
+// surely reports whether there is surely nothing to say about an object. It sets defaults.
 func (c *compiled) surely(o map[string]any) bool {
 	if c.quick == nil {
 		return false

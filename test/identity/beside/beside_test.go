@@ -70,7 +70,7 @@ func (w *world) compare(t *testing.T, part string, r row) result {
 	return got.judged(t, r.differs)
 }
 
-// judged says whether the answers are as they should be.
+// judged reports whether the answers are as they should be.
 func (r result) judged(t *testing.T, d *difference) result {
 	t.Helper()
 	switch {

@@ -51,8 +51,8 @@ func GroupRules(list []*DestinationRule) [][]*DestinationRule {
 	return groups
 }
 
-// meets says whether the rule joins another's group, and whether it stands alone too. istiod asks
-// each group in turn, and the last answer counts.
+// meets reports whether the rule joins another's group, and whether it stands alone too. istiod
+// asks each group in turn, and the last answer counts.
 func (r *DestinationRule) meets(o *DestinationRule) (joins, alone bool) {
 	own, others := r.Exports(), o.Exports()
 	alike := slices.Equal(own, others)

@@ -18,7 +18,7 @@ const (
 // says, its payload the set as text (RFC 7517).
 const KeySets = "jwks"
 
-// PeerAuthentication says whether workloads take mutual TLS, plain text or both.
+// PeerAuthentication reports whether workloads take mutual TLS, plain text or both.
 type PeerAuthentication struct {
 	Meta
 	Spec *security.PeerAuthentication

@@ -26,7 +26,7 @@ type Listener struct {
 	Proxy bool
 	// Bind is an IP address or a Unix socket; empty: the services' own addresses.
 	Bind string
-	// Capture says whether connections are intercepted.
+	// Capture reports whether connections are intercepted.
 	Capture networking.CaptureMode
 	hosts   []egressHost
 }
