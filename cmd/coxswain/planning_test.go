@@ -176,38 +176,57 @@ func TestPlanOfPlugins(t *testing.T) {
 	}
 }
 
-// mute is a control plane that never answers a proxy.
+// mute is a control plane that never answers a proxy. A stream whose deadline it is told it ends
+// at once.
 type mute struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 }
 
 func (mute) DeltaAggregatedResources(s discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
-	<-s.Context().Done()
+	if _, ok := s.Context().Deadline(); !ok {
+		<-s.Context().Done()
+	}
 	return nil
 }
 
 // TestPlanHangs: where a control plane doesn't answer it is said which, to whom, and of what.
 func TestPlanHangs(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := grpc.NewServer()
-	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, mute{})
-	go func() { _ = server.Serve(l) }()
-	t.Cleanup(server.Stop)
-	script := filepath.Join(t.TempDir(), "mute")
-	line := func(port string) string {
-		return fmt.Sprintf(`echo '{"msg":"listening","port":"%s","address":"%s"}' >&2`, port, l.Addr()) + "\n"
-	}
-	if err := os.WriteFile(script, []byte("#!/bin/sh\n"+line("grpc")+line("http")+"exec sleep 600\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
 	const one = "proxies:\n- node: {id: sidecar~10.0.0.1~web-1.shop~shop.svc.cluster.local}\n"
-	code, out, failed := planned(t, map[string]string{"old/a.yaml": "", "new/a.yaml": "", "proxies.yaml": one}, "--against-program", script, "--timeout", "5s")
-	const want = "the control plane for --against old: asked as proxy sidecar~10.0.0.1~web-1.shop~shop.svc.cluster.local: " +
-		"type.googleapis.com/envoy.config.cluster.v3.Cluster: no answer in 5s (--timeout)"
-	if code != 2 || !strings.Contains(failed, want) {
-		t.Errorf("exit code %d: %s%s", code, out, failed)
+	for name, c := range map[string]struct {
+		serve func(net.Listener)
+		at    string
+	}{
+		"accepts no stream": {serve: func(net.Listener) {}, at: "connecting"},
+		"answers no question": {
+			serve: func(l net.Listener) {
+				server := grpc.NewServer()
+				discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, mute{})
+				go func() { _ = server.Serve(l) }()
+				t.Cleanup(server.Stop)
+			},
+			at: "type.googleapis.com/envoy.config.cluster.v3.Cluster",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = l.Close() })
+			c.serve(l)
+			script := filepath.Join(t.TempDir(), "mute")
+			line := func(port string) string {
+				return fmt.Sprintf(`echo '{"msg":"listening","port":"%s","address":"%s"}' >&2`, port, l.Addr()) + "\n"
+			}
+			if err := os.WriteFile(script, []byte("#!/bin/sh\n"+line("grpc")+line("http")+"exec sleep 600\n"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			code, out, failed := planned(t, map[string]string{"old/a.yaml": "", "new/a.yaml": "", "proxies.yaml": one}, "--against-program", script, "--timeout", "5s")
+			want := "the control plane for --against old: asked as proxy sidecar~10.0.0.1~web-1.shop~shop.svc.cluster.local: " +
+				c.at + ": no answer in 5s (--timeout)"
+			if code != 2 || !strings.Contains(failed, want) {
+				t.Errorf("exit code %d: %s%s", code, out, failed)
+			}
+		})
 	}
 }

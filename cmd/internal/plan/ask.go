@@ -14,8 +14,6 @@ import (
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -46,11 +44,14 @@ type body struct {
 
 // ask asks for what a proxy asks for, and for what that names.
 func ask(ctx context.Context, conn *grpc.ClientConn, proxy Proxy, patience time.Duration, keep func(*anypb.Any) *body) (answers, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer in %s (--timeout)", patience))
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	// A context with a deadline would tell it to the server, which could end the stream first.
+	late := time.AfterFunc(patience, func() { cancel(fmt.Errorf("no answer in %s (--timeout)", patience)) })
+	defer late.Stop()
 	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
 	if err != nil {
-		return nil, err
+		return nil, fault(ctx, "connecting", err)
 	}
 	got, wanted, node := answers{}, proxy.wants(), proxy.Node
 	for _, typeURL := range wanted.order() {
@@ -104,16 +105,12 @@ func answered(stream discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResou
 	return got, nil
 }
 
-// fault says what went wrong with a type. The server, which knows when ctx ends, may say so a
-// moment before it does.
-func fault(ctx context.Context, typeURL string, err error) error {
-	if status.Code(err) == codes.DeadlineExceeded {
-		<-ctx.Done()
-	}
+// fault says what went wrong, and at what.
+func fault(ctx context.Context, at string, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	return fmt.Errorf("%s: %w", typeURL, err)
+	return fmt.Errorf("%s: %w", at, err)
 }
 
 // refer notes what a cluster, a listener or a route refers to by name.
