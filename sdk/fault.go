@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"errors"
+	"math/bits"
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/sdk/internal/text"
@@ -41,7 +42,8 @@ const (
 // bounded cuts a list, and reasons, that are too long.
 func bounded(list []*pb.Fault) []*pb.Fault {
 	if more := len(list) - maxFaults; more > 0 {
-		list = append(list[:maxFaults:maxFaults], &pb.Fault{What: text.Of("and ", more, " more"), Reason: "too many to be told"})
+		about := 1 << (bits.Len(uint(more)) - 1) // not each number of them is news
+		list = append(list[:maxFaults:maxFaults], &pb.Fault{What: "and more", Reason: text.Of(about, " others or more: too many to be told")})
 	}
 	for _, f := range list {
 		if len(f.Reason) > maxReason {

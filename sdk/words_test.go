@@ -3,6 +3,7 @@ package sdk
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -87,5 +88,31 @@ func TestLostAndFound(t *testing.T) {
 	}
 	if want := []string{"connection refused", "", strings.Repeat("ä", maxWhy/2) + "…", "", "it does not say why"}; !slices.Equal(got, want) {
 		t.Errorf("the core was told %q, want %q", got, want)
+	}
+}
+
+// TestManyFaults: how many there are beyond those that are told is told, but not each number.
+func TestManyFaults(t *testing.T) {
+	told := func(n int) (int, string) {
+		var list []*pb.Fault
+		for i := range n {
+			list = append(list, &pb.Fault{What: fmt.Sprint(i)})
+		}
+		list = bounded(list)
+		return len(list), list[len(list)-1].Reason
+	}
+	for _, c := range []struct {
+		n      int
+		len    int
+		reason string
+	}{
+		{maxFaults, maxFaults, ""},
+		{maxFaults + 1, maxFaults + 1, "1 others or more: too many to be told"},
+		{maxFaults + 1024, maxFaults + 1, "1024 others or more: too many to be told"},
+		{maxFaults + 2047, maxFaults + 1, "1024 others or more: too many to be told"},
+	} {
+		if n, reason := told(c.n); n != c.len || reason != c.reason {
+			t.Errorf("of %d: %d, the last because of %q", c.n, n, reason)
+		}
 	}
 }

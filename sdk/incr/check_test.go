@@ -42,7 +42,7 @@ func (g *Graph) checkNode(t *testing.T, n id) {
 			t.Errorf("%s is not read by %s any more", g.describe(n), g.describe(r))
 		}
 	}
-	if nd.is(failed) != (g.failures[n] != nil) {
+	if nd.is(failed) != (g.failures[n].err != nil) {
 		t.Errorf("%s: failed, or is not", g.describe(n))
 	}
 	if !nd.needed() && nd.idle == 0 {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -35,23 +36,59 @@ type Failure struct {
 // failureRows bounds the rows that a Failure names.
 const failureRows = 16
 
+// failing is a function that is failed now, since some wave.
+type failing struct {
+	err   error
+	since uint32
+}
+
 // Failures lists all functions that are failed now, by name and key.
 func (g *Graph) Failures() []Failure {
+	list, _ := g.FirstFailures(math.MaxInt)
+	return list
+}
+
+// FirstFailures lists functions that are failed now, by name and key: those that failed first,
+// limit of them at most. others are the errors of all others, in no order: to list these costs
+// little.
+func (g *Graph) FirstFailures(limit int) (list []Failure, others []error) {
 	g.turn.RLock()
 	defer g.turn.RUnlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	list := make([]Failure, 0, len(g.failures))
-	for n, err := range g.failures {
-		list = append(list, g.failure(n, err))
+	type node struct {
+		id id
+		failing
 	}
-	slices.SortFunc(list, func(a, b Failure) int {
-		return cmp.Or(cmp.Compare(a.Function, b.Function), cmp.Compare(fmt.Sprint(a.Key), fmt.Sprint(b.Key)))
-	})
-	return list
+	all := make([]node, 0, len(g.failures))
+	for n, f := range g.failures {
+		all = append(all, node{n, f})
+	}
+	if len(all) > limit {
+		slices.SortFunc(all, func(a, b node) int { return cmp.Or(cmp.Compare(a.since, b.since), cmp.Compare(a.id, b.id)) })
+		for _, n := range all[limit:] {
+			others = append(others, n.err)
+		}
+		all = all[:limit]
+	}
+	type named struct {
+		Failure
+		key string
+	}
+	first := make([]named, len(all))
+	for i, n := range all {
+		f := failure(g, n.id, n.err)
+		first[i] = named{f, fmt.Sprint(f.Key)}
+	}
+	slices.SortFunc(first, func(a, b named) int { return cmp.Or(cmp.Compare(a.Function, b.Function), cmp.Compare(a.key, b.key)) })
+	list = make([]Failure, len(first))
+	for i, f := range first {
+		list[i] = f.Failure
+	}
+	return list, others
 }
 
-func (g *Graph) failure(n id, err error) Failure {
+func failure(g *Graph, n id, err error) Failure {
 	f := g.familyOf(n)
 	failure := Failure{Function: f.name(), Key: f.keyOf(n), Err: err, Stale: g.nodes.at(n).is(present)}
 	if ops, ok := f.(*operators); ok {
@@ -64,8 +101,12 @@ func (g *Graph) failure(n id, err error) Failure {
 
 func (g *Graph) fail(n id, err error) {
 	nd := g.nodes.at(n)
+	since := g.wave
+	if before, ok := g.failures[n]; ok {
+		since = before.since
+	}
 	nd.flags |= failed
-	g.failures[n] = err
+	g.failures[n] = failing{err, since}
 	if _, ok := errors.AsType[*CycleError](err); ok {
 		nd.flags |= inCycle
 		g.cyclic[n] = struct{}{}

@@ -29,7 +29,7 @@ type Graph struct {
 	enough   int
 	runs     int
 	staged   []func()
-	failures map[id]error
+	failures map[id]failing
 	cyclic   map[id]struct{}
 	lost     map[id]uint32
 	roots    map[id]root
@@ -53,7 +53,7 @@ func New(options ...Option) *Graph {
 		front:    settledFront,
 		enough:   enoughToShare,
 		flights:  map[id]*task{},
-		failures: map[id]error{},
+		failures: map[id]failing{},
 		cyclic:   map[id]struct{}{},
 		lost:     map[id]uint32{},
 		roots:    map[id]root{},

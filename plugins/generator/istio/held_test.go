@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -164,5 +165,48 @@ func TestLoadAssignmentIsHeld(t *testing.T) {
 	var a endpointv3.ClusterLoadAssignment
 	if err := proto.Unmarshal(w.get(1, encode.EndpointType, webCluster)[webCluster], &a); err != nil || len(a.Endpoints) != 1 || len(w.out.faults) > 0 {
 		t.Errorf("after the fix: %v %v, faults %v", &a, err, w.out.faults)
+	}
+}
+
+// TestManyAreHeld: where one mistake makes hundreds of resources invalid, all stay as they were,
+// and the faults of some are told.
+func TestManyAreHeld(t *testing.T) {
+	service := func(i int) *pb.Row {
+		name := fmt.Sprintf("s%03d", i)
+		return sdk.ServiceRow(&sdk.Service{Host: name + ".default.svc.cluster.local", Namespace: "default", Name: name,
+			Addresses: []string{fmt.Sprintf("10.97.0.%d", i)}, Ports: []*sdk.Port{{Number: 80, Name: "http", Protocol: "HTTP"}}})
+	}
+	const all = 240
+	var services []*pb.Row
+	for i := range all {
+		services = append(services, service(i))
+	}
+	patch := func(timeout string) *pb.TableRows {
+		return patching(t, `{applyTo: CLUSTER, match: {cluster: {portNumber: 80}}, patch: {operation: MERGE, value: {connect_timeout: `+timeout+`}}}`)
+	}
+	w := newWorld(t)
+	w.commit(rows(state.Services, services...), patch("7s"))
+	w.attach(1, proxy(sidecarID, nil, nil))
+	before := w.get(1, encode.ClusterType)
+	if f := w.out.since(); f != "" || len(before) < all {
+		t.Fatalf("%d clusters, faults %s", len(before), f)
+	}
+	w.commit(patch("-1s"))
+	now := w.get(1, encode.ClusterType)
+	for name, body := range before {
+		if !slices.Equal(now[name], body) {
+			t.Errorf("%s is no longer what it was", name)
+		}
+	}
+	told := strings.Split(strings.TrimSpace(w.out.since()), "\n")
+	if n := len(told); n != 101 || !strings.HasPrefix(told[n-1], "and more: 128 others or more failed, too") {
+		t.Errorf("%d faults, the last %s", n, told[n-1])
+	}
+	w.commit(patch("8s"))
+	if f := w.out.since(); f != "" {
+		t.Errorf("faults after it was mended: %s", f)
+	}
+	if now := w.get(1, encode.ClusterType); slices.Equal(now["outbound|80||s200.default.svc.cluster.local"], before["outbound|80||s200.default.svc.cluster.local"]) {
+		t.Error("they stay as they were")
 	}
 }

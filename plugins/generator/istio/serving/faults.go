@@ -3,6 +3,7 @@ package serving
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
@@ -18,6 +19,9 @@ type fault struct {
 	rows []state.Name
 }
 
+// maxStanding is how many functions that failed are told.
+const maxStanding = 100
+
 // standing are the faults of now: functions that failed, and load assignments that Envoy would
 // refuse.
 func (e *Engine) standing() []fault {
@@ -31,6 +35,9 @@ func (e *Engine) standing() []fault {
 			now.what = fmt.Sprintf("%s %v", f.Function, f.Key)
 		}
 		all = append(all, now)
+	}
+	if more := e.holds.more; more > 0 { // a power of two: it is told anew when it is another one
+		all = append(all, fault{what: "and more", err: fmt.Errorf("%d others or more failed, too", 1<<(bits.Len(uint(more))-1))})
 	}
 	for _, f := range e.assignments.Faults() {
 		all = append(all, fault{f.What, f.Err, f.Rows})

@@ -13,7 +13,10 @@ import (
 // keeps its last good result by itself; where the function is another one than before, because
 // other rules or patches count, what was told before stays as long as it is so.
 type holds struct {
+	// failures are some of the functions that failed, and more how many others did: of one mistake
+	// in the mesh's settings there may be thousands, and they are looked at after each wave.
 	failures []incr.Failure
+	more     int
 	refused  map[resourceName]bool
 	// runs is how many functions had run when it looked.
 	runs int
@@ -37,13 +40,22 @@ func newHolds() *holds {
 // notice looks at what failed, after a wave.
 func (h *holds) notice(g *incr.Graph) {
 	if runs := g.Runs(); runs != h.runs || len(h.failures) > 0 {
-		h.runs, h.failures = runs, g.Failures()
+		failures, others := g.FirstFailures(maxStanding)
+		h.runs, h.failures, h.more = runs, failures, len(others)
 		clear(h.refused)
-		for _, f := range h.failures {
-			if r := refusal(f.Err); r != nil {
-				h.refused[resourceName{encode.URL(r.Type), r.Name}] = true
-			}
+		for _, f := range failures {
+			h.refuse(f.Err)
 		}
+		for _, err := range others {
+			h.refuse(err)
+		}
+	}
+}
+
+// refuse notes a resource that Envoy would refuse, if that is why a function failed.
+func (h *holds) refuse(err error) {
+	if r := refusal(err); r != nil {
+		h.refused[resourceName{encode.URL(r.Type), r.Name}] = true
 	}
 }
 
