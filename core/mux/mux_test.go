@@ -416,9 +416,7 @@ func TestGarbage(t *testing.T) {
 		if _, err := io.WriteString(c, begin); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
+		_ = c.(*net.TCPConn).CloseWrite() // which may fail: the server has hung up
 		text, err := io.ReadAll(c)
 		if errors.Is(err, os.ErrDeadlineExceeded) || len(text) > 0 && !strings.HasPrefix(string(text), "HTTP/1.1 400 ") {
 			t.Errorf("%q: %q, %v", begin, text, err)

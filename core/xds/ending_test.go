@@ -125,7 +125,7 @@ func (m mute) Write(b []byte) (int, error) {
 // TestKeepalive: a client that gives no sign of life is let go.
 func TestKeepalive(t *testing.T) {
 	t.Parallel()
-	server, conn := serve(t, Config{Source: oneCluster(), Keepalive: Keepalive{Interval: time.Second, Timeout: 50 * time.Millisecond}})
+	server, conn := serve(t, Config{Source: oneCluster(), Keepalive: Keepalive{Interval: time.Second, Timeout: 5 * time.Second}})
 	var off atomic.Bool
 	dead := dial(t, conn.Target(), grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
@@ -147,7 +147,7 @@ func TestKeepalive(t *testing.T) {
 // one, those that stay are ended after the grace.
 func TestConnectionAge(t *testing.T) {
 	t.Parallel()
-	server, conn := serve(t, Config{Source: oneCluster(), Keepalive: Keepalive{MaxAge: 300 * time.Millisecond, Grace: 300 * time.Millisecond}})
+	server, conn := serve(t, Config{Source: oneCluster(), Keepalive: Keepalive{MaxAge: 3 * time.Second, Grace: time.Second}})
 	s := open(t, conn)
 	ask(t, s, &discovery.DiscoveryRequest{Node: node(), TypeUrl: cds})
 	receiveNames(t, s)

@@ -32,12 +32,12 @@ plugins:
   kind: authenticator
   builtin: authenticator/token
   config: {file: operators.yaml}
-  limits: {call: 500ms}
+  limits: {call: 3s}
 - name: workloads
   kind: authenticator
   builtin: authenticator/token
   config: {file: workloads.yaml}
-  limits: {call: 500ms}
+  limits: {call: 3s}
 - name: edge
   kind: generator
   builtin: generator/static
@@ -232,7 +232,7 @@ func TestTokens(t *testing.T) {
 	// Nobody can say who is calling while the authenticators stand still; streams that have begun
 	// go on.
 	g.signal(syscall.SIGSTOP)
-	g.refuses(newToken, codes.Unavailable, "workloads did not answer within limits.call, 500ms")
+	g.refuses(newToken, codes.Unavailable, "workloads did not answer within limits.call, 3s")
 	g.write("resources/more.yaml", fmt.Sprintf(staticCluster, "more"))
 	if r, err = s.Recv(); err != nil || r.TypeUrl != clusters || len(r.Resources) != 2 {
 		t.Error(r, err)

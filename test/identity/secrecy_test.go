@@ -1,10 +1,12 @@
 package identity
 
 import (
+	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,6 +30,15 @@ func TestKeyStaysSecret(t *testing.T) {
 	m := leaks.Marks{}
 	m.Of("the key", pem.EncodeToMemory(key))
 	m["the key's bytes"] = key.Bytes[len(key.Bytes)*2/3 : len(key.Bytes)*2/3+32]
+	// The text may be gone from where it was read. The number stays where it signs: words of a
+	// big.Int, the lowest first.
+	parsed, err := x509.ParsePKCS1PrivateKey(key.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := parsed.D.Bytes()
+	slices.Reverse(number)
+	m["the key's number"] = number[:32]
 	clean := func(where string, text []byte) {
 		for _, what := range m.In(text) {
 			t.Errorf("%s has %s", where, what)
@@ -47,6 +58,8 @@ func TestKeyStaysSecret(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		case may && len(found) == 0:
 			t.Errorf("%s has no key in its memory: this test can't see it", name)
+		case may:
+			t.Logf("the memory of %s has %q", name, found)
 		case !may && len(found) > 0:
 			t.Errorf("the memory of %s has %q", name, found)
 		}

@@ -75,8 +75,8 @@ func StartIstiodIn(t testing.TB, c *Cluster, dir string, flags []string, env ...
 // Stop ends it at once.
 func (i *Istiod) Stop() { i.program.Stop() }
 
-// Runs reports whether it has not ended, by itself or otherwise.
-func (i *Istiod) Runs() bool { return i.program.Runs() }
+// EndsWithin waits until it has ended, for so long at most, and reports whether it has.
+func (i *Istiod) EndsWithin(patience time.Duration) bool { return i.program.EndsWithin(patience) }
 
 // PID of its process.
 func (i *Istiod) PID() int { return i.program.PID() }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/test/need"
 )
@@ -113,6 +114,16 @@ func (p *Process) Runs() bool {
 		return false
 	default:
 		return true
+	}
+}
+
+// EndsWithin waits until it has ended, for so long at most, and reports whether it has.
+func (p *Process) EndsWithin(patience time.Duration) bool {
+	select {
+	case <-p.ended:
+		return true
+	case <-time.After(patience):
+		return false
 	}
 }
 

@@ -294,7 +294,7 @@ func TestFirstParty(t *testing.T) {
 func TestRemembers(t *testing.T) {
 	s := newServer(t)
 	s.knows("system:serviceaccount:shop:web", "istio-ca")
-	h := start(t, s, reviews(map[string]any{"accepted": "300ms", "refused": "100ms"}))
+	h := start(t, s, reviews(map[string]any{"accepted": "5s", "refused": "2s"}))
 	good, bad := token(t, 1), token(t, 2)
 	var all sync.WaitGroup
 	for range 50 {

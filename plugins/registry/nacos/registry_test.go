@@ -130,9 +130,7 @@ func TestChanges(t *testing.T) {
 	if n := w.count(subscribe); n != 3 { // both, and web no more
 		t.Errorf("it was asked for services %d times", n)
 	}
-	if n := len(w.acks); n != w.pushes {
-		t.Errorf("%d answers to %d things told", n, w.pushes)
-	}
+	w.until(t, "each thing told is answered", func() bool { return len(w.acks) == w.pushes })
 }
 
 // TestSilent: what the server doesn't tell is found by asking.
