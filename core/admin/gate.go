@@ -67,7 +67,7 @@ func (g *gate) debug(p Page, h http.Handler) http.Handler {
 		if !ok {
 			return
 		}
-		if !take(w, r, g.pages) {
+		if !acquire(w, r, g.pages) {
 			return
 		}
 		defer func() { <-g.pages }()
@@ -93,8 +93,8 @@ func reading(h http.Handler) http.Handler {
 	})
 }
 
-// take waits for a place, a while.
-func take(w http.ResponseWriter, r *http.Request, places chan struct{}) bool {
+// acquire waits for a place, a while.
+func acquire(w http.ResponseWriter, r *http.Request, places chan struct{}) bool {
 	timer := time.NewTimer(turn)
 	defer timer.Stop()
 	select {
@@ -129,7 +129,7 @@ func (g *gate) admit(p Page, w http.ResponseWriter, r *http.Request) (who asker,
 			"or ask on this machine", http.StatusUnauthorized)
 		return who, false
 	}
-	if !take(w, r, g.calls) {
+	if !acquire(w, r, g.calls) {
 		return who, false
 	}
 	identities, err := g.caller(r.Context(), Shown{r.Header, r.RemoteAddr})

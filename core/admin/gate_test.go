@@ -263,15 +263,15 @@ func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
 func TestFew(t *testing.T) {
 	l := limited(nil, 4, 2, 0)
 	a, b, here := addr("10.0.0.1"), addr("10.0.0.2"), addr("127.0.0.1")
-	first, second := l.take(a), l.take(a)
-	if !first || !second || l.take(a) {
+	first, second := l.acquire(a), l.acquire(a)
+	if !first || !second || l.acquire(a) {
 		t.Error("of one address")
 	}
-	if !l.take(b) || !l.take(here) || l.take(here) || l.take(b) {
+	if !l.acquire(b) || !l.acquire(here) || l.acquire(here) || l.acquire(b) {
 		t.Error("of all")
 	}
 	l.leave(a)
-	if !l.take(here) || l.take(here) {
+	if !l.acquire(here) || l.acquire(here) {
 		t.Error("a place that became free")
 	}
 	for _, peer := range []string{"10.0.0.1", "10.0.0.2", "127.0.0.1", "127.0.0.1"} {

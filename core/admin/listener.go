@@ -38,14 +38,14 @@ func (l *few) Accept() (net.Conn, error) {
 		if a, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil {
 			peer = a.Addr().Unmap()
 		}
-		if budget.CheckFiles(budget.Descriptor(c), l.files) == nil && l.take(peer) {
+		if budget.CheckFiles(budget.Descriptor(c), l.files) == nil && l.acquire(peer) {
 			return &counted{Conn: c, leave: sync.OnceFunc(func() { l.leave(peer) })}, nil
 		}
 		_ = c.Close()
 	}
 }
 
-func (l *few) take(peer netip.Addr) bool {
+func (l *few) acquire(peer netip.Addr) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.all >= l.most || l.peers[peer] >= l.ofPeer && !peer.IsLoopback() {

@@ -23,7 +23,7 @@ func (q *Calls) Authenticate(ctx context.Context, shown caller.Credentials) (cal
 		return caller.Known{}, err
 	}
 	for a, more := chain.Next(); more; a, more = chain.Next() {
-		v := q.interview(ctx, a, q.served(a.Name), shown)
+		v := q.askOne(ctx, a, q.served(a.Name), shown)
 		if ctx.Err() != nil {
 			return caller.Known{}, status.FromContextError(ctx.Err()).Err()
 		}
@@ -70,8 +70,8 @@ func (q *Calls) served(name string) func() *state.Session {
 	return func() *state.Session { return q.state.Roster.Session(name) }
 }
 
-// interview asks one authenticator, by whichever session is there.
-func (q *Calls) interview(ctx context.Context, a caller.Authenticator, find func() *state.Session, shown caller.Credentials) caller.Verdict {
+// askOne asks one authenticator, by whichever session is there.
+func (q *Calls) askOne(ctx context.Context, a caller.Authenticator, find func() *state.Session, shown caller.Credentials) caller.Verdict {
 	m := a.Question(shown)
 	answer, silence := q.ask(ctx, a.Asked, q.awaken(a.Name, find), find, m.Size(), func(id uint64) *pb.FromCore {
 		m.Id = id
@@ -107,7 +107,7 @@ func (q *Calls) UnknownWithout(ctx context.Context, k *state.Plugin) (why []stri
 	others = slices.DeleteFunc(others, func(o caller.Authenticator) bool { return o.Name == k.Name() })
 	for _, conn := range q.withCredentials() {
 		knows := func(a caller.Authenticator) bool {
-			return q.interview(ctx, a, q.served(a.Name), *conn.Credentials).Word == caller.Accepted
+			return q.askOne(ctx, a, q.served(a.Name), *conn.Credentials).Word == caller.Accepted
 		}
 		if len(why) < guard.Examples && knows(k.Authenticator()) && !slices.ContainsFunc(others, knows) {
 			why = append(why, fmt.Sprintf("the caller of %s would be unknown", conn.Peer.Node.GetId()))
@@ -124,8 +124,8 @@ func (q *Calls) Differ(ctx context.Context, of caller.Authenticator, another fun
 		if len(verdicts) >= guard.Examples {
 			break
 		}
-		was := q.interview(ctx, of, q.served(of.Name), *conn.Credentials)
-		is := q.interview(ctx, of, another, *conn.Credentials)
+		was := q.askOne(ctx, of, q.served(of.Name), *conn.Credentials)
+		is := q.askOne(ctx, of, another, *conn.Credentials)
 		if was.Is(is) {
 			continue
 		}

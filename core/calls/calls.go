@@ -140,8 +140,8 @@ func (q *Calls) pose(find func() *state.Session, size int, put func(id uint64) *
 	return s, id, got, ""
 }
 
-// Take takes an answer. One that comes late, twice or unasked harms nobody.
-func (q *Calls) Take(s *state.Session, id uint64, m *pb.FromPlugin) {
+// Handle takes an answer. One that comes late, twice or unasked harms nobody.
+func (q *Calls) Handle(s *state.Session, id uint64, m *pb.FromPlugin) {
 	switch known, late := q.desk.Answered(s, id, s.Watch.Now(q.state.Clock.Now())); {
 	case !known:
 		q.state.Metrics.Unknown(s.Name(), "answer", 1)

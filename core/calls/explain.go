@@ -72,8 +72,8 @@ func (q *Calls) poseExplain(s *state.Session, m *pb.Explain, answer chan *pb.Bec
 	return nil
 }
 
-// TakeBecause takes an answer, under the lock. One that nobody waits for harms nobody.
-func (q *Calls) TakeBecause(s *state.Session, m *pb.Because) {
+// HandleBecause takes an answer, under the lock. One that nobody waits for harms nobody.
+func (q *Calls) HandleBecause(s *state.Session, m *pb.Because) {
 	e, ok := q.explaining[m.Id]
 	if !ok || e.by != s {
 		q.state.Metrics.Unknown(s.Name(), "answer", 1)

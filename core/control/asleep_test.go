@@ -61,12 +61,12 @@ func TestOnDemand(t *testing.T) {
 			t.Errorf("the proxy has %v", p.names(typeA))
 		}
 
-		time.Sleep(2 * state.Drowsy)
+		time.Sleep(2 * state.SleepAfter)
 		if synctest.Wait(); len(lazy.end) > 0 {
 			t.Fatal("it sleeps while a proxy needs it")
 		}
 		p.Close()
-		time.Sleep(2 * state.Drowsy)
+		time.Sleep(2 * state.SleepAfter)
 		if err := <-lazy.end; !errors.Is(err, host.ErrAsleep) {
 			t.Errorf("nobody asks any more, and Serve returns %v", err)
 		}
@@ -178,13 +178,13 @@ func testReaderOnDemand(t *testing.T, kind pb.Kind) {
 	}
 	k.rows("jwks", nil, row("u", "set"))
 	k.synced()
-	if pass(2 * state.Drowsy); len(k.end) > 0 {
+	if pass(2 * state.SleepAfter); len(k.end) > 0 {
 		t.Fatal("it sleeps while there is something to read")
 	}
 	m.send(deletes("services", "ns/a.com", "ns/b.com"))
 	pass(time.Second)
 	k.send(deletes("jwks", "u"))
-	pass(2 * state.Drowsy)
+	pass(2 * state.SleepAfter)
 	if err := <-k.end; !errors.Is(err, host.ErrAsleep) {
 		t.Errorf("there is nothing to read any more, and Serve returns %v", err)
 	}
@@ -277,13 +277,13 @@ func TestDeriverOnDemand(t *testing.T) {
 			t.Errorf("the revision is without %v", b.Revision().Partial)
 		}
 
-		if pass(2 * state.Drowsy); len(d.end) > 0 {
+		if pass(2 * state.SleepAfter); len(d.end) > 0 {
 			t.Fatal("it sleeps while there is something to derive from")
 		}
 		f.send(deletes(entryRow, "ns/a"))
 		pass(time.Second)
 		s = d.state()
-		if pass(2 * state.Drowsy); len(d.end) > 0 {
+		if pass(2 * state.SleepAfter); len(d.end) > 0 {
 			t.Fatal("it sleeps while there is what it has derived")
 		}
 		d.send(&pb.FromPlugin{Rows: &pb.Rows{Revision: s.Revision, Tables: []*pb.TableRows{{Table: "services", Deletes: []string{"ns/a.com"}}}}})
@@ -292,7 +292,7 @@ func TestDeriverOnDemand(t *testing.T) {
 		if at := g.state(); at != nil {
 			g.done(at.Revision)
 		}
-		pass(2 * state.Drowsy)
+		pass(2 * state.SleepAfter)
 		if err := <-d.end; !errors.Is(err, host.ErrAsleep) {
 			t.Errorf("there is nothing to derive from any more, and Serve returns %v", err)
 		}
@@ -335,10 +335,10 @@ func TestDeriverOnDemandAtFirst(t *testing.T) {
 
 // A row that is committed in the moment in which the deriver is put to sleep is derived from in its
 // own revision all the same.
-func TestDeriverOnDemandDrowsy(t *testing.T) {
-	// drowsy sends a row so long after the deriver has nothing left to derive from, 0 for none, and
+func TestDeriverOnDemandIdle(t *testing.T) {
+	// idle sends a row so long after the deriver has nothing left to derive from, 0 for none, and
 	// returns after how long it slept.
-	drowsy := func(t *testing.T, after time.Duration) (slept time.Duration) {
+	idle := func(t *testing.T, after time.Duration) (slept time.Duration) {
 		synctest.Test(t, func(t *testing.T) {
 			var woken []string
 			b, f, _, g := sleepyChain(t, &woken)
@@ -378,9 +378,9 @@ func TestDeriverOnDemandDrowsy(t *testing.T) {
 		})
 		return slept
 	}
-	sleeps := drowsy(t, 0)
+	sleeps := idle(t, 0)
 	for _, before := range []time.Duration{0, 1, 99, 100, 101} { // rows wait for 100 ms to be committed
-		drowsy(t, sleeps-before*time.Millisecond)
+		idle(t, sleeps-before*time.Millisecond)
 	}
 }
 
@@ -414,7 +414,7 @@ func TestOnDemandPublishes(t *testing.T) {
 			t.Fatalf("the reader was sent %v", got)
 		}
 		p.Close()
-		time.Sleep(2 * state.Drowsy)
+		time.Sleep(2 * state.SleepAfter)
 		if err := <-lazy.end; !errors.Is(err, host.ErrAsleep) {
 			t.Fatalf("nobody asks any more, and Serve returns %v", err)
 		}
@@ -439,7 +439,7 @@ func TestAuthenticatorOnDemand(t *testing.T) {
 		if v := <-early; v.err != nil || len(woken) > 0 {
 			t.Errorf("a caller before its first start: %v; woken: %v", v.err, woken)
 		}
-		time.Sleep(3 * state.Drowsy)
+		time.Sleep(3 * state.SleepAfter)
 		if err := <-d.end; !errors.Is(err, host.ErrAsleep) {
 			t.Fatalf("no caller came, and Serve returns %v", err)
 		}
@@ -460,14 +460,14 @@ func TestAuthenticatorOnDemand(t *testing.T) {
 			}
 		}
 		for range 3 {
-			time.Sleep(state.Drowsy * 2 / 3)
+			time.Sleep(state.SleepAfter * 2 / 3)
 			got := g.call(t.Context(), nil)
 			d.accept(asked(d).Id, webIdentity)
 			if v := <-got; v.err != nil {
 				t.Fatalf("it sleeps while callers come: %v", v.err)
 			}
 		}
-		time.Sleep(3 * state.Drowsy)
+		time.Sleep(3 * state.SleepAfter)
 		if err := <-d.end; !errors.Is(err, host.ErrAsleep) {
 			t.Fatalf("no caller came, and Serve returns %v", err)
 		}

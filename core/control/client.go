@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// client is a stream's side of its connection: what it does goes through the door.
+// client is a stream's side of its connection: what it does takes the lock of clients.
 type client struct {
 	c    *Control
 	conn *state.Connection
@@ -50,9 +50,9 @@ func (s client) Pull() xds.Served {
 func (s client) Report(o xds.Outcome) {
 	s.c.clients.Lock()
 	defer s.c.clients.Unlock()
-	if o.Settled > 0 {
+	if o.Answered > 0 {
 		defer s.c.mid.Rollout.Heard(s.conn)
-		defer s.c.mid.State.Journal.Settled(s.conn, o.Settled, s.c.mid.State.Clock.Now())
+		defer s.c.mid.State.Journal.HasAll(s.conn, o.Answered, s.c.mid.State.Clock.Now())
 	}
 	if o.Type == "" {
 		return

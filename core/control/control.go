@@ -60,9 +60,9 @@ type Config struct {
 type Control struct {
 	cfg Config
 
-	// mu guards all below; what clients do takes it by the door.
+	// mu guards all below; what clients do takes it by clients.
 	mu      timed
-	clients door
+	clients clientLock
 	mid     *middle.Middle
 	*calls.Calls
 	operator *operator.Core

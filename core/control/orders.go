@@ -44,7 +44,7 @@ func (c *Control) Redeclare(e state.Expected, rules state.Rules) error {
 // ended Withdraw is to follow.
 func (c *Control) Removal(ctx context.Context, name string, rules state.Rules, decide func(d *guard.Difference, why []string) error) error {
 	c.mu.Lock()
-	k, d, err := c.mid.Plugins.Departure.Goes(name)
+	k, d, err := c.mid.Plugins.Removals.Goes(name)
 	if err != nil {
 		c.mu.Unlock()
 		return err
@@ -53,14 +53,14 @@ func (c *Control) Removal(ctx context.Context, name string, rules state.Rules, d
 		c.mu.Unlock()
 		return decide(d, c.UnknownWithout(ctx, k))
 	}
-	if why, known := c.mid.Plugins.Departure.SpeaksAgainst(k, d, rules); known {
+	if why, known := c.mid.Plugins.Removals.SpeaksAgainst(k, d, rules); known {
 		defer c.mu.Unlock()
 		return decide(d, why)
 	}
-	p := c.mid.Plugins.Departure.Depart(k, d, decide)
+	p := c.mid.Plugins.Removals.Begin(k, d, decide)
 	c.schedule()
 	c.mu.Unlock()
-	return c.await(ctx, p.Done, func() { c.mid.Plugins.Departure.Stays(p, context.Cause(ctx)) })
+	return c.await(ctx, p.Done, func() { c.mid.Plugins.Removals.Stays(p, context.Cause(ctx)) })
 }
 
 // ApplyHold lets through what is held of a plugin.
@@ -103,7 +103,7 @@ func (c *Control) Moved() <-chan struct{} { return c.mid.State.Instances.Moved }
 func (c *Control) Following(tables []string) (rows map[string][]*pb.Row, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.mid.Plugins.Departure.Following(tables)
+	return c.mid.Plugins.Removals.Following(tables)
 }
 
 // Coming returns the rows of tables as the first revision will have them.

@@ -56,7 +56,7 @@ func (c *crowd) becomes(id uint64, content string) {
 
 func (c *crowd) acks(s *stream) {
 	served := s.Pull()
-	s.Report(xds.Outcome{Type: typeA, Version: "v", Number: served.Number, Has: served.Types[typeA], Settled: served.Number})
+	s.Report(xds.Outcome{Type: typeA, Version: "v", Number: served.Number, Has: served.Types[typeA], Answered: served.Number})
 }
 
 // refuses has a proxy refuse resource a.

@@ -129,8 +129,8 @@ func TestRemovalIsJudgedByWhatProxiesLose(t *testing.T) {
 					m.sees(c.left...)
 				}
 				m.holds()
-				if n := len(m.Rows("VirtualService")); n != 0 || m.mid.Plugins.Departure.Parting != nil || len(m.mid.Plugins.Trials.All) > 0 {
-					t.Errorf("%d rows are left, %v, %v", n, m.mid.Plugins.Departure.Parting, m.mid.Plugins.Trials.All)
+				if n := len(m.Rows("VirtualService")); n != 0 || m.mid.Plugins.Removals.Pending != nil || len(m.mid.Plugins.Trials.All) > 0 {
+					t.Errorf("%d rows are left, %v, %v", n, m.mid.Plugins.Removals.Pending, m.mid.Plugins.Trials.All)
 				}
 				m.m.rows("services", nil, row("ns/new.com", "1"))
 				m.run()
@@ -181,8 +181,8 @@ func TestWhatIsSaidDuringARemoval(t *testing.T) {
 		}
 		m.run()
 		m.sees("a.com", "b.com", "c.com", "x.com")
-		if m.mid.Plugins.Departure.Parting != nil || len(m.mid.Plugins.Trials.All) > 0 {
-			t.Errorf("%v, %v", m.mid.Plugins.Departure.Parting, m.mid.Plugins.Trials.All)
+		if m.mid.Plugins.Removals.Pending != nil || len(m.mid.Plugins.Trials.All) > 0 {
+			t.Errorf("%v, %v", m.mid.Plugins.Removals.Pending, m.mid.Plugins.Trials.All)
 		}
 	})
 }

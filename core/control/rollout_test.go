@@ -243,7 +243,7 @@ func TestStageOfAllRefusing(t *testing.T) {
 		s.held()
 		s.is(rollout.Staged, "")
 		served := s.first.Pull()
-		s.first.Report(xds.Outcome{Type: typeA, Version: "v", Number: served.Number, Left: "c: a patch made it bad", Settled: served.Number})
+		s.first.Report(xds.Outcome{Type: typeA, Version: "v", Number: served.Number, Left: "c: a patch made it bad", Answered: served.Number})
 		s.is(rollout.Withdrawn, "c: a patch made it bad")
 		s.have(s.first, "a=v1")
 	})

@@ -107,21 +107,21 @@ func (g *timed) Lock() {
 	g.clock.Set(time.Now())
 }
 
-// door is the lock for what clients do: one of them at a time waits for the lock itself. So what
-// plugins say, edits above all, waits for one client, though thousands come at once.
-type door struct {
+// clientLock is the lock for what clients do: one of them at a time waits for the lock itself. So
+// what plugins say, edits above all, waits for one client, though thousands come at once.
+type clientLock struct {
 	queue sync.Mutex
 	inner *timed
 }
 
 // Lock implements sync.Locker.
-func (d *door) Lock() {
-	d.queue.Lock()
-	d.inner.Lock()
+func (l *clientLock) Lock() {
+	l.queue.Lock()
+	l.inner.Lock()
 }
 
 // Unlock implements sync.Locker.
-func (d *door) Unlock() {
-	d.inner.Unlock()
-	d.queue.Unlock()
+func (l *clientLock) Unlock() {
+	l.inner.Unlock()
+	l.queue.Unlock()
 }

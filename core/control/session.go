@@ -105,11 +105,11 @@ func (c *Control) handle(s *state.Session, m *pb.FromPlugin) error {
 	defer c.schedule()
 	switch {
 	case m.Caller != nil && s.Kind() == pb.KindAuthenticator:
-		c.Take(s, m.Caller.Id, m)
+		c.Handle(s, m.Caller.Id, m)
 	case m.Called != nil && s.Kind() == pb.KindController:
-		c.Take(s, m.Called.Id, m)
+		c.Handle(s, m.Called.Id, m)
 	case m.Because != nil && s.Generates():
-		c.TakeBecause(s, m.Because)
+		c.HandleBecause(s, m.Because)
 	default:
 		return c.mid.Handle(s, m)
 	}
@@ -122,7 +122,7 @@ func (c *Control) undelivered(s *state.Session, m *pb.FromCore, why error) {
 	defer c.mu.Unlock()
 	defer c.schedule()
 	if m.Explain != nil {
-		c.TakeBecause(s, &pb.Because{Id: m.Explain.Id, Error: why.Error()})
+		c.HandleBecause(s, &pb.Because{Id: m.Explain.Id, Error: why.Error()})
 		return
 	}
 	if c.mid.Undelivered(s, m, why); m.Authenticate != nil || m.Call != nil {

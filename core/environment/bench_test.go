@@ -57,10 +57,10 @@ func BenchmarkSay(b *testing.B) {
 	e.Pending.Update(files, "t", []*pb.Row{row("a", "1")}, nil)
 	e.Pending.Update(other, "t", []*pb.Row{row("b", "1")}, nil)
 	e.Pending.Commit(false, nil)
-	e.Settling.Settle()
+	e.Unseen.Seen()
 	e.Pending.Update(other, "t", nil, []string{"b"})
 	e.Pending.Commit(false, nil)
-	if e.Held.Hold(func(Unsettled) bool { return true }) != 1 {
+	if e.Held.Hold(func(UnseenRow) bool { return true }) != 1 {
 		b.Fatal("nothing is held")
 	}
 	e.Pending.Commit(false, nil)

@@ -46,7 +46,7 @@ type Environment struct {
 	Tally      *Tally
 	Precedence *Precedence
 	Committed  *Committed
-	Settling   *Settling
+	Unseen     *Unseen
 	Pending    *Pending
 	Held       *Held
 }
@@ -58,10 +58,10 @@ func New() *Environment { return After(0) }
 func After(number uint64) *Environment {
 	rows, aside, tally := tables{}, kept{}, newTally()
 	precedence := newPrecedence(rows, tally)
-	committed, settling := newCommitted(number, rows, precedence, tally), newSettling(rows, precedence)
-	pending := newPending(rows, committed, settling, aside)
+	committed, unseen := newCommitted(number, rows, precedence, tally), newUnseen(rows, precedence)
+	pending := newPending(rows, committed, unseen, aside)
 	return &Environment{
-		Tally: tally, Precedence: precedence, Committed: committed, Settling: settling, Pending: pending, Held: newHeld(rows, settling, pending, aside),
+		Tally: tally, Precedence: precedence, Committed: committed, Unseen: unseen, Pending: pending, Held: newHeld(rows, unseen, pending, aside),
 	}
 }
 

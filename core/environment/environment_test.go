@@ -234,21 +234,21 @@ func TestDebounce(t *testing.T) {
 	}
 }
 
-// TestHad: a row was there before if any shard served it when all was settled, whatever has
+// TestHad: a row was there before if any shard served it when proxies saw all, whatever has
 // happened to it since.
 func TestHad(t *testing.T) {
 	e, s := New(), &Shard{Name: "s"}
 	e.Pending.Update(s, "t", []*pb.Row{row("stays", "1"), row("goes", "1"), row("changes", "1")}, nil)
 	e.Pending.Commit(false, nil)
-	e.Settling.Settle()
+	e.Unseen.Seen()
 	e.Pending.Update(s, "t", []*pb.Row{row("changes", "2"), row("comes", "1")}, []string{"goes"})
 	e.Pending.Commit(false, nil)
 	for key, want := range map[string]bool{"stays": true, "goes": true, "changes": true, "comes": false, "never": false} {
-		if got := e.Settling.Had(Name{"t", key}); got != want {
+		if got := e.Unseen.Had(Name{"t", key}); got != want {
 			t.Errorf("%s: %t", key, got)
 		}
 	}
-	if e.Settling.Had(Name{"other", "stays"}) {
+	if e.Unseen.Had(Name{"other", "stays"}) {
 		t.Error("a table that nobody has fills")
 	}
 }

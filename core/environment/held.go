@@ -26,21 +26,21 @@ func (k kept) said(s *Shard, n Name, r *pb.Row) bool {
 // Held takes back what was committed and proxies are not to see, and keeps aside what shards said
 // instead, until somebody decides.
 type Held struct {
-	tables   tables
-	settling *Settling
-	pending  *Pending
-	kept     kept
+	tables  tables
+	unseen  *Unseen
+	pending *Pending
+	kept    kept
 }
 
-func newHeld(rows tables, settling *Settling, pending *Pending, k kept) *Held {
-	return &Held{tables: rows, settling: settling, pending: pending, kept: k}
+func newHeld(rows tables, unseen *Unseen, pending *Pending, k kept) *Held {
+	return &Held{tables: rows, unseen: unseen, pending: pending, kept: k}
 }
 
-// Hold takes back those of the unsettled rows that accept names, with the next commit, and keeps
+// Hold takes back those of the unseen rows that accept names, with the next commit, and keeps
 // aside what their shards said instead. Rows of which a shard has said more meanwhile are left
 // alone, and derived ones: they follow from others. It returns how many rows it took back.
-func (h *Held) Hold(accept func(Unsettled) bool) (rows int) {
-	for u := range h.settling.Unsettled() {
+func (h *Held) Hold(accept func(UnseenRow) bool) (rows int) {
+	for u := range h.unseen.Rows() {
 		if _, more := h.pending.of(u.Shard, u.Name); more || u.Shard.Derived || !accept(u) {
 			continue
 		}
@@ -55,14 +55,14 @@ func (h *Held) Hold(accept func(Unsettled) bool) (rows int) {
 }
 
 // Of yields what is kept aside of a shard, and what it has instead.
-func (h *Held) Of(s *Shard) iter.Seq[Unsettled] {
-	return func(yield func(Unsettled) bool) {
+func (h *Held) Of(s *Shard) iter.Seq[UnseenRow] {
+	return func(yield func(UnseenRow) bool) {
 		for n, r := range h.kept[s] {
 			before := h.tables.own(s, n)
 			if p, waits := h.pending.of(s, n); waits {
 				before = p
 			}
-			if !yield(Unsettled{n, s, before, r}) {
+			if !yield(UnseenRow{n, s, before, r}) {
 				return
 			}
 		}

@@ -192,7 +192,7 @@ func TestRandomMerging(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		e := New()
-		e.Settling.Settle()
+		e.Unseen.Seen()
 		var shards []*Shard
 		has := map[*Shard]map[Name]string{}
 		for i := range 4 {
@@ -200,7 +200,7 @@ func TestRandomMerging(t *testing.T) {
 			shards = append(shards, s)
 			has[s] = map[Name]string{}
 		}
-		mirror, settled := map[Name]string{}, map[Name]string{}
+		mirror, seen := map[Name]string{}, map[Name]string{}
 		follow := func(changes Changes) {
 			for table, of := range changes {
 				for key, change := range of {
@@ -229,9 +229,9 @@ func TestRandomMerging(t *testing.T) {
 				}
 				follow(e.Precedence.Reorder(places))
 			case 3:
-				clear(settled)
-				maps.Copy(settled, mirror)
-				e.Settling.Settle()
+				clear(seen)
+				maps.Copy(seen, mirror)
+				e.Unseen.Seen()
 			default:
 				n := Name{Services, fmt.Sprint("ns/h", r.IntN(2))}
 				if table := r.IntN(4); table == 1 {
@@ -302,24 +302,24 @@ func TestHadWithRanks(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		e := New()
 		shards := []*Shard{{Name: "a", Order: 0}, {Name: "b", Order: 1, Priority: 5}, {Name: "c", Order: 2, Priority: 5}}
-		e.Settling.Settle()
+		e.Unseen.Seen()
 		for _, s := range shards {
 			says(e, s, map[string]int{"ns/x": r.IntN(3) - 1, "ns/y": r.IntN(3) - 1})
 		}
 		e.Pending.Commit(false, nil)
-		e.Settling.Settle()
+		e.Unseen.Seen()
 		before := len(served(e, Endpoints))
 		for range 3 {
 			says(e, shards[r.IntN(3)], map[string]int{"ns/x": r.IntN(4) - 1, "ns/y": r.IntN(4) - 1})
 			e.Pending.Commit(false, nil)
 		}
-		now, seen := before+e.Settling.Revealed(), map[Name]bool{}
-		for u := range e.Settling.Unsettled() {
+		now, seen := before+e.Unseen.Revealed(), map[Name]bool{}
+		for u := range e.Unseen.Rows() {
 			if u.Table != Endpoints || seen[u.Name] {
 				continue
 			}
 			seen[u.Name] = true
-			now += byBool(e.Committed.Row(u.Name, false) != nil) - byBool(e.Settling.Had(u.Name))
+			now += byBool(e.Committed.Row(u.Name, false) != nil) - byBool(e.Unseen.Had(u.Name))
 		}
 		if got := len(served(e, Endpoints)); now != got {
 			t.Fatalf("seed %d: %d endpoints by what changed, %d are served", seed, now, got)

@@ -12,13 +12,13 @@ import (
 type Pending struct {
 	tables    tables
 	committed *Committed
-	settling  *Settling
+	unseen    *Unseen
 	kept      kept
 	waits     map[Name]map[*Shard]*pb.Row // nil row: deleted
 }
 
-func newPending(rows tables, committed *Committed, settling *Settling, k kept) *Pending {
-	return &Pending{tables: rows, committed: committed, settling: settling, kept: k, waits: map[Name]map[*Shard]*pb.Row{}}
+func newPending(rows tables, committed *Committed, unseen *Unseen, k kept) *Pending {
+	return &Pending{tables: rows, committed: committed, unseen: unseen, kept: k, waits: map[Name]map[*Shard]*pb.Row{}}
 }
 
 // Update notes changes of a shard for a later commit. Rows equal to what the shard has are no
@@ -108,9 +108,9 @@ func (p *Pending) Commit(force bool, accept func(Name) bool) Changes {
 // commit writes the shards' rows of a key with a commit's number, and keeps what proxies see
 // instead.
 func (p *Pending) commit(n Name, rows map[*Shard]*pb.Row, number uint64, changes Changes) {
-	p.settling.remember(n, rows)
+	p.unseen.remember(n, rows)
 	if service, rank := p.committed.write(n, rows, number, changes); service != "" {
-		p.settling.rememberRank(service, rank)
+		p.unseen.rememberRank(service, rank)
 	}
 }
 

@@ -6,75 +6,75 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Unsettled is a row of a shard that was committed and that proxies don't see yet.
-type Unsettled struct {
+// UnseenRow is a row of a shard that was committed and that proxies don't see yet.
+type UnseenRow struct {
 	Name
 	Shard *Shard
-	// Before is what the shard had when all was settled last, Now what it has.
+	// Before is what the shard had when proxies last saw all, Now what it has.
 	Before, Now *pb.Row
 }
 
-// Settling is what was committed and is not what proxies see yet.
-type Settling struct {
+// Unseen is what was committed and is not what proxies see yet.
+type Unseen struct {
 	tables     tables
 	precedence *Precedence
 	// before is what shards had of rows that proxies don't see as they are now; nil: nobody asks.
 	before map[Name]map[*Shard]*pb.Row
-	// ranks are those that services had when all was settled last, of those that have another
+	// ranks are those that services had when proxies last saw all, of those that have another
 	// since.
 	ranks map[string]int
 }
 
-func newSettling(rows tables, precedence *Precedence) *Settling {
-	return &Settling{tables: rows, precedence: precedence, ranks: map[string]int{}}
+func newUnseen(rows tables, precedence *Precedence) *Unseen {
+	return &Unseen{tables: rows, precedence: precedence, ranks: map[string]int{}}
 }
 
-// Settle says that proxies see what is committed. From the first call on it is kept what shards had
+// Seen says that proxies see what is committed. From the first call on it is kept what shards had
 // before.
-func (st *Settling) Settle() {
-	if st.before == nil || len(st.before) > 0 {
-		st.before = map[Name]map[*Shard]*pb.Row{}
+func (us *Unseen) Seen() {
+	if us.before == nil || len(us.before) > 0 {
+		us.before = map[Name]map[*Shard]*pb.Row{}
 	}
-	clear(st.ranks)
+	clear(us.ranks)
 }
 
 // remember keeps what shards have of a key, before they are given other rows.
-func (st *Settling) remember(n Name, next map[*Shard]*pb.Row) {
-	if st.before == nil {
+func (us *Unseen) remember(n Name, next map[*Shard]*pb.Row) {
+	if us.before == nil {
 		return
 	}
 	for s, r := range next {
-		shards := st.before[n]
+		shards := us.before[n]
 		first, known := shards[s]
 		switch {
 		case !known && shards == nil:
-			st.before[n] = map[*Shard]*pb.Row{s: st.tables.own(s, n)}
+			us.before[n] = map[*Shard]*pb.Row{s: us.tables.own(s, n)}
 		case !known:
-			shards[s] = st.tables.own(s, n)
+			shards[s] = us.tables.own(s, n)
 		case Equal(first, r): // it is as it was
 			if delete(shards, s); len(shards) == 0 {
-				delete(st.before, n)
+				delete(us.before, n)
 			}
 		}
 	}
 }
 
 // rememberRank keeps which rank a service had, when it has been given another.
-func (st *Settling) rememberRank(service string, was int) {
-	if _, noted := st.ranks[service]; !noted && st.before != nil {
-		st.ranks[service] = was
+func (us *Unseen) rememberRank(service string, was int) {
+	if _, noted := us.ranks[service]; !noted && us.before != nil {
+		us.ranks[service] = was
 	}
 }
 
-// HasUnsettled reports whether anything was committed since all was settled last.
-func (st *Settling) HasUnsettled() bool { return len(st.before) > 0 }
+// Any reports whether anything was committed since then.
+func (us *Unseen) Any() bool { return len(us.before) > 0 }
 
-// Unsettled yields what was committed since all was settled last.
-func (st *Settling) Unsettled() iter.Seq[Unsettled] {
-	return func(yield func(Unsettled) bool) {
-		for n, shards := range st.before {
+// Rows yields what was committed since proxies saw all.
+func (us *Unseen) Rows() iter.Seq[UnseenRow] {
+	return func(yield func(UnseenRow) bool) {
+		for n, shards := range us.before {
 			for s, r := range shards {
-				if !yield(Unsettled{n, s, r, st.tables.own(s, n)}) {
+				if !yield(UnseenRow{n, s, r, us.tables.own(s, n)}) {
 					return
 				}
 			}
@@ -82,19 +82,19 @@ func (st *Settling) Unsettled() iter.Seq[Unsettled] {
 	}
 }
 
-// Had reports whether a row of this name was served when all was settled last.
-func (st *Settling) Had(n Name) bool {
+// Had reports whether a row of this name was served when proxies last saw all.
+func (us *Unseen) Had(n Name) bool {
 	rank := noRank
 	if ofService(n.Table) {
-		rank = st.rankHad(ServiceOf(n.Key))
+		rank = us.rankHad(ServiceOf(n.Key))
 	}
-	shards := st.before[n]
+	shards := us.before[n]
 	for s, r := range shards {
 		if r != nil && !s.aside && s.Priority >= rank {
 			return true
 		}
 	}
-	if t := st.tables[n.Table]; t != nil {
+	if t := us.tables[n.Table]; t != nil {
 		for _, o := range t.rows[n.Key] {
 			if _, changed := shards[o.shard]; !changed && !o.shard.aside && o.shard.Priority >= rank {
 				return true
@@ -104,22 +104,22 @@ func (st *Settling) Had(n Name) bool {
 	return false
 }
 
-// rankHad is the rank of a service when all was settled last.
-func (st *Settling) rankHad(service string) int {
-	if rank, is := st.ranks[service]; is {
+// rankHad is the rank of a service when proxies last saw all.
+func (us *Unseen) rankHad(service string) int {
+	if rank, is := us.ranks[service]; is {
 		return rank
 	}
-	return st.precedence.rank(service, false)
+	return us.precedence.rank(service, false)
 }
 
-// Revealed is how many endpoints more are served than when all was settled last, that did not
+// Revealed is how many endpoints more are served than when proxies last saw all, that did not
 // change themselves: other shards' went or came.
-func (st *Settling) Revealed() (n int) {
-	for service, from := range st.ranks {
-		to := st.precedence.rank(service, false)
-		for key := range st.precedence.members[Name{Endpoints, service}] {
-			if st.before[Name{Endpoints, key}] == nil {
-				rows := st.tables[Endpoints].rows[key]
+func (us *Unseen) Revealed() (n int) {
+	for service, from := range us.ranks {
+		to := us.precedence.rank(service, false)
+		for key := range us.precedence.members[Name{Endpoints, service}] {
+			if us.before[Name{Endpoints, key}] == nil {
+				rows := us.tables[Endpoints].rows[key]
 				n += byBool(pick(rows, to, false) >= 0) - byBool(pick(rows, from, false) >= 0)
 			}
 		}

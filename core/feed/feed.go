@@ -63,10 +63,10 @@ func (f *Feed) Left() environment.Changes { return f.left }
 // Lacks reports whether there is something that it was not sent, be it that nothing was.
 func (f *Feed) Lacks() bool { return f.whole || len(f.left) > 0 }
 
-// Take returns the rows that the session lacks, as its plugin is to have them; whole: these are
+// Drain returns the rows that the session lacks, as its plugin is to have them; whole: these are
 // all. It lacks nothing any more. coming has those of a first revision that is not made yet; nil:
 // there is one.
-func (f *Feed) Take(committed *environment.Committed, coming *environment.Pending, but *Suspects) (tables []*pb.TableRows, whole bool) {
+func (f *Feed) Drain(committed *environment.Committed, coming *environment.Pending, but *Suspects) (tables []*pb.TableRows, whole bool) {
 	for _, table := range slices.Sorted(maps.Keys(f.reads)) {
 		var t *pb.TableRows
 		if f.whole {

@@ -59,7 +59,7 @@ func (w *world) line(words []string) error {
 		if words[0] == "comes" {
 			coming = w.env.Pending
 		}
-		tables, whole := w.feed.Take(w.env.Committed, coming, w.suspects)
+		tables, whole := w.feed.Drain(w.env.Committed, coming, w.suspects)
 		return archive.Expect(cmp.Or(strings.TrimSpace(map[bool]string{true: "all "}[whole]+text(tables)), "nothing"), rest)
 	case "ahead":
 		keys := map[string]environment.Change{}

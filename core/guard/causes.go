@@ -13,7 +13,7 @@ import (
 type causes struct {
 	// gone are rows of sources that are served no more, edited those that are others now; endpoints
 	// are counted by their services.
-	gone, edited []environment.Unsettled
+	gone, edited []environment.UnseenRow
 	// services of which endpoints went or changed, own those of which a source said so.
 	services, own map[string]bool
 	// any: something was there before, so that it is not all new.
@@ -32,18 +32,18 @@ type causes struct {
 func causesOf(env *environment.Environment, read map[string]bool) *causes {
 	w := &causes{read: read, services: map[string]bool{}, own: map[string]bool{}, by: map[*environment.Shard]bool{}, net: map[string]int{}, of: map[*environment.Shard]map[string]int{}}
 	seen := map[environment.Name]bool{}
-	for u := range env.Settling.Unsettled() {
+	for u := range env.Unseen.Rows() {
 		if !read[u.Table] {
 			continue
 		}
-		had, has := env.Settling.Had(u.Name), env.Committed.Row(u.Name, false) != nil
+		had, has := env.Unseen.Had(u.Name), env.Committed.Row(u.Name, false) != nil
 		if !seen[u.Name] {
 			seen[u.Name] = true
 			w.net[u.Table] += b2i(had) - b2i(has)
 		}
 		w.note(u, had, has)
 	}
-	w.net[environment.Endpoints] -= env.Settling.Revealed()
+	w.net[environment.Endpoints] -= env.Unseen.Revealed()
 	return w
 }
 
@@ -54,7 +54,7 @@ func b2i(b bool) int {
 	return 0
 }
 
-func (w *causes) note(u environment.Unsettled, had, has bool) {
+func (w *causes) note(u environment.UnseenRow, had, has bool) {
 	if w.of[u.Shard] == nil {
 		w.of[u.Shard] = map[string]int{}
 	}

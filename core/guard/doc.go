@@ -11,12 +11,12 @@
 //  1. Holds.Judge (holds.go) sees what connections are about to be shown. What of that they would
 //     lose says Losses (loss.go), which rows led to it causesOf (causes.go), and whether it is only
 //     the last of many little things marks (drip.go).
-//  2. What is not too much is shown, and Holds.Settled notes it.
+//  2. What is not too much is shown, and Holds.AllSeen notes it.
 //  3. Otherwise rows are taken back: the environment keeps them aside and has the earlier ones, in
 //     a revision of their own. Where no row led to it the connections that would lose are frozen:
 //     they keep what they have.
 //  4. A Hold ends when the plugin says something else, or nothing is lost by it any more
-//     (Holds.Over, Holds.Settled), or when somebody lets it through (Holds.Approve,
+//     (Holds.Over, Holds.AllSeen), or when somebody lets it through (Holds.Approve,
 //     Holds.ApproveNext).
 //
 // Connections are a type parameter, Stream: so nothing can be sent to them from here. testdata has

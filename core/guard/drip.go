@@ -27,7 +27,7 @@ type mark struct {
 // marks are what sources had of late, oldest first.
 type marks []mark
 
-// mark notes what sources have now that all is settled. anew: it was let through, and counting
+// mark notes what sources have now that proxies see all. anew: it was let through, and counting
 // begins anew.
 func (ms *marks) mark(tally *environment.Tally, sources []*environment.Shard, anew bool, now time.Time) {
 	m := mark{at: now, rows: map[*environment.Shard]map[string]int{}}

@@ -28,7 +28,7 @@ const maxTries = 3
 type Holds[C Stream] struct {
 	of    map[string]*Hold[C]
 	marks marks
-	// rounds counts what was taken back of what is not settled, approved says that it is let
+	// rounds counts what was taken back of what is not seen, approved says that it is let
 	// through, approving that the next revision is.
 	rounds              int
 	approved, approving bool
@@ -91,7 +91,7 @@ func (h *Holds[C]) Judge(s Scene[C], now time.Time) (back bool) {
 	var w *causes
 	frozen := h.Frozen()
 	single := false
-	if s.Env.Settling.HasUnsettled() {
+	if s.Env.Unseen.Any() {
 		w = causesOf(s.Env, s.Read())
 	}
 	exceeded := s.measure(w)
@@ -131,7 +131,7 @@ func (h *Holds[C]) Judge(s Scene[C], now time.Time) (back bool) {
 	return false
 }
 
-// measure returns whether a number of a whole is more than the plugins that caused it may take
+// measure reports whether a number of a whole is more than the plugins that caused it may take
 // away.
 func (s Scene[C]) measure(w *causes) func(n, whole int) bool {
 	var guards []Guard
@@ -178,13 +178,13 @@ func (h *Holds[C]) takeBack(s Scene[C], w *causes, why []string, now time.Time) 
 	}
 	rows := 0
 	if h.rounds == 0 {
-		rows = s.Env.Held.Hold(func(u environment.Unsettled) bool {
+		rows = s.Env.Held.Hold(func(u environment.UnseenRow) bool {
 			takes, causes := w.by[u.Shard]
 			return causes && may(u.Shard) && (takes || !takers)
 		})
 	}
 	if rows == 0 {
-		rows = s.Env.Held.Hold(func(u environment.Unsettled) bool { return may(u.Shard) })
+		rows = s.Env.Held.Hold(func(u environment.UnseenRow) bool { return may(u.Shard) })
 	}
 	if rows == 0 {
 		return false
@@ -276,14 +276,14 @@ func (h *Holds[C]) Over(gone func(C) bool, rows func(plugin string) int) {
 	}
 }
 
-// Settled notes that proxies see all that was committed, and reports whether something that was
+// AllSeen notes that proxies see all that was committed, and reports whether something that was
 // held was let go, for a revision that is to begin at once: nothing seems to be lost by it any
 // more.
-func (h *Holds[C]) Settled(env *environment.Environment, sources []*environment.Shard, now time.Time) (released bool) {
-	if env.Settling.HasUnsettled() || h.approved || h.marks == nil {
+func (h *Holds[C]) AllSeen(env *environment.Environment, sources []*environment.Shard, now time.Time) (released bool) {
+	if env.Unseen.Any() || h.approved || h.marks == nil {
 		h.marks.mark(env.Tally, sources, h.approved, now)
 	}
-	env.Settling.Settle()
+	env.Unseen.Seen()
 	h.approved, h.sparing, h.rounds = false, false, 0
 	for _, s := range sources {
 		if is := h.of[s.Name]; is != nil && is.Frozen == nil && is.tries < maxTries && replaced(env, s) {
@@ -314,7 +314,7 @@ func replaced(env *environment.Environment, s *environment.Shard) bool {
 	return len(lost) > 0
 }
 
-// Approve lets through whatever is shown until all is settled.
+// Approve lets through whatever is shown until all is seen.
 func (h *Holds[C]) Approve() { h.approved, h.sparing = true, false }
 
 // ApproveNext lets through the revision that begins next. sparing: what others than its plugin

@@ -30,8 +30,8 @@ const typeX = "type.googleapis.com/test.X"
 //	PROXY goes
 //	shown | back                whether that is shown, or rows are taken back; with the state of rows that follows committed
 //	raw shown                   the same, before all is said of what the rows lead to
-//	settles [again]             proxies see all that was committed; again: something that was held is let go for another revision
-//	approve, approve next       what is shown until all is settled, or the revision that begins next, is let through
+//	seen [again]                proxies see all that was committed; again: something that was held is let go for another revision
+//	approve, approve next       what is shown until all is seen, or the revision that begins next, is let through
 //	begins                      a revision begins
 //	held NAME REASON; …         what is held of a source, or of the generator; nothing
 //	said WHAT                   what is to be told: held NAME, released NAME, through NAME; nothing
@@ -77,7 +77,7 @@ func play(t *testing.T, script string) {
 		env: environment.New(), guards: map[string]*Guard{}, proxies: map[string]*proxy{}, next: Shown[*proxy]{},
 		holds: NewHolds[*proxy](), now: time.Unix(0, 0),
 	}
-	s.env.Settling.Settle()
+	s.env.Unseen.Seen()
 	archive.Lines(t, script, s.line)
 }
 
@@ -104,8 +104,8 @@ func (s *scene) line(words []string) error {
 		}
 	case "shown", "back", "raw":
 		return s.judge(words[0] != "raw", words[len(words)-1])
-	case "settles":
-		return archive.Expect(map[bool]string{true: "again"}[s.holds.Settled(s.env, s.sources, s.now)], rest)
+	case "seen":
+		return archive.Expect(map[bool]string{true: "again"}[s.holds.AllSeen(s.env, s.sources, s.now)], rest)
 	case "approve":
 		if rest == "next" {
 			s.holds.ApproveNext(false)

@@ -14,23 +14,23 @@ func TestSingle(t *testing.T) {
 	env.Pending.Update(shard, "VirtualService", []*pb.Row{{Key: "ns/stays"}}, nil)
 	env.Pending.Update(shard, environment.Services, []*pb.Row{{Key: "ns/stays.com"}}, nil)
 	env.Pending.Commit(false, nil)
-	gone := func(table, key string) environment.Unsettled {
-		return environment.Unsettled{Name: environment.Name{Table: table, Key: key}, Shard: shard}
+	gone := func(table, key string) environment.UnseenRow {
+		return environment.UnseenRow{Name: environment.Name{Table: table, Key: key}, Shard: shard}
 	}
 	route, service := gone("VirtualService", "ns/v"), gone(environment.Services, "ns/a.com")
 	for name, c := range map[string]struct {
-		gone []environment.Unsettled
+		gone []environment.UnseenRow
 		own  []string
 		want bool
 	}{
-		"a route":                                {[]environment.Unsettled{route}, nil, true},
-		"a service":                              {[]environment.Unsettled{service}, nil, true},
-		"a service with its endpoints":           {[]environment.Unsettled{service}, []string{"ns/a.com"}, true},
-		"a service and another's endpoints":      {[]environment.Unsettled{service}, []string{"ns/b.com"}, false},
-		"a service with its and others'":         {[]environment.Unsettled{service}, []string{"ns/a.com", "ns/b.com"}, false},
-		"a route and a service's endpoints":      {[]environment.Unsettled{route}, []string{"ns/a.com"}, false},
-		"two":                                    {[]environment.Unsettled{route, service}, nil, false},
-		"the only row of its kind that there is": {[]environment.Unsettled{gone("Gateway", "ns/g")}, nil, false},
+		"a route":                                {[]environment.UnseenRow{route}, nil, true},
+		"a service":                              {[]environment.UnseenRow{service}, nil, true},
+		"a service with its endpoints":           {[]environment.UnseenRow{service}, []string{"ns/a.com"}, true},
+		"a service and another's endpoints":      {[]environment.UnseenRow{service}, []string{"ns/b.com"}, false},
+		"a service with its and others'":         {[]environment.UnseenRow{service}, []string{"ns/a.com", "ns/b.com"}, false},
+		"a route and a service's endpoints":      {[]environment.UnseenRow{route}, []string{"ns/a.com"}, false},
+		"two":                                    {[]environment.UnseenRow{route, service}, nil, false},
+		"the only row of its kind that there is": {[]environment.UnseenRow{gone("Gateway", "ns/g")}, nil, false},
 	} {
 		w := &causes{gone: c.gone, own: map[string]bool{}}
 		for _, s := range c.own {

@@ -280,8 +280,8 @@ func (h *History) Reached(p report.Push) {
 	h.ring()
 }
 
-// take returns what was noted of revisions that are shown whole.
-func (h *History) take() ([]*batch, []report.Push) {
+// drain returns what was noted of revisions that are shown whole.
+func (h *History) drain() ([]*batch, []report.Push) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	whole, reached := h.pending, h.reached
@@ -303,7 +303,7 @@ func (h *History) Flush() {
 }
 
 func (h *History) flush() {
-	whole, reached := h.take()
+	whole, reached := h.drain()
 	for _, b := range whole {
 		h.write(b)
 	}
@@ -330,7 +330,7 @@ func (h *History) write(b *batch) {
 		}
 		all = append(all, s)
 	}
-	h.log.Take(all)
+	h.log.Record(all)
 	maps.Copy(h.left, b.left)
 }
 

@@ -144,8 +144,8 @@ func (l *Log) Note(p report.Push) {
 	}
 }
 
-// Take notes what connections are shown, as part of the newest revision.
-func (l *Log) Take(all []Shown) {
+// Record notes what connections are shown, as part of the newest revision.
+func (l *Log) Record(all []Shown) {
 	if len(l.entries) == 0 || len(all) == 0 {
 		return
 	}

@@ -60,8 +60,8 @@ type stages struct {
 	kept *keptStage // for History.writing
 }
 
-// takeStage returns what is to be written of a stage, if anything is.
-func (h *History) takeStage() (next *Stage, due bool) {
+// nextStage returns what is to be written of a stage, if anything is.
+func (h *History) nextStage() (next *Stage, due bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	next, due = h.stage.next, h.stage.due
@@ -71,7 +71,7 @@ func (h *History) takeStage() (next *Stage, due bool) {
 
 // writeStage takes a stage in, once the revision before it is written down.
 func (h *History) writeStage() {
-	next, due := h.takeStage()
+	next, due := h.nextStage()
 	was := h.stage.kept
 	if !due || next == nil && was == nil {
 		return

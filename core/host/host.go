@@ -240,7 +240,7 @@ func (h *Host) ended(s *slot, r *running, err error) bool {
 	s.err = err
 	switch {
 	case err == nil:
-	case !s.isSettled():
+	case !s.isProven():
 		r.errs = append(r.errs, err)
 		r.cancel()
 	case slices.Contains(h.slots, s):

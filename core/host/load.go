@@ -11,11 +11,11 @@ import (
 
 // watch begins to measure a session.
 func (s *slot) watch(all *load.Meters) *load.Session {
-	talk := all.Of(s.entry.Name).Session()
+	session := all.Of(s.entry.Name).Session()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.talk = talk
-	return talk
+	s.load = session
+	return session
 }
 
 // Loads returns what was measured of each plugin, by name.
@@ -24,10 +24,10 @@ func (h *Host) Loads() map[string]load.Load {
 	for _, s := range h.all() {
 		l := h.meters.Of(s.entry.Name).Read()
 		s.mu.Lock()
-		talk, pid := s.talk, s.status.PID
+		session, pid := s.load, s.status.PID
 		s.mu.Unlock()
 		if pid > 0 {
-			l.Lag, l.CPUSeconds = talk.Lag().Seconds(), cpuSeconds(pid)
+			l.Lag, l.CPUSeconds = session.Lag().Seconds(), cpuSeconds(pid)
 		}
 		all[s.entry.Name] = l
 	}

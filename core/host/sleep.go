@@ -10,7 +10,7 @@ import (
 // no matter of the start any more.
 func (s *slot) sleep(ctx context.Context) {
 	s.mu.Lock()
-	s.settled = true
+	s.proven = true
 	s.moveLocked(Asleep, nil, func(st *Status) { st.PID = 0 })
 	s.mu.Unlock()
 	select {

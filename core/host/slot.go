@@ -23,9 +23,9 @@ type slot struct {
 
 	mu     sync.Mutex
 	status Status
-	// settled: it has served, or could have for so long that a failure is no matter of the start
+	// proven: it has served, or could have for so long that a failure is no matter of the start
 	// any more.
-	settled bool
+	proven bool
 	// standby: it is beside the plugin that is served, and isn't started again. synced: it owes no
 	// first list.
 	standby, synced bool
@@ -34,8 +34,8 @@ type slot struct {
 	// fell is closed when it fails for the first time.
 	fell     chan struct{}
 	onceFell sync.Once
-	// talk is its newest session, for its load.
-	talk *load.Session
+	// load measures its newest session.
+	load *load.Session
 
 	// stop ends it; gone is closed when it has ended, err is why then. over is set a moment before,
 	// under the host's lock.
@@ -97,7 +97,7 @@ func (s *slot) serving() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.status.State == Syncing {
-		s.settled = true
+		s.proven = true
 		s.moveLocked(Serving, nil, nil)
 	}
 }
@@ -130,10 +130,10 @@ func syncs(r *pb.Ready) bool {
 func (s *slot) failed(err error, up time.Duration) (fatal bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settled = s.settled || up >= s.entry.Limits.Sync
+	s.proven = s.proven || up >= s.entry.Limits.Sync
 	s.moveLocked(Failed, err, func(st *Status) { st.PID = 0 })
 	s.onceFell.Do(func() { close(s.fell) })
-	return s.standby || !s.settled && !s.entry.Optional
+	return s.standby || !s.proven && !s.entry.Optional
 }
 
 func (s *slot) isStandby() bool {
@@ -142,10 +142,10 @@ func (s *slot) isStandby() bool {
 	return s.standby
 }
 
-func (s *slot) isSettled() bool {
+func (s *slot) isProven() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.settled
+	return s.proven
 }
 
 // owesList reports whether the plugin's first list is still waited for.

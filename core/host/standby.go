@@ -22,7 +22,7 @@ func (h *Host) Standby(e *manifest.Entry, order int) (*Standby, error) {
 		return nil, errNotRunning
 	}
 	s := newSlot(e, order, h.cfg.Log, h.cfg.OnTransition)
-	s.settled, s.standby = true, true
+	s.proven, s.standby = true, true
 	h.begin(s)
 	return &Standby{h, s}, nil
 }
@@ -62,7 +62,7 @@ func (s *Standby) Exchange() (failed <-chan struct{}, err error) {
 		next := s.slot
 		if next.over { // it failed just now: it is started again, as any plugin is
 			next = newSlot(next.entry, next.order, s.h.cfg.Log, s.h.cfg.OnTransition)
-			next.settled = true
+			next.proven = true
 			if s.h.running != nil {
 				s.h.begin(next)
 			}
@@ -97,7 +97,7 @@ func (h *Host) Add(e *manifest.Entry, order int) error {
 		return errNotRunning
 	}
 	s := newSlot(e, order, h.cfg.Log, h.cfg.OnTransition)
-	s.settled = true
+	s.proven = true
 	h.slots = append(h.slots, s)
 	h.begin(s)
 	return nil

@@ -54,7 +54,7 @@ func (ln *launcher) validate(e *manifest.Entry, with Validation) *manifest.Mista
 			names := slices.Sorted(maps.Keys(with.Builtins))
 			return wrong(carrier, fmt.Errorf("there is no built-in plugin %s%s; there are %s", e.Builtin, with.Hint(e.Builtin, names), strings.Join(names, ", ")))
 		}
-		if err := ln.takes(e, b); err != nil && !openAt(err, open) {
+		if err := ln.checkConfig(e, b); err != nil && !openAt(err, open) {
 			return wrong(faultPlace(e, err))
 		}
 		return nil
@@ -76,8 +76,8 @@ func openAt(err error, open func(field string) bool) bool {
 	return errors.As(err, &refused) && open(refused.Field)
 }
 
-// takes reports, as an error, why a built-in would not take its config.
-func (ln *launcher) takes(e *manifest.Entry, b Builtin) error {
+// checkConfig reports, as an error, why a built-in would not take its config.
+func (ln *launcher) checkConfig(e *manifest.Entry, b Builtin) error {
 	with, err := ln.fill(e)
 	if err != nil {
 		return err

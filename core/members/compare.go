@@ -30,7 +30,7 @@ func (t *Candidate) Compare() *trial.Comparison {
 	}
 	t.compose(patch.Waiting{}, func(conn *state.Connection, url string, snap *view.Snapshot) {
 		old, sub := t.ts.pins.Live(conn, url, conn.Seen[url]), conn.Subs[url]
-		w.Pass(trial.Passage{
+		w.Add(trial.Transition{
 			Type: url, Old: old, Now: snap, From: old, To: snap, Label: conn.Label(url), Wish: sub,
 		})
 	})
@@ -58,14 +58,14 @@ func (t *Candidate) passes(w *trial.Comparison) {
 			if now == nil && (at.View == nil || shadow.Serves(conn, url) && at.Session == t.Known.Session) {
 				continue
 			}
-			p := trial.Passage{Type: url, From: at.View, To: now, Wish: sub}
+			p := trial.Transition{Type: url, From: at.View, To: now, Wish: sub}
 			if old := at.View; old != nil {
 				p.Old, p.Label = old.Snapshot(), old.Label
 			}
 			if now != nil {
 				p.Now = now.Snapshot()
 			}
-			w.Pass(p)
+			w.Add(p)
 		}
 	}
 }

@@ -13,15 +13,15 @@ import (
 
 // Orders are what operators and plugins.yaml have done.
 type Orders struct {
-	state     *state.State
-	losses    *serving.Losses
-	streams   *serving.Streams
-	screen    *serving.Screen
-	patches   *serving.Patches
-	intake    *pipeline.Intake
-	pipeline  *pipeline.Pipeline
-	departure *Departure
-	members   *Members
+	state    *state.State
+	losses   *serving.Losses
+	streams  *serving.Streams
+	screen   *serving.Screen
+	patches  *serving.Patches
+	intake   *pipeline.Intake
+	pipeline *pipeline.Pipeline
+	removals *Removals
+	members  *Members
 }
 
 // Add declares a plugin.
@@ -36,8 +36,8 @@ func (o *Orders) Add(e state.Expected, rules state.Rules) error {
 
 // Withdraw takes a plugin out.
 func (o *Orders) Withdraw(name string, rules state.Rules, forced bool) error {
-	if p := o.departure.Parting; p != nil && p.known.Name() == name && p.judged {
-		o.departure.Parting = nil
+	if p := o.removals.Pending; p != nil && p.known.Name() == name && p.judged {
+		o.removals.Pending = nil
 		delete(o.state.Roster.Rivals, p.known)
 	}
 	k := o.state.Roster.Plugins[name]
@@ -69,7 +69,7 @@ func (o *Orders) Withdraw(name string, rules state.Rules, forced bool) error {
 	}
 	o.state.Env.Pending.Replace(k.Shard, nil)
 	if !state.Publishes(k) && o.state.Course.Flight == nil {
-		o.screen.Settle()
+		o.screen.Show()
 	}
 	o.intake.Touched(name, now)
 	if o.pipeline.Advance(now); o.state.Course.Flight == nil {
@@ -105,7 +105,7 @@ func (o *Orders) Reorder(order map[string]int, rules state.Rules) {
 		o.streams.Reattach(conn, had, "")
 	}
 	o.screen.SpoilAll()
-	o.screen.Settle()
+	o.screen.Show()
 }
 
 // Redeclare changes what is known of a plugin that does not run.
@@ -146,7 +146,7 @@ func (o *Orders) ApplyHold(plugin string) error {
 	o.losses.Release(plugin, "it was let through by command")
 	if h.Frozen != nil {
 		o.losses.Holds.Approve()
-		o.screen.Settle()
+		o.screen.Show()
 		o.pipeline.Rest()
 		return nil
 	}

@@ -14,21 +14,21 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Departure is a plugin that may be removed.
-type Departure struct {
+// Removals takes plugins away, one at a time, once it is judged what proxies lose by it.
+type Removals struct {
 	state    *state.State
 	holdMax  time.Duration
 	losses   *serving.Losses
 	streams  *serving.Streams
 	pipeline *pipeline.Pipeline
-	// Parting is the plugin; nil: none.
-	Parting *parting
+	// Pending is the one that goes on; nil: none.
+	Pending *removal
 }
 
-// parting is a plugin whose rows go in a revision that is not shown before somebody has agreed to
-// what proxies lose by it. Meanwhile its session goes on in the shadow, so that it can come back as
-// if nothing had been.
-type parting struct {
+// removal is of a plugin whose rows go in a revision that is not shown before somebody has agreed
+// to what proxies lose by it. Meanwhile its session goes on in the shadow, so that it can come back
+// as if nothing had been.
+type removal struct {
 	known *state.Plugin
 	// since is when it began, until how long a moment is waited for at which proxies see all that
 	// was committed.
@@ -44,40 +44,40 @@ type parting struct {
 	endpoints map[string]int
 }
 
-// Part takes a parting to its next step, where no revision is in the making.
-func (dp *Departure) Part(now time.Time, at func(time.Time)) {
-	p := dp.Parting
+// Step takes a removal to its next step, where no revision is in the making.
+func (rs *Removals) Step(now time.Time, at func(time.Time)) {
+	p := rs.Pending
 	switch {
 	case p == nil || p.judged && p.err == nil:
 		return
-	case !p.aside && dp.state.Course.Flight == nil && dp.pipeline.AtRest(p.known) && (!p.until.After(now) || dp.calm(p, now, at)):
-		dp.stepAside(p, now)
+	case !p.aside && rs.state.Course.Flight == nil && rs.pipeline.AtRest(p.known) && (!p.until.After(now) || rs.calm(p, now, at)):
+		rs.stepAside(p, now)
 	case !p.aside && !p.until.After(now):
-		dp.Parting = nil
-		p.Done <- p.decide([]string{fmt.Sprintf("what proxies would lose could not be found out: revisions were not served whole for %v", dp.holdMax)})
+		rs.Pending = nil
+		p.Done <- p.decide([]string{fmt.Sprintf("what proxies would lose could not be found out: revisions were not served whole for %v", rs.holdMax)})
 		return
 	case !p.aside:
 		at(p.until)
 	}
-	if p.judged && p.err != nil && dp.state.Course.Flight == nil {
-		dp.comeBack(p, now)
+	if p.judged && p.err != nil && rs.state.Course.Flight == nil {
+		rs.comeBack(p, now)
 	}
 }
 
 // calm reports whether nothing is to be expected that makes up for what goes: a source under
 // another name that has just been declared, and what it says.
-func (dp *Departure) calm(p *parting, now time.Time, at func(time.Time)) bool {
-	for _, k := range dp.state.Roster.Plugins {
-		s := dp.state.Roster.Session(k.Name())
+func (rs *Removals) calm(p *removal, now time.Time, at func(time.Time)) bool {
+	for _, k := range rs.state.Roster.Plugins {
+		s := rs.state.Roster.Session(k.Name())
 		switch {
-		case s == nil && k.Ready == nil && !k.Sleep.Asleep && now.Sub(k.Away) < dp.holdMax:
+		case s == nil && k.Ready == nil && !k.Sleep.Asleep && now.Sub(k.Away) < rs.holdMax:
 			return false // it was declared just now, and has not come yet
 		case s != nil && state.PublishesRows(s.Plugin.Ready) && !s.Plugin.Ready.Derives && !s.Source.Synced:
 			return false
 		}
 	}
 	end := p.since.Add(commitsSoon)
-	endpoints, rest := dp.state.Env.Pending.Waits()
+	endpoints, rest := rs.state.Env.Pending.Waits()
 	if (endpoints || rest) && end.After(now) {
 		at(end)
 		return false
@@ -90,56 +90,56 @@ func (dp *Departure) calm(p *parting, now time.Time, at func(time.Time)) bool {
 const commitsSoon = time.Second
 
 // stepAside begins the revision without a plugin's rows.
-func (dp *Departure) stepAside(p *parting, now time.Time) {
+func (rs *Removals) stepAside(p *removal, now time.Time) {
 	k := p.known
-	p.aside, p.shadow, p.endpoints = true, state.NewShadow(dp.state.Env.Pending.Shard(k.Shard)), map[string]int{}
+	p.aside, p.shadow, p.endpoints = true, state.NewShadow(rs.state.Env.Pending.Shard(k.Shard)), map[string]int{}
 	for key := range p.shadow.Rows()[environment.Endpoints] {
 		service := environment.ServiceOf(key)
-		p.endpoints[service] = dp.state.Env.Tally.EndpointsOf(service)
+		p.endpoints[service] = rs.state.Env.Tally.EndpointsOf(service)
 	}
-	dp.state.Roster.Rivals[k] = &state.Rival{Rules: dp.state.Roster.Rules, Warm: true}
+	rs.state.Roster.Rivals[k] = &state.Rival{Rules: rs.state.Roster.Rules, Warm: true}
 	if k.Session != nil {
 		k.Session.Shadow = p.shadow
 	}
 	gone := state.NewPlugin(state.Expected{Name: k.Name(), Order: k.Expected.Order, Kind: k.Kind()}, k.Shard, time.Time{})
 	gone.Ready = &pb.Ready{}
-	dp.state.Roster.Plugins[k.Name()] = gone
-	delete(dp.state.Course.Forced, k.Name())
-	dp.state.Env.Pending.Replace(k.Shard, nil)
-	dp.pipeline.Begin("removal", dp.state.Env.Pending.Of(k.Shard), true, now)
+	rs.state.Roster.Plugins[k.Name()] = gone
+	delete(rs.state.Course.Forced, k.Name())
+	rs.state.Env.Pending.Replace(k.Shard, nil)
+	rs.pipeline.Begin("removal", rs.state.Env.Pending.Of(k.Shard), true, now)
 }
 
-// PartingLoses has somebody judge what proxies are about to lose, if a plugin is aside of which
+// Loses has somebody judge what proxies are about to lose, if a plugin is aside of which
 // that is not known yet. If it is too much nothing is shown.
-func (dp *Departure) PartingLoses(next state.Shown) (held, judges bool) {
-	p := dp.Parting
+func (rs *Removals) Loses(next state.Shown) (held, judges bool) {
+	p := rs.Pending
 	if p == nil || !p.aside || p.judged {
 		return false, false
 	}
-	if dp.state.Course.Flight == nil || !dp.state.Course.Flight.Patching() {
+	if rs.state.Course.Flight == nil || !rs.state.Course.Flight.Patching() {
 		return false, true // of endpoints that overtake, or of connections that came
 	}
-	p.judged, p.err = true, p.decide(p.loses(dp, next))
+	p.judged, p.err = true, p.decide(p.loses(rs, next))
 	if p.err != nil {
-		dp.state.Course.Undo = dp.state.Env.Committed.Number() + 1
-		dp.state.Course.Ring()
+		rs.state.Course.Undo = rs.state.Env.Committed.Number() + 1
+		rs.state.Course.Ring()
 		return true, true
 	}
-	dp.losses.Holds.Approve()
-	dp.losses.Holds.Freeze(nil, dp.state.Clock.Now())
-	dp.losses.TellHolds()
+	rs.losses.Holds.Approve()
+	rs.losses.Holds.Freeze(nil, rs.state.Clock.Now())
+	rs.losses.TellHolds()
 	p.Done <- nil
 	return false, true
 }
 
 // loses says what proxies would lose.
-func (p *parting) loses(dp *Departure, next state.Shown) []string {
-	if late := dp.state.Course.Flight.Late(); len(late) > 0 {
+func (p *removal) loses(rs *Removals, next state.Shown) []string {
+	if late := rs.state.Course.Flight.Late(); len(late) > 0 {
 		return []string{fmt.Sprintf("what proxies would lose is not known: plugins did not answer in time: %s", strings.Join(late, ", "))}
 	}
 	var thin []string
 	for service, had := range p.endpoints {
-		left := dp.state.Env.Tally.EndpointsOf(service)
+		left := rs.state.Env.Tally.EndpointsOf(service)
 		if lost := had - left; left > 0 && lost > 1 && p.known.Guard().MaxRemoved.Exceeded(lost, had) && len(next) > 0 {
 			thin = append(thin, fmt.Sprintf("%d of %d endpoints of service %s would go", lost, had, service))
 		}
@@ -148,40 +148,40 @@ func (p *parting) loses(dp *Departure, next state.Shown) []string {
 	if more := len(thin) - guard.Examples; more > 0 {
 		thin = append(thin[:guard.Examples], fmt.Sprintf("and %d more services would lose as many", more))
 	}
-	return append(dp.losses.GoneFrom(next), thin...)
+	return append(rs.losses.GoneFrom(next), thin...)
 }
 
 // comeBack puts the rows back, in a revision of their own.
-func (dp *Departure) comeBack(p *parting, now time.Time) {
+func (rs *Removals) comeBack(p *removal, now time.Time) {
 	k := p.known
-	dp.Parting = nil
-	delete(dp.state.Roster.Rivals, k)
-	dp.state.Roster.Plugins[k.Name()] = k
+	rs.Pending = nil
+	delete(rs.state.Roster.Rivals, k)
+	rs.state.Roster.Plugins[k.Name()] = k
 	if k.Session != nil {
 		k.Session.Shadow = nil
 	}
-	dp.state.Env.Pending.Replace(k.Shard, p.shadow.Rows())
-	dp.pipeline.Begin("removal", dp.state.Env.Pending.Of(k.Shard), true, now)
+	rs.state.Env.Pending.Replace(k.Shard, p.shadow.Rows())
+	rs.pipeline.Begin("removal", rs.state.Env.Pending.Of(k.Shard), true, now)
 	p.Done <- p.err
 }
 
 // departs reports whether a plugin is being removed, and its rows are gone.
-func (dp *Departure) departs(name string) bool {
-	p := dp.Parting
+func (rs *Removals) departs(name string) bool {
+	p := rs.Pending
 	return p != nil && p.aside && p.known.Name() == name
 }
 
 // Following returns the rows of tables as proxies are served by them, and has instances told of
 // changes from now on; ok: no revision is in the making, and nobody is being removed.
-func (dp *Departure) Following(tables []string) (rows map[string][]*pb.Row, ok bool) {
-	dp.state.Instances.Tables = tables
-	if dp.state.Course.Flight != nil || dp.state.Course.Undo != 0 || dp.Parting != nil {
-		dp.state.Instances.Changed = true
+func (rs *Removals) Following(tables []string) (rows map[string][]*pb.Row, ok bool) {
+	rs.state.Instances.Tables = tables
+	if rs.state.Course.Flight != nil || rs.state.Course.Undo != 0 || rs.Pending != nil {
+		rs.state.Instances.Changed = true
 		return nil, false
 	}
 	rows = map[string][]*pb.Row{}
 	for _, t := range tables {
-		for _, row := range dp.state.Env.Committed.Rows(t, false) {
+		for _, row := range rs.state.Env.Committed.Rows(t, false) {
 			rows[t] = append(rows[t], row)
 		}
 	}

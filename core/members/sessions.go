@@ -17,15 +17,15 @@ import (
 
 // Members takes sessions in and out.
 type Members struct {
-	state     *state.State
-	patches   *serving.Patches
-	placer    *serving.Placer
-	feeder    *pipeline.Feeder
-	sleepers  *pipeline.Sleepers
-	intake    *pipeline.Intake
-	pipeline  *pipeline.Pipeline
-	results   *pipeline.Results
-	departure *Departure
+	state    *state.State
+	patches  *serving.Patches
+	placer   *serving.Placer
+	feeder   *pipeline.Feeder
+	sleepers *pipeline.Sleepers
+	intake   *pipeline.Intake
+	pipeline *pipeline.Pipeline
+	results  *pipeline.Results
+	removals *Removals
 }
 
 // Declare adds a plugin.
@@ -56,7 +56,7 @@ func (mb *Members) comes(name string, ready *pb.Ready) (*state.Plugin, error) {
 	if k == nil {
 		return nil, fmt.Errorf("plugin %s is not declared", name)
 	}
-	if mb.departure.departs(k.Name()) {
+	if mb.removals.departs(k.Name()) {
 		return nil, fmt.Errorf("plugin %s is being removed", k.Name())
 	}
 	if mb.state.Roster.Session(k.Name()) != nil {

@@ -27,10 +27,10 @@ type Trials struct {
 	pipeline *pipeline.Pipeline
 	patches  *serving.Patches
 	pins     *serving.Pins
-	// All by key; meetings wait for a moment at which a trial and the served plugin have said the
+	// All by key; barriers wait for a moment at which a trial and the served plugin have said the
 	// same revision.
 	All      map[string]*Candidate
-	Meetings trial.Meetings[Meeting]
+	Barriers trial.Barriers[Task]
 }
 
 // Candidate is what is known of a trial.
@@ -98,22 +98,22 @@ func (t *Candidate) Trouble() string {
 	return strings.Join(said, "; ")
 }
 
-// Meeting is something to do when a trial and the served plugin have said the same revision.
-type Meeting struct {
+// Task is something to do when a trial and the served plugin have said the same revision.
+type Task struct {
 	Of   *Candidate
 	Act  func() error
 	Done chan error
 }
 
-// Meets holds the meetings whose moment has come. It reports whether no revision may begin.
-func (ts *Trials) Meets(now time.Time, at func(time.Time)) (hold bool) {
-	for m, err := range ts.Meetings.Over(now, at, func(m Meeting, rest bool) (bool, error) { return m.Of.upToDate(rest) }) {
+// PassBarriers does the tasks whose moment has come. It reports whether no revision may begin.
+func (ts *Trials) PassBarriers(now time.Time, at func(time.Time)) (hold bool) {
+	for m, err := range ts.Barriers.Passed(now, at, func(m Task, rest bool) (bool, error) { return m.Of.upToDate(rest) }) {
 		if err == nil {
 			err = m.Of.Act()
 		}
 		m.Of.Done <- err
 	}
-	return ts.Meetings.Hold()
+	return ts.Barriers.Hold()
 }
 
 // upToDate reports whether the trial has said all about some revision, or, rest, about what is in

@@ -13,20 +13,20 @@
 // Control.leave takes it out (Members.Dismiss), and what it said stays served. Another takes its
 // place by Core.Try and Trial.Switch (Trials.Swap).
 //
-// The life of a row: Intake.TakeRows puts it into its plugin's shard; Middle.Due sees that it is
+// The life of a row: Intake.HandleRows puts it into its plugin's shard; Middle.Due sees that it is
 // time; Pipeline.Begin commits it and gives the revision to those who read it, derivers first, and
-// Pipeline.TakeDone notes that they are done; Pipeline.Advance goes on, until what generators made
-// of it is published. Losses.guards has core/guard judge what is about to be shown: rows that take
-// too much away are taken back.
+// Pipeline.HandleDone notes that they are done; Pipeline.Advance goes on, until what generators
+// made of it is published. Losses.guards has core/guard judge what is about to be shown: rows that
+// take too much away are taken back.
 //
 // The life of a placement: Control.Connect takes a stream in; Streams.Subscribe notes what it
-// wants, and Placer.Introduce has generators told; Placer.TakeGenerated takes their answer, and
-// asks for what the view lacks, in turn; Screen.Settle shows what patches made of it
+// wants, and Placer.Introduce has generators told; Placer.HandleGenerated takes their answer, and
+// asks for what the view lacks, in turn; Screen.Show shows what patches made of it
 // (Patches.ComposeBy), and Streams.Pull hands it to the stream. When the stream has gone Placer
 // keeps the view for a while.
 //
 // The life of a request for who is calling: Calls.Authenticate; of one for an object where it is
-// kept: Writes.TakeStore.
+// kept: Writes.HandleStore.
 package middle
 
 import (
@@ -113,7 +113,7 @@ func New(cfg Config) *Middle {
 	}
 	m.Serving = serving.New(m.State, serving.Config{
 		Patience: cfg.HoldMax, Retention: cfg.Retention, Earlier: cfg.Earlier,
-		Instead: func(next state.Shown) (held, judges bool) { return m.Plugins.Departure.PartingLoses(next) },
+		Instead: func(next state.Shown) (held, judges bool) { return m.Plugins.Removals.Loses(next) },
 	})
 	m.Stages = pipeline.New(m.State, m.Serving, pipeline.Config{
 		HoldMax: cfg.HoldMax, EndpointPatience: cfg.EndpointPatience, DebounceEndpoints: cfg.DebounceEndpoints,
@@ -136,30 +136,30 @@ func (m *Middle) Handle(s *state.Session, x *pb.FromPlugin) error {
 	now := m.State.Clock.Now()
 	switch {
 	case x.Rows != nil:
-		return m.Stages.Intake.TakeRows(s, x.Rows, now)
+		return m.Stages.Intake.HandleRows(s, x.Rows, now)
 	case x.Synced != nil:
-		return m.Stages.Intake.TakeSynced(s, now)
+		return m.Stages.Intake.HandleSynced(s, now)
 	case x.Done != nil:
-		return m.Stages.Pipeline.TakeDone(s, x.Done, now)
+		return m.Stages.Pipeline.HandleDone(s, x.Done, now)
 	case x.Log != nil:
-		m.State.Roster.TakeLog(s, x.Log)
+		m.State.Roster.HandleLog(s, x.Log)
 	case x.Lost != nil && state.PublishesRows(s.Plugin.Ready):
 		m.Stages.Intake.SourceLost(s, x.Lost.Reason, now)
 	case x.Found != nil && state.PublishesRows(s.Plugin.Ready):
 		m.Stages.Intake.SourceFound(s, now)
 	case x.Progress != nil, x.Pong != nil, x.Credit != nil:
 	case x.Store != nil:
-		return m.Stages.Writes.TakeStore(s, x.Store, now)
+		return m.Stages.Writes.HandleStore(s, x.Store, now)
 	case x.Stored != nil:
-		m.Stages.Writes.TakeStored(s, x.Stored)
+		m.Stages.Writes.HandleStored(s, x.Stored)
 	case s.Generates():
-		err := m.Serving.Placer.TakeGenerated(s, x)
+		err := m.Serving.Placer.HandleGenerated(s, x)
 		if x.Wanted != nil {
 			m.Stages.Pipeline.Advance(now)
 		}
 		return err
 	case x.Patched != nil && s.Kind() == pb.KindPatch:
-		return m.Stages.Results.TakePatched(s, x.Patched)
+		return m.Stages.Results.HandlePatched(s, x.Patched)
 	default:
 		m.State.Metrics.Unknown(s.Name(), "message", 1)
 	}
@@ -211,7 +211,7 @@ func (m *Middle) Due() (next time.Time) {
 	}
 	m.Serving.Placer.Expire(now, at)
 	if m.Serving.Quarantine.Expire(now, at) {
-		m.Serving.Screen.Settle()
+		m.Serving.Screen.Show()
 	}
 	m.Serving.Blame.Tell()
 	m.Rollout.due(now, at)
@@ -222,11 +222,11 @@ func (m *Middle) Due() (next time.Time) {
 		return next
 	}
 	m.Stages.Feeder.FeedShadows()
-	m.Plugins.Departure.Part(now, at)
-	if m.Plugins.Departure.Parting == nil {
+	m.Plugins.Removals.Step(now, at)
+	if m.Plugins.Removals.Pending == nil {
 		m.Stages.Pipeline.Drop(now, at)
 	}
-	if m.Plugins.Trials.Meets(now, at) {
+	if m.Plugins.Trials.PassBarriers(now, at) {
 		return next
 	}
 	m.Serving.Losses.OverHolds()

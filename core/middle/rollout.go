@@ -254,7 +254,7 @@ func (r *Rollout) do(a rollout.Action) {
 	case rollout.Release:
 		r.base, r.refused, r.restored = nil, nil, false
 		r.serves.Screen.Stage(nil)
-		r.serves.Screen.Settle()
+		r.serves.Screen.Show()
 		r.state.Log.Info("all proxies are served what is live")
 	default:
 		return

@@ -241,7 +241,7 @@ func (w *world) plugin(k *state.Plugin, verb string, words []string) error {
 		return archive.Expect(archive.YesNo(k.Shard.Aside()), rest)
 	case "told":
 		var lines []string
-		for _, m := range s.Out.Take() {
+		for _, m := range s.Out.Drain() {
 			lines = append(lines, w.told(m))
 		}
 		return archive.Expect(cmp.Or(strings.Join(lines, " | "), "nothing"), rest)

@@ -6,42 +6,42 @@ import (
 	"time"
 )
 
-// door is how connections come to a server. It is closed until it is opened, and after it was
+// connQueue is how connections come to a server. It is closed until it is opened, and after it was
 // closed again.
-type door struct {
+type connQueue struct {
 	conns          chan net.Conn
 	opened, closed chan struct{}
 	open, close    func()
 }
 
-func newDoor() *door {
-	d := &door{conns: make(chan net.Conn), opened: make(chan struct{}), closed: make(chan struct{})}
-	d.open = sync.OnceFunc(func() { close(d.opened) })
-	d.close = sync.OnceFunc(func() { close(d.closed) })
-	return d
+func newConnQueue() *connQueue {
+	q := &connQueue{conns: make(chan net.Conn), opened: make(chan struct{}), closed: make(chan struct{})}
+	q.open = sync.OnceFunc(func() { close(q.opened) })
+	q.close = sync.OnceFunc(func() { close(q.closed) })
+	return q
 }
 
 // hand hands a connection to the server. It reports whether the server has taken it.
-func (d *door) hand(c net.Conn) bool {
+func (q *connQueue) hand(c net.Conn) bool {
 	select {
-	case <-d.opened:
+	case <-q.opened:
 	default:
 		return false
 	}
 	select {
-	case d.conns <- c:
+	case q.conns <- c:
 		return true
-	case <-d.closed:
+	case <-q.closed:
 		return false
 	}
 }
 
-// wait waits for a time. It reports whether the door was closed meanwhile.
-func (d *door) wait(pause time.Duration) bool {
+// wait waits for a time. It reports whether it was closed meanwhile.
+func (q *connQueue) wait(pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
-	case <-d.closed:
+	case <-q.closed:
 		return true
 	case <-timer.C:
 		return false
@@ -50,7 +50,7 @@ func (d *door) wait(pause time.Duration) bool {
 
 // part is the port as one of the two servers has it.
 type part struct {
-	*door
+	*connQueue
 	port net.Listener
 	// whole is closed with it; nil: it isn't.
 	whole *Mux
@@ -71,7 +71,7 @@ func (p *part) Close() error {
 	if p.whole != nil {
 		return p.whole.close()
 	}
-	p.door.close()
+	p.connQueue.close()
 	return nil
 }
 

@@ -22,7 +22,7 @@ const decision = 10 * time.Second
 
 // Mux is a shared port.
 type Mux struct {
-	pages, grpc *door
+	pages, grpc *connQueue
 	undecided   *undecided
 	// patience is how long a connection may take to say what it is for.
 	patience time.Duration
@@ -37,7 +37,7 @@ type Mux struct {
 // New returns a port that isn't open.
 func New() *Mux {
 	return &Mux{
-		pages: newDoor(), grpc: newDoor(), undecided: newUndecided(mostUndecided, undecidedOfPeer), patience: decision,
+		pages: newConnQueue(), grpc: newConnQueue(), undecided: newUndecided(mostUndecided, undecidedOfPeer), patience: decision,
 		files: budget.FilesOfPages(budget.OpenFiles()), opened: make(chan struct{}),
 	}
 }
@@ -49,7 +49,7 @@ func (m *Mux) Pages(port net.Listener) net.Listener {
 	m.pages.open()
 	m.looks.Go(m.accept)
 	close(m.opened)
-	return &part{door: m.pages, port: port, whole: m}
+	return &part{connQueue: m.pages, port: port, whole: m}
 }
 
 // GRPC returns the part that is for gRPC once the port is open. Until then, and after that part was
@@ -61,7 +61,7 @@ func (m *Mux) GRPC(ctx context.Context) (net.Listener, error) {
 		return nil, ctx.Err()
 	}
 	m.grpc.open()
-	return &part{door: m.grpc, port: m.port}, nil
+	return &part{connQueue: m.grpc, port: m.port}, nil
 }
 
 // close closes the port and the connections that have not said what they are for.
@@ -85,7 +85,7 @@ func (m *Mux) accept() {
 		switch {
 		case err == nil:
 			pause = leastPause
-			m.take(c)
+			m.handle(c)
 		case m.pages.wait(pause):
 			return
 		default:
@@ -94,8 +94,8 @@ func (m *Mux) accept() {
 	}
 }
 
-// take begins to look at a connection.
-func (m *Mux) take(c net.Conn) {
+// handle begins to look at a connection.
+func (m *Mux) handle(c net.Conn) {
 	if budget.CheckFiles(budget.Descriptor(c), m.files) != nil {
 		m.undecided.giveWay()
 		abort(c)
@@ -116,7 +116,7 @@ func (m *Mux) take(c net.Conn) {
 }
 
 // look returns whose a connection is, and the connection as it came. Nobody's: it is closed.
-func (m *Mux) look(c net.Conn) (*door, net.Conn) {
+func (m *Mux) look(c net.Conn) (*connQueue, net.Conn) {
 	if c.SetDeadline(time.Now().Add(m.patience)) != nil {
 		return nil, nil
 	}

@@ -42,7 +42,9 @@ func (t *Trial) End() {
 }
 
 // Ready waits until the candidate has said all that it has to say at first.
-func (t *Trial) Ready(ctx context.Context) error { return t.meet(ctx, 0, func() error { return nil }) }
+func (t *Trial) Ready(ctx context.Context) error {
+	return t.atBarrier(ctx, 0, func() error { return nil })
+}
 
 // Trouble is what the session that is not served last said of what failed; empty: nothing.
 func (t *Trial) Trouble() string {
@@ -83,7 +85,7 @@ func (t *Trial) compared(ctx context.Context, act func(*guard.Difference, map[*v
 	}
 	for round := 1; ; round++ {
 		var open []guard.Pair
-		err := t.meet(ctx, t.c.HoldMax, func() error {
+		err := t.atBarrier(ctx, t.c.HoldMax, func() error {
 			w := t.of.Compare()
 			if open = w.Open(); len(open) > few && round < rounds {
 				return nil
@@ -101,16 +103,16 @@ func (t *Trial) compared(ctx context.Context, act func(*guard.Difference, map[*v
 	}
 }
 
-// meet calls act at such a moment. For patience no revision begins, so that the moment comes;
+// atBarrier calls act at such a moment. For patience no revision begins, so that the moment comes;
 // without patience any revision will do.
-func (t *Trial) meet(ctx context.Context, patience time.Duration, act func() error) error {
-	meetings := &t.c.Middle.Plugins.Trials.Meetings
-	var m *trial.Meeting[members.Meeting]
+func (t *Trial) atBarrier(ctx context.Context, patience time.Duration, act func() error) error {
+	barriers := &t.c.Middle.Plugins.Trials.Barriers
+	var b *trial.Barrier[members.Task]
 	_ = t.c.Do(func() error {
-		m = meetings.Call(members.Meeting{Of: t.of, Act: act, Done: make(chan error, 1)}, patience, t.c.Middle.State.Clock.Now())
+		b = barriers.Add(members.Task{Of: t.of, Act: act, Done: make(chan error, 1)}, patience, t.c.Middle.State.Clock.Now())
 		return nil
 	})
-	return t.c.Await(ctx, m.Of.Done, func() { meetings.Leave(m) })
+	return t.c.Await(ctx, b.Of.Done, func() { barriers.Leave(b) })
 }
 
 // OnRefusals returns a channel that is closed when more proxies than limit have refused what they

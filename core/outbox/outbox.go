@@ -84,10 +84,10 @@ func (o *Box) ring() {
 func (o *Box) nextCall() *pb.FromCore {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.takeCall()
+	return o.popCall()
 }
 
-func (o *Box) takeCall() *pb.FromCore {
+func (o *Box) popCall() *pb.FromCore {
 	if len(o.calls) == 0 {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (o *Box) takeCall() *pb.FromCore {
 func (o *Box) next() (*pb.FromCore, *Job) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if m := o.takeCall(); m != nil {
+	if m := o.popCall(); m != nil {
 		return m, nil
 	}
 	if len(o.states) == 0 {
@@ -115,9 +115,9 @@ func (o *Box) next() (*pb.FromCore, *Job) {
 	return nil, j
 }
 
-// Take takes out all that waits, states as the messages that they make, in the order in which they
+// Drain takes out all that waits, states as the messages that they make, in the order in which they
 // would be sent.
-func (o *Box) Take() (all []*pb.FromCore) {
+func (o *Box) Drain() (all []*pb.FromCore) {
 	for {
 		call, job := o.next()
 		switch {

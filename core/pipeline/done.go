@@ -8,15 +8,15 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// TakeDone notes that a plugin has said all about a revision.
-func (p *Pipeline) TakeDone(s *state.Session, m *pb.Done, now time.Time) error {
+// HandleDone notes that a plugin has said all about a revision.
+func (p *Pipeline) HandleDone(s *state.Session, m *pb.Done, now time.Time) error {
 	if m.Revision == nil {
 		return fmt.Errorf("its Done names no revision")
 	}
 	if s.Maker.Overtaking != 0 && m.Revision.Number == s.Maker.Overtaking {
 		return p.overtaken(s)
 	}
-	p.state.Roster.TakeFaults(s, m.Faults, now)
+	p.state.Roster.HandleFaults(s, m.Faults, now)
 	if m.Revision.Number == s.State.Done && s.State.Busy.IsZero() {
 		return nil // it is done already: what failed has changed
 	}

@@ -25,7 +25,7 @@ func (fd *Feeder) SendState(s *state.Session, number uint64) {
 	if !fd.state.Course.Started && fd.state.Course.Flight == nil {
 		coming = fd.state.Env.Pending
 	}
-	tables, whole := s.Feed.Take(fd.state.Env.Committed, coming, s.Plugin.Suspects)
+	tables, whole := s.Feed.Drain(fd.state.Env.Committed, coming, s.Plugin.Suspects)
 	s.Out.State(&outbox.Job{Revision: pb.Revision{Epoch: fd.state.Course.Epoch, Number: number}, Whole: whole, Tables: tables})
 	s.State.Sent, s.State.Busy, s.State.BusyLost = number, fd.state.Clock.Now(), s.Watch.Lost
 	if s.Generates() {

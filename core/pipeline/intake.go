@@ -26,9 +26,9 @@ func (in *Intake) ForceReaders(changes environment.Changes) {
 	}
 }
 
-// TakeRows keeps rows until they count: a deriver's until its Done, a source's until its Synced,
+// HandleRows keeps rows until they count: a deriver's until its Done, a source's until its Synced,
 // later ones go to the next commit.
-func (in *Intake) TakeRows(s *state.Session, m *pb.Rows, now time.Time) error {
+func (in *Intake) HandleRows(s *state.Session, m *pb.Rows, now time.Time) error {
 	for _, t := range m.Tables {
 		if !slices.Contains(s.Plugin.Ready.Publishes, t.Table) {
 			return fmt.Errorf("it published rows of table %q, which its Ready doesn't declare", t.Table)
@@ -46,7 +46,7 @@ func (in *Intake) TakeRows(s *state.Session, m *pb.Rows, now time.Time) error {
 	case !s.Source.Synced:
 		s.Source.Collect(m.Tables)
 	case s.Shadow != nil:
-		s.Shadow.Take(m.Tables)
+		s.Shadow.Put(m.Tables)
 	default:
 		for _, t := range m.Tables {
 			in.state.Env.Pending.Update(s.Plugin.Shard, t.Table, t.Upserts, t.Deletes)
@@ -56,9 +56,9 @@ func (in *Intake) TakeRows(s *state.Session, m *pb.Rows, now time.Time) error {
 	return nil
 }
 
-// TakeSynced makes the candidate the shard: rows of an earlier session that did not come again are
-// gone.
-func (in *Intake) TakeSynced(s *state.Session, now time.Time) error {
+// HandleSynced makes the candidate the shard: rows of an earlier session that did not come again
+// are gone.
+func (in *Intake) HandleSynced(s *state.Session, now time.Time) error {
 	if s.Source.Synced || s.Plugin.Ready.Derives {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (in *Intake) Touched(source string, now time.Time) {
 func (in *Intake) derived(s *state.Session, now time.Time) {
 	if s.Shadow != nil {
 		s.Source.Synced, s.Source.Candidate = true, nil
-		s.Shadow.Take(s.Source.Staged)
+		s.Shadow.Put(s.Source.Staged)
 		s.Source.Staged = nil
 		return
 	}

@@ -179,7 +179,7 @@ func (p *Pipeline) serve(now time.Time) {
 
 // show shows the revision to connections once patches have seen all of it.
 func (p *Pipeline) show(now time.Time) {
-	if p.screen.Settle() {
+	if p.screen.Show() {
 		p.finish(now)
 	}
 }
@@ -195,7 +195,7 @@ func (p *Pipeline) finish(now time.Time) {
 	}
 	if !p.state.Course.Started {
 		p.state.Course.Started = true
-		p.state.Env.Settling.Settle()
+		p.state.Env.Unseen.Seen()
 		close(p.StartedUp)
 	}
 	p.state.Course.Served = state.Served{Number: max(f.Number, p.state.Env.Committed.Number()), Kind: f.Kind, Partial: f.Late(), Rows: f.Rows()}
@@ -223,7 +223,7 @@ func (p *Pipeline) Rest() {
 			return
 		}
 	}
-	if p.losses.Holds.Settled(p.state.Env, p.state.Roster.Shards(), p.state.Clock.Now()) {
+	if p.losses.Holds.AllSeen(p.state.Env, p.state.Roster.Shards(), p.state.Clock.Now()) {
 		p.state.Course.Soon = true
 		p.state.Course.Ring()
 	}
@@ -233,5 +233,5 @@ func (p *Pipeline) Rest() {
 func (p *Pipeline) AtRest(k *state.Plugin) bool {
 	s := p.state.Roster.Session(k.Name())
 	busy := s != nil && s.Plugin.Ready.Derives && !s.State.Busy.IsZero()
-	return !busy && p.state.Course.Undo == 0 && !p.state.Course.Soon && !p.losses.Holds.Approved() && len(p.state.Course.Forced) == 0 && !p.patches.Asking() && !p.state.Env.Settling.HasUnsettled()
+	return !busy && p.state.Course.Undo == 0 && !p.state.Course.Soon && !p.losses.Holds.Approved() && len(p.state.Course.Forced) == 0 && !p.patches.Asking() && !p.state.Env.Unseen.Any()
 }

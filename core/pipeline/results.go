@@ -18,8 +18,8 @@ type Results struct {
 	pipeline *Pipeline
 }
 
-// TakePatched takes an answer. Late answers, and those to unknown calls, harm nobody.
-func (rs *Results) TakePatched(s *state.Session, m *pb.Patched) error {
+// HandlePatched takes an answer. Late answers, and those to unknown calls, harm nobody.
+func (rs *Results) HandlePatched(s *state.Session, m *pb.Patched) error {
 	p := s.Plugin.Patcher
 	r := p.Answered(m, rs.state.Clock.Now())
 	if r == nil {
@@ -43,7 +43,7 @@ func (rs *Results) Answered(p *patch.Patcher, r *patch.Result) {
 		rs.pipeline.Advance(rs.state.Clock.Now())
 		return
 	}
-	rs.screen.Settle()
+	rs.screen.Show()
 }
 
 // Overdue fails calls that were not answered in time.
@@ -69,7 +69,7 @@ func (rs *Results) PatcherIsBack(p *patch.Patcher) {
 	p.Joined()
 	rs.patches.AskPatches()
 	rs.screen.SpoilAll()
-	rs.screen.Settle()
+	rs.screen.Show()
 }
 
 // AskAgain has a patch that left a call without an answer asked again, so that it is known whether
@@ -80,5 +80,5 @@ func (rs *Results) AskAgain(s *state.Session, now time.Time) {
 		return
 	}
 	rs.screen.RetryLate()
-	rs.screen.Settle()
+	rs.screen.Show()
 }

@@ -95,10 +95,10 @@ func (sl *Sleepers) Slumber(now time.Time, at func(time.Time)) {
 		if !s.Plugin.Expected.OnDemand || s.Plugin.Sleep.Asleep {
 			continue
 		}
-		if s.Watch.Needed.IsZero() || now.Sub(s.Watch.Needed) >= state.Drowsy && (sl.Wanted(s.Name()) || !s.State.Busy.IsZero()) {
+		if s.Watch.Needed.IsZero() || now.Sub(s.Watch.Needed) >= state.SleepAfter && (sl.Wanted(s.Name()) || !s.State.Busy.IsZero()) {
 			s.Watch.Needed = now
 		}
-		if end := s.Watch.Needed.Add(state.Drowsy); end.After(now) {
+		if end := s.Watch.Needed.Add(state.SleepAfter); end.After(now) {
 			at(end)
 			continue
 		}

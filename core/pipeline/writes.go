@@ -15,9 +15,9 @@ type Writes struct {
 	Stores *store.Requests[*state.Session]
 }
 
-// TakeStore sends a request on, or answers it if that can't be. Only one that leaves answers unread
-// is blamed.
-func (w *Writes) TakeStore(s *state.Session, m *pb.Store, now time.Time) error {
+// HandleStore sends a request on, or answers it if that can't be. Only one that leaves answers
+// unread is blamed.
+func (w *Writes) HandleStore(s *state.Session, m *pb.Store, now time.Time) error {
 	to := store.Route[*state.Session]{
 		Asker: s.Name(), Served: s.Shadow == nil, Allowed: s.MayStore(m.Table), Writers: w.state.Roster.Writers(m.Table),
 	}
@@ -44,8 +44,8 @@ func (w *Writes) TellStores() {
 	}
 }
 
-// TakeStored sends an answer on.
-func (w *Writes) TakeStored(s *state.Session, m *pb.Stored) {
+// HandleStored sends an answer on.
+func (w *Writes) HandleStored(s *state.Session, m *pb.Stored) {
 	switch known, late := w.Stores.Answered(s, m); {
 	case !known:
 		w.state.Metrics.Unknown(s.Name(), "answer", 1)

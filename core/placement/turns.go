@@ -160,7 +160,7 @@ func (t *Turns[C]) Drop(v *view.View, all bool, gone []string) (tellAll bool, te
 			tell = append(tell, n)
 		}
 	}
-	t.settled(v, p)
+	t.forgetDone(v, p)
 	return all, tell
 }
 
@@ -180,11 +180,11 @@ func (t *Turns[C]) Promised(v *view.View, wish Wish, promised func(name string) 
 			names = append(names, n)
 		}
 	}
-	t.settled(v, p)
+	t.forgetDone(v, p)
 	return all, names
 }
 
-func (t *Turns[C]) settled(v *view.View, p *pending) {
+func (t *Turns[C]) forgetDone(v *view.View, p *pending) {
 	if !p.all && len(p.names) == 0 {
 		delete(t.pending, v)
 	}
@@ -317,7 +317,7 @@ func (t *Turns[C]) slice(w *viewTurn) *pb.Want {
 	if p == nil {
 		return nil
 	}
-	defer t.settled(w.view, p)
+	defer t.forgetDone(w.view, p)
 	if p.all && w.wish.Wildcard {
 		p.all = false
 		return &pb.Want{Type: w.view.Type, View: w.view.ID, Wildcard: true}

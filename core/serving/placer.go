@@ -35,9 +35,9 @@ func (pl *Placer) Introduce(conn *state.Connection, name string, inTurn bool) {
 	s.Give(pl.state.Clock.Now(), func(time.Time) {})
 }
 
-// TakeGenerated takes a message of a generator: into the served state if it belongs to what is
+// HandleGenerated takes a message of a generator: into the served state if it belongs to what is
 // served, aside if to a later revision.
-func (pl *Placer) TakeGenerated(s *state.Session, m *pb.FromPlugin) error {
+func (pl *Placer) HandleGenerated(s *state.Session, m *pb.FromPlugin) error {
 	switch {
 	case m.Bodies != nil:
 		return s.Store(m.Bodies)
@@ -55,9 +55,9 @@ func (pl *Placer) TakeGenerated(s *state.Session, m *pb.FromPlugin) error {
 		}
 		return pl.screen.at(s, m.Change.Revision, func() error { return pl.lenient(s, s.Maker.Views.Change(m.Change)) })
 	case m.Place != nil:
-		return pl.takePlace(s, m.Place)
+		return pl.handlePlace(s, m.Place)
 	case m.Wanted != nil:
-		return pl.takeWanted(s, m.Wanted)
+		return pl.handleWanted(s, m.Wanted)
 	}
 	pl.state.Metrics.Unknown(s.Name(), "message", 1)
 	return nil
@@ -76,16 +76,16 @@ func (pl *Placer) lenient(s *state.Session, err error) error {
 	return err
 }
 
-// takePlace moves a connection between views. What the connection wants is wanted of the new view
+// handlePlace moves a connection between views. What the connection wants is wanted of the new view
 // at once, so that the move is complete when it is served.
-func (pl *Placer) takePlace(s *state.Session, m *pb.Place) error {
+func (pl *Placer) handlePlace(s *state.Session, m *pb.Place) error {
 	defer s.Handed(s.Maker.Turns.Attached, m.Connection, pl.state.Clock.Now())
 	conn := pl.state.Connections.All[m.Connection]
 	if conn == nil {
 		return nil // it went meanwhile
 	}
 	if s.Shadow != nil {
-		return pl.takeShadowPlace(s, conn, m)
+		return pl.handleShadowPlace(s, conn, m)
 	}
 	if m.Refused != "" {
 		conn.Refuse(s.Name(), m.Refused)
@@ -165,8 +165,8 @@ func (pl *Placer) move(s *state.Session, conn *state.Connection, typeURL string,
 	pl.screen.stale.Spoil(conn, typeURL)
 }
 
-// takeWanted notes that a wish has been answered.
-func (pl *Placer) takeWanted(s *state.Session, m *pb.Wanted) error {
+// handleWanted notes that a wish has been answered.
+func (pl *Placer) handleWanted(s *state.Session, m *pb.Wanted) error {
 	now := pl.state.Clock.Now()
 	asked := s.Maker.Asked.Answered(m.Id, s.Watch.Now(now))
 	if asked == nil {

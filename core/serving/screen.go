@@ -32,7 +32,7 @@ func (v *Screen) Publish(s *state.Session) (views int) {
 		return 0
 	}
 	v.Spoil(changed)
-	v.Settle()
+	v.Show()
 	return len(changed)
 }
 
@@ -100,9 +100,9 @@ func (v *Screen) SpoilAll() {
 	}
 }
 
-// Settle makes what changed visible to all connections at once, if patches have seen all of it;
+// Show makes what changed visible to all connections at once, if patches have seen all of it;
 // otherwise they are asked, and it says false.
-func (v *Screen) Settle() bool {
+func (v *Screen) Show() bool {
 	if v.state.Course.Undo != 0 {
 		return true // what is there now is on its way out
 	}

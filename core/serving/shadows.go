@@ -56,8 +56,8 @@ func (pl *Placer) detachShadows(conn *state.Connection) {
 	}
 }
 
-// takeShadowPlace moves a connection between a shadow's views.
-func (pl *Placer) takeShadowPlace(s *state.Session, conn *state.Connection, m *pb.Place) error {
+// handleShadowPlace moves a connection between a shadow's views.
+func (pl *Placer) handleShadowPlace(s *state.Session, conn *state.Connection, m *pb.Place) error {
 	if !s.Shadow.Attached(conn) {
 		return nil
 	}
@@ -80,16 +80,16 @@ func (pl *Placer) takeShadowPlace(s *state.Session, conn *state.Connection, m *p
 			s.Maker.Unused.Entered(to)
 			pl.state.Connections.Left.Weigh(to)
 		}
-		if err := pl.screen.at(s, m.Revision, func() error { pl.seatAt(s, conn, p.Type, to); return nil }); err != nil {
+		if err := pl.screen.at(s, m.Revision, func() error { pl.placeAt(s, conn, p.Type, to); return nil }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// seatAt makes a placement count, for a shadow or, where it has become the served one meanwhile,
+// placeAt makes a placement count, for a shadow or, where it has become the served one meanwhile,
 // for proxies.
-func (pl *Placer) seatAt(s *state.Session, conn *state.Connection, typeURL string, to *view.View) {
+func (pl *Placer) placeAt(s *state.Session, conn *state.Connection, typeURL string, to *view.View) {
 	switch {
 	case pl.state.Connections.All[conn.ID] != conn:
 		if to != nil {

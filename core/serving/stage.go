@@ -103,7 +103,7 @@ func (b *Base) same(was, is *view.Snapshot) bool {
 
 // Stage has those whom a pin selects see what it has, and all others what is live; nil: all do. A
 // pin that somebody has set counts for those whom it selects. What others get by that is shown when
-// Settle is called, and judged by the guards.
+// Show is called, and judged by the guards.
 func (v *Screen) Stage(pin *Pinned) {
 	before := v.pins.each()
 	v.pins.stage = pin

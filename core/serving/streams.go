@@ -98,7 +98,7 @@ func (st *Streams) Note(conn *state.Connection, o xds.Outcome) {
 	}
 	conn.Outcomes[o.Type] = last
 	if st.quarantine.Note(conn, o, had); st.screen.stale.Any() {
-		st.screen.Settle()
+		st.screen.Show()
 	}
 }
 

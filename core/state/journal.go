@@ -154,7 +154,7 @@ func (j *Journal) End(took time.Duration, held bool, now time.Time) {
 			j.pushes = j.pushes[:len(j.pushes)-1]
 			return
 		}
-		p.settle(j, now)
+		p.finish(j, now)
 	}
 }
 
@@ -184,14 +184,14 @@ func (j *Journal) Answered(conn *Connection, o xds.Outcome) {
 	}
 }
 
-// Settled notes that a connection has all of a revision, and has answered it.
-func (j *Journal) Settled(conn *Connection, number uint64, now time.Time) {
+// HasAll notes that a connection has all of a revision, and has answered it.
+func (j *Journal) HasAll(conn *Connection, number uint64, now time.Time) {
 	conn.Owes = slices.DeleteFunc(conn.Owes, func(p *push) bool {
 		if p.at > number {
 			return false
 		}
 		p.Waiting--
-		p.settle(j, now)
+		p.finish(j, now)
 		return true
 	})
 }
@@ -201,13 +201,13 @@ func (j *Journal) Left(conn *Connection, now time.Time) {
 	for _, p := range conn.Owes {
 		p.Waiting--
 		p.Push.Left++
-		p.settle(j, now)
+		p.finish(j, now)
 	}
 	conn.Owes = nil
 }
 
-// settle notes that all have answered, if they have.
-func (p *push) settle(j *Journal, now time.Time) {
+// finish notes that all have answered, if they have.
+func (p *push) finish(j *Journal, now time.Time) {
 	if p == j.now || p.Waiting > 0 || !p.Done.IsZero() {
 		return
 	}

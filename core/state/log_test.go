@@ -20,7 +20,7 @@ func TestFieldsOfALine(t *testing.T) {
 	for _, k := range []string{"plugin", "msg", "level", "time", "source", "component", "standby", "stream"} {
 		forged[k] = "forged"
 	}
-	r.TakeLog(s, &pb.Log{Text: "line\nplugin=other", Fields: forged})
+	r.HandleLog(s, &pb.Log{Text: "line\nplugin=other", Fields: forged})
 	keys := map[string]any{}
 	for d := json.NewDecoder(bytes.NewReader(out.Bytes())); ; {
 		token, err := d.Token()

@@ -11,8 +11,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// TakeLog logs a plugin's line. Floods are cut, and how much was cut is said.
-func (r *Roster) TakeLog(s *Session, m *pb.Log) {
+// HandleLog logs a plugin's line. Floods are cut, and how much was cut is said.
+func (r *Roster) HandleLog(s *Session, m *pb.Log) {
 	if m.Level == pb.LogLevelError {
 		s.Lines.Complaint = complaint(m)
 	}
@@ -53,8 +53,8 @@ func field(name string) string {
 	return name
 }
 
-// TakeFaults keeps what failed, since when, and logs and counts what did not fail before.
-func (r *Roster) TakeFaults(s *Session, faults []*pb.Fault, now time.Time) {
+// HandleFaults keeps what failed, since when, and logs and counts what did not fail before.
+func (r *Roster) HandleFaults(s *Session, faults []*pb.Fault, now time.Time) {
 	type said struct{ what, reason string }
 	old := make(map[said]time.Time, len(s.Plugin.Faults))
 	for _, f := range s.Plugin.Faults {

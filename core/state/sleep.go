@@ -8,9 +8,9 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Drowsy is how often it is looked whether somebody needs a plugin that starts on demand. If nobody
-// does, it is put to sleep.
-const Drowsy = 5 * time.Minute
+// SleepAfter is how often it is looked whether somebody needs a plugin that starts on demand. If
+// nobody does, it is put to sleep.
+const SleepAfter = 5 * time.Minute
 
 // ErrReads is why a plugin can't sleep.
 var ErrReads = errors.New("only what reads rows can start on demand (start), and of what derives some only what reads a table whole, derived rows too: nothing else says when it is needed")
@@ -29,7 +29,7 @@ func CanSleep(kind pb.Kind, r *pb.Ready) error {
 
 // AskedLately reports whether a plugin that starts on demand was to be asked not long ago.
 func (k *Plugin) AskedLately(now time.Time) bool {
-	return !k.Sleep.Asked.IsZero() && now.Sub(k.Sleep.Asked) < Drowsy
+	return !k.Sleep.Asked.IsZero() && now.Sub(k.Sleep.Asked) < SleepAfter
 }
 
 // Rouse wakes a plugin up that sleeps.

@@ -46,8 +46,8 @@ type failure struct {
 // tryAgainMost at most: twice as long each time.
 const tryAgain, tryAgainMost = 30 * time.Second, 10 * time.Minute
 
-// take keeps rows.
-func (d *desired) take(rows map[string][]*pb.Row) { d.rows = rowsOf(rows) }
+// set keeps rows.
+func (d *desired) set(rows map[string][]*pb.Row) { d.rows = rowsOf(rows) }
 
 // rowsOf are the rows of tables as entries are expanded with them.
 func rowsOf(rows map[string][]*pb.Row) map[string][]manifest.Row {

@@ -18,7 +18,7 @@ func (s *Swapper) Develop(ctx context.Context) error {
 	}
 	before := s.running.programs()
 	runs := maps.Clone(before)
-	for range ticks.Every(ctx, glance) {
+	for range ticks.Every(ctx, pollEvery) {
 		now := s.running.programs()
 		for name, stamp := range now {
 			switch {

@@ -42,11 +42,11 @@ type underway struct {
 // itself rather than for notices of its directory: these come for all that is written there, may be
 // lost, and say nothing of a link further up that leads elsewhere now.
 func (f *follower) follow(ctx context.Context) error {
-	g := gaze{read: time.Now()}
-	g.seen = lookAt(f.file.path)
-	g.since = g.read // what was written since the start is read, too
-	for now := range ticks.Every(ctx, glance) {
-		if g.due(now, lookAt(f.file.path)) {
+	p := poll{read: time.Now()}
+	p.seen = statFile(f.file.path)
+	p.since = p.read // what was written since the start is read, too
+	for now := range ticks.Every(ctx, pollEvery) {
+		if p.due(now, statFile(f.file.path)) {
 			f.reread(ctx)
 		}
 	}
@@ -57,7 +57,7 @@ func (f *follower) follow(ctx context.Context) error {
 // applies the file as it is before that.
 func (f *follower) interrupt(ctx context.Context) (release func(), err error) {
 	f.instead("a command came first", func(*manifest.Entry) bool { return true })
-	release, err = f.turn.take(ctx)
+	release, err = f.turn.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (f *follower) interrupt(ctx context.Context) (release func(), err error) {
 
 // reread takes its turn and applies the file.
 func (f *follower) reread(ctx context.Context) {
-	release, err := f.turn.take(ctx)
+	release, err := f.turn.acquire(ctx)
 	if err != nil {
 		return
 	}
@@ -81,7 +81,7 @@ func (f *follower) sync(ctx context.Context) {
 	set, text := f.file.read()
 	if tables := set.Tables(); len(tables) > 0 {
 		if rows, ok := f.control.Following(tables); ok {
-			f.desired.take(rows)
+			f.desired.set(rows)
 		}
 	}
 	to := f.desired.expand(set)

@@ -21,10 +21,10 @@ func TestGaze(t *testing.T) {
 	}
 	write(path, "first")
 	now := time.Now()
-	g := gaze{seen: lookAt(path), read: now}
+	g := poll{seen: statFile(path), read: now}
 	look := func() bool {
-		now = now.Add(glance)
-		return g.due(now, lookAt(path))
+		now = now.Add(pollEvery)
+		return g.due(now, statFile(path))
 	}
 	changes := func(what string) {
 		t.Helper()
@@ -85,17 +85,17 @@ func TestGaze(t *testing.T) {
 	changes("a link further up")
 
 	read, began := 0, now
-	for i := range int(10 * time.Second / glance) { // it is written all the time
+	for i := range int(10 * time.Second / pollEvery) { // it is written all the time
 		write(path, "some text"+strconv.Itoa(i)+string(make([]byte, i)))
 		if look() {
 			read++
 		}
 	}
-	if longest := now.Sub(began) / time.Duration(max(read, 1)); longest > putOff+2*glance {
+	if longest := now.Sub(began) / time.Duration(max(read, 1)); longest > waitAtMost+2*pollEvery {
 		t.Errorf("it was read %d times in %v", read, now.Sub(began))
 	}
 	look()
-	for range int(lookAgain / glance) {
+	for range int(rereadEvery / pollEvery) {
 		if look() {
 			return
 		}

@@ -36,7 +36,7 @@ func (f *follower) first(ctx context.Context) {
 
 // declareFirst starts the first instances, and returns how long each may be waited for.
 func (f *follower) declareFirst(ctx context.Context) map[time.Duration][]string {
-	release, err := f.turn.take(ctx)
+	release, err := f.turn.acquire(ctx)
 	if err != nil {
 		return nil
 	}
@@ -45,7 +45,7 @@ func (f *follower) declareFirst(ctx context.Context) map[time.Duration][]string 
 		return nil // it stops
 	}
 	says, _ := f.file.now()
-	f.desired.take(f.control.Coming(says.Tables()))
+	f.desired.set(f.control.Coming(says.Tables()))
 	to := f.desired.expand(says)
 	waits := map[time.Duration][]string{}
 	var failed error
@@ -84,7 +84,7 @@ func (f *follower) followRows(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		release, err := f.turn.take(ctx)
+		release, err := f.turn.acquire(ctx)
 		if err != nil {
 			return
 		}

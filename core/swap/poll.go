@@ -5,56 +5,56 @@ import (
 	"time"
 )
 
-// glance is how often Develop looks at programs. A program must have stayed as it is for as long:
-// builds write in pieces.
-const glance = 200 * time.Millisecond
+// pollEvery is how often Develop looks at programs. A program must have stayed as it is for as
+// long: builds write in pieces.
+const pollEvery = 200 * time.Millisecond
 
 const (
-	// putOff is how long a file is waited for that goes on changing.
-	putOff = time.Second
-	// lookAgain is how often it is read though it seems to be as it was: a write may leave size and
-	// time as they are.
-	lookAgain = 10 * time.Second
+	// waitAtMost is how long a file is waited for that goes on changing.
+	waitAtMost = time.Second
+	// rereadEvery is how often it is read though it seems to be as it was: a write may leave size
+	// and time as they are.
+	rereadEvery = 10 * time.Second
 )
 
-// gaze decides when a file is read.
-type gaze struct {
-	seen sight
+// poll decides when a file is read.
+type poll struct {
+	seen fileStat
 	// since is when it was first seen to have changed; zero: it is as it was read.
 	since, read time.Time
 }
 
 // due reports whether it is time to read the file: once it has stayed as it is from one look to the
 // next, for editors write in pieces.
-func (g *gaze) due(now time.Time, is sight) bool {
+func (p *poll) due(now time.Time, is fileStat) bool {
 	switch {
-	case !is.same(g.seen):
-		g.seen = is
-		if g.since.IsZero() {
-			g.since = now
+	case !is.same(p.seen):
+		p.seen = is
+		if p.since.IsZero() {
+			p.since = now
 		}
-		if now.Sub(g.since) < putOff {
+		if now.Sub(p.since) < waitAtMost {
 			return false
 		}
-	case g.since.IsZero() && now.Sub(g.read) < lookAgain:
+	case p.since.IsZero() && now.Sub(p.read) < rereadEvery:
 		return false
 	}
-	g.since, g.read = time.Time{}, now
+	p.since, p.read = time.Time{}, now
 	return true
 }
 
-// sight is what can be seen of a file without reading it; nil: it can't be seen.
-type sight struct{ info os.FileInfo }
+// fileStat is what can be seen of a file without reading it; nil: it can't be seen.
+type fileStat struct{ info os.FileInfo }
 
-func lookAt(path string) sight {
+func statFile(path string) fileStat {
 	info, err := os.Stat(path)
 	if err != nil {
-		return sight{}
+		return fileStat{}
 	}
-	return sight{info}
+	return fileStat{info}
 }
 
-func (a sight) same(b sight) bool {
+func (a fileStat) same(b fileStat) bool {
 	if a.info == nil || b.info == nil {
 		return a.info == b.info
 	}

@@ -7,8 +7,8 @@ type turn chan struct{}
 
 func newTurn() turn { return make(turn, 1) }
 
-// take waits for the turn to change something.
-func (t turn) take(ctx context.Context) (release func(), err error) {
+// acquire waits for the turn to change something.
+func (t turn) acquire(ctx context.Context) (release func(), err error) {
 	select {
 	case t <- struct{}{}:
 		return func() { <-t }, nil

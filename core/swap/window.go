@@ -75,7 +75,7 @@ func (w *window) back(why string) bool {
 		case <-over:
 		}
 	}()
-	release, err := w.in.turn.take(ctx)
+	release, err := w.in.turn.acquire(ctx)
 	if err != nil {
 		return false
 	}

@@ -29,19 +29,19 @@ type Comparison struct {
 	// Difference is what is known of it already, its Types aside.
 	Difference *guard.Difference
 
-	memo     Memo
-	secret   func(typeURL string) bool
-	types    map[string]*guard.TypeDifference
-	passages map[[2]any]*passage
-	order    []*passage
+	memo   Memo
+	secret func(typeURL string) bool
+	types  map[string]*guard.TypeDifference
+	groups map[[2]any]*group
+	order  []*group
 	// same are resources of the new views that mean the same as one of the old, open those of which
 	// that is not known yet.
 	same map[*view.Body]*view.Body
 	open []guard.Pair
 }
 
-// Passage is what a connection has of a type, and would have.
-type Passage struct {
+// Transition is what a connection has of a type, and would have.
+type Transition struct {
 	Type     string
 	Old, Now *view.Snapshot
 	// From and To are where it has these from: connections for which both are the same count as one
@@ -52,9 +52,9 @@ type Passage struct {
 	placement.Wish
 }
 
-// passage is that of all connections for which it is the same.
-type passage struct {
-	Passage
+// group is that of all connections for which it is the same.
+type group struct {
+	Transition
 	proxies int
 	names   map[string]bool
 }
@@ -64,17 +64,17 @@ type passage struct {
 func Compare(memo Memo, secret func(typeURL string) bool) *Comparison {
 	return &Comparison{
 		Difference: &guard.Difference{}, memo: memo, secret: secret,
-		types: map[string]*guard.TypeDifference{}, passages: map[[2]any]*passage{}, same: map[*view.Body]*view.Body{},
+		types: map[string]*guard.TypeDifference{}, groups: map[[2]any]*group{}, same: map[*view.Body]*view.Body{},
 	}
 }
 
-// Pass adds a connection.
-func (w *Comparison) Pass(p Passage) {
+// Add adds a connection.
+func (w *Comparison) Add(p Transition) {
 	key := [2]any{p.From, p.To}
-	of := w.passages[key]
+	of := w.groups[key]
 	if of == nil {
-		of = &passage{Passage: p, names: map[string]bool{}}
-		w.passages[key] = of
+		of = &group{Transition: p, names: map[string]bool{}}
+		w.groups[key] = of
 		w.order = append(w.order, of)
 	}
 	of.proxies++
@@ -94,8 +94,8 @@ func (w *Comparison) Open() []guard.Pair {
 	return w.open
 }
 
-// view compares what the connections of a passage have and would have.
-func (w *Comparison) view(p *passage) {
+// view compares what the connections of a group have and would have.
+func (w *Comparison) view(p *group) {
 	t := w.types[p.Type]
 	if t == nil {
 		t = &guard.TypeDifference{Type: p.Type}
@@ -132,7 +132,7 @@ func (w *Comparison) view(p *passage) {
 }
 
 // wanted returns the names that the connections can see.
-func (p *passage) wanted() map[string]bool {
+func (p *group) wanted() map[string]bool {
 	if !p.Wildcard {
 		return p.names
 	}

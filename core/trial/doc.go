@@ -7,7 +7,7 @@
 //
 //  1. A Shadow (shadow.go) takes what the new plugin says, and where it places connections, as if
 //     it was served.
-//  2. Meetings (barrier.go) finds a moment at which it and the served plugin have said all about
+//  2. Barriers (barrier.go) finds a moment at which it and the served plugin have said all about
 //     the same rows.
 //  3. A Comparison (compare.go) of the two is a guard.Difference, and the resources that mean the
 //     same for both.

@@ -42,9 +42,9 @@ const typeT = "type.googleapis.com/google.protobuf.Struct"
 //	limit SHARE                   how many may refuse
 //	PROXY refuses N [after M] WHY a proxy that has accepted revision M refuses revision N
 //	over yes|no                   whether there were too many just now; counted N: how many refused
-//	meet NAME [PATIENCE]          somebody waits for a moment; leave NAME: not any more
-//	said NAME, rests NAME, ends NAME    what there is to know of what the meeting is about
-//	met NAME[: WHY] …             the meetings that are over now; nobody
+//	wait NAME [PATIENCE]          somebody waits for a moment; leave NAME: not any more
+//	said NAME, rests NAME, ends NAME    what there is to know of what the barrier is about
+//	passed NAME[: WHY] …          the barriers that are passed now; nobody
 //	hold yes|no                   whether revisions have to wait; later DURATION: time goes by
 func TestScenarios(t *testing.T) { archive.Play(t, play) }
 
@@ -65,8 +65,8 @@ type world struct {
 	refusals *Refusals[string]
 	over     bool
 
-	meetings Meetings[string]
-	called   map[string]*Meeting[string]
+	barriers Barriers[string]
+	waiting  map[string]*Barrier[string]
 	state    map[string]string
 	now      time.Time
 }
@@ -75,7 +75,7 @@ func play(t *testing.T, script string) {
 	bodies := view.NewBodies(view.Types{})
 	w := &world{
 		bodies: bodies, vs: view.NewViews(bodies, view.NewRefusals()), old: environment.Tables{}, others: map[string]bool{}, shadow: NewShadow[string](environment.Tables{}), views: map[string]*view.View{},
-		in: map[string]*view.View{}, wants: map[string][]string{}, memo: Memo{}, called: map[string]*Meeting[string]{}, state: map[string]string{}, now: time.Unix(0, 0),
+		in: map[string]*view.View{}, wants: map[string][]string{}, memo: Memo{}, waiting: map[string]*Barrier[string]{}, state: map[string]string{}, now: time.Unix(0, 0),
 	}
 	archive.Lines(t, script, w.line)
 }
@@ -105,7 +105,7 @@ func (w *world) line(words []string) error {
 				t.Upserts = append(t.Upserts, r)
 			}
 		}
-		w.shadow.Take([]*pb.TableRows{t})
+		w.shadow.Put([]*pb.TableRows{t})
 	case "view":
 		return w.fill(words[1], words[2:])
 	case "keeps":
@@ -129,7 +129,7 @@ func (w *world) line(words []string) error {
 		slices.Sort(names)
 		return archive.Expect(strings.Join(names, " "), rest)
 	default:
-		return errors.Join(w.switched(words, rest), w.meeting(words, rest))
+		return errors.Join(w.switched(words, rest), w.barrier(words, rest))
 	}
 	return nil
 }
@@ -231,14 +231,14 @@ func (w *world) compare() *Comparison {
 		if from == nil && to == nil {
 			continue
 		}
-		p := Passage{Type: typeT, From: from, To: to, Wish: w.asks(proxy)}
+		p := Transition{Type: typeT, From: from, To: to, Wish: w.asks(proxy)}
 		if from != nil {
 			p.Old, p.Label = from.Snapshot(), from.Label
 		}
 		if to != nil {
 			p.Now = to.Snapshot()
 		}
-		c.Pass(p)
+		c.Add(p)
 	}
 	return c
 }
@@ -271,32 +271,32 @@ func (w *world) switched(words []string, rest string) error {
 	return nil
 }
 
-// meeting does what is about meetings.
-func (w *world) meeting(words []string, rest string) error {
+// barrier does what is about barriers.
+func (w *world) barrier(words []string, rest string) error {
 	switch words[0] {
-	case "meet":
+	case "wait":
 		patience, err := time.ParseDuration(cmp.Or(strings.Join(words[2:], ""), "0"))
-		w.called[words[1]] = w.meetings.Call(words[1], patience, w.now)
+		w.waiting[words[1]] = w.barriers.Add(words[1], patience, w.now)
 		return err
 	case "leave":
-		w.meetings.Leave(w.called[rest])
+		w.barriers.Leave(w.waiting[rest])
 	case "said", "rests", "ends":
 		w.state[rest] = words[0]
 	case "later":
 		d, err := time.ParseDuration(rest)
 		w.now = w.now.Add(d)
 		return err
-	case "met":
-		var met []string
-		for m, err := range w.meetings.Over(w.now, func(time.Time) {}, w.ready) {
-			met = append(met, m.Of)
+	case "passed":
+		var passed []string
+		for b, err := range w.barriers.Passed(w.now, func(time.Time) {}, w.ready) {
+			passed = append(passed, b.Of)
 			if err != nil {
-				met[len(met)-1] += ": " + err.Error()
+				passed[len(passed)-1] += ": " + err.Error()
 			}
 		}
-		return archive.Expect(cmp.Or(strings.Join(met, ", "), "nobody"), rest)
+		return archive.Expect(cmp.Or(strings.Join(passed, ", "), "nobody"), rest)
 	case "hold":
-		return archive.Expect(archive.YesNo(w.meetings.Hold()), rest)
+		return archive.Expect(archive.YesNo(w.barriers.Hold()), rest)
 	case "switch", "served", "limit", "over", "counted":
 	default:
 		return fmt.Errorf("unknown word %q", words[0])

@@ -13,11 +13,11 @@ import (
 // the connections, C, would have from it.
 type Shadow[C comparable] struct {
 	rows  environment.Tables
-	seats map[C]*seat
+	conns map[C]*connection
 }
 
-// seat is a connection as a shadow sees it.
-type seat struct {
+// connection is one as a shadow sees it.
+type connection struct {
 	types   []string
 	placed  map[string]*view.View
 	refused string
@@ -25,7 +25,7 @@ type seat struct {
 
 // NewShadow returns the shadow of a session that has said these rows, and knows no connection.
 func NewShadow[C comparable](rows environment.Tables) *Shadow[C] {
-	return &Shadow[C]{rows: rows, seats: map[C]*seat{}}
+	return &Shadow[C]{rows: rows, conns: map[C]*connection{}}
 }
 
 // Rows are what it would publish.
@@ -34,8 +34,8 @@ func (sh *Shadow[C]) Rows() environment.Tables { return sh.rows }
 // Synced takes all rows at once, instead of those that there were.
 func (sh *Shadow[C]) Synced(rows environment.Tables) { sh.rows = rows }
 
-// Take makes rows part of what it would publish.
-func (sh *Shadow[C]) Take(tables []*pb.TableRows) {
+// Put makes rows part of what it would publish.
+func (sh *Shadow[C]) Put(tables []*pb.TableRows) {
 	for _, t := range tables {
 		for _, r := range t.Upserts {
 			sh.rows.Put(t.Table, r)
@@ -49,10 +49,10 @@ func (sh *Shadow[C]) Take(tables []*pb.TableRows) {
 // Attach notes that the session knows of a connection, and which types it would serve to it; nil:
 // those that it would before.
 func (sh *Shadow[C]) Attach(conn C, types []string) {
-	at := sh.seats[conn]
+	at := sh.conns[conn]
 	if at == nil {
-		at = &seat{placed: map[string]*view.View{}}
-		sh.seats[conn] = at
+		at = &connection{placed: map[string]*view.View{}}
+		sh.conns[conn] = at
 	}
 	if types != nil {
 		at.types = types
@@ -60,14 +60,14 @@ func (sh *Shadow[C]) Attach(conn C, types []string) {
 }
 
 // Attached reports whether the session knows of a connection.
-func (sh *Shadow[C]) Attached(conn C) bool { return sh.seats[conn] != nil }
+func (sh *Shadow[C]) Attached(conn C) bool { return sh.conns[conn] != nil }
 
-// at is a connection's seat, an empty one if it has none.
-func (sh *Shadow[C]) at(conn C) *seat {
-	if at := sh.seats[conn]; at != nil {
+// at returns what is known of a connection; an empty one if that is nothing.
+func (sh *Shadow[C]) at(conn C) *connection {
+	if at := sh.conns[conn]; at != nil {
 		return at
 	}
-	return &seat{}
+	return &connection{}
 }
 
 // Types are those that it would serve to a connection.
@@ -84,7 +84,7 @@ func (sh *Shadow[C]) View(conn C, typeURL string) *view.View { return sh.at(conn
 // Refuse notes that it would not serve a connection, and why; empty: it would.
 func (sh *Shadow[C]) Refuse(conn C, why string) {
 	sh.Attach(conn, nil)
-	sh.seats[conn].refused = why
+	sh.conns[conn].refused = why
 }
 
 // Refused is why it would not serve a connection; empty: it would.
@@ -94,7 +94,7 @@ func (sh *Shadow[C]) Refused(conn C) string { return sh.at(conn).refused }
 // was in.
 func (sh *Shadow[C]) Place(conn C, typeURL string, to *view.View) (before *view.View) {
 	sh.Attach(conn, nil)
-	at := sh.seats[conn]
+	at := sh.conns[conn]
 	before = at.placed[typeURL]
 	if to != nil {
 		at.placed[typeURL] = to
@@ -117,6 +117,6 @@ func (sh *Shadow[C]) Keep(conn C, typeURL string, v *view.View) bool {
 // Leave forgets a connection, and returns the views that it was in, by type.
 func (sh *Shadow[C]) Leave(conn C) map[string]*view.View {
 	placed := sh.at(conn).placed
-	delete(sh.seats, conn)
+	delete(sh.conns, conn)
 	return placed
 }

@@ -47,14 +47,14 @@ func canonical(typeURL string, value []byte) ([]byte, error) {
 	if err := proto.Unmarshal(value, m.Interface()); err != nil {
 		return nil, err
 	}
-	if err := settleAnys(m); err != nil {
+	if err := canonicalAnys(m); err != nil {
 		return nil, err
 	}
 	return proto.MarshalOptions{Deterministic: true}.Marshal(m.Interface())
 }
 
-// settleAnys makes what is in Anys canonical, however deep.
-func settleAnys(m protoreflect.Message) error {
+// canonicalAnys makes what is in Anys canonical, however deep.
+func canonicalAnys(m protoreflect.Message) error {
 	if a, ok := m.Interface().(*anypb.Any); ok {
 		value, err := canonical(a.TypeUrl, a.Value)
 		a.Value = value
@@ -62,7 +62,7 @@ func settleAnys(m protoreflect.Message) error {
 	}
 	var failed error
 	each := func(v protoreflect.Message) bool {
-		failed = settleAnys(v)
+		failed = canonicalAnys(v)
 		return failed == nil
 	}
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {

@@ -52,7 +52,7 @@ func (rs *Refusals) repair(at spot) { delete(rs.standing, at) }
 // Standing returns the resources that are refused now.
 func (rs *Refusals) Standing() []Refused { return slices.Collect(maps.Values(rs.standing)) }
 
-// settled forgets what was refused of a part or view that goes.
-func (rs *Refusals) settled(of any) {
+// forget forgets what was refused of a part or view that goes.
+func (rs *Refusals) forget(of any) {
 	maps.DeleteFunc(rs.standing, func(at spot, _ Refused) bool { return at.of == of })
 }

@@ -123,7 +123,7 @@ func (vs *Views) Forget(v *View) {
 	vs.gone[key{v.Type, v.ID}] = true
 	delete(vs.views, key{v.Type, v.ID})
 	delete(vs.dirty, v)
-	vs.refusals.settled(v)
+	vs.refusals.forget(v)
 	vs.setParts(v, nil)
 	for _, b := range v.own.Bodies() {
 		vs.bodies.release(b)
@@ -278,7 +278,7 @@ func (vs *Views) Expire(ids []uint64) {
 		for _, b := range p.set.Bodies() {
 			vs.bodies.release(b)
 		}
-		vs.refusals.settled(p)
+		vs.refusals.forget(p)
 		delete(vs.parts, id)
 		delete(vs.unused, id)
 	}

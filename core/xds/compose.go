@@ -38,7 +38,7 @@ type batch struct {
 	to      situation
 	answer  bool // to a request
 	first   bool // since the client subscribed
-	settles bool
+	clears  bool
 	upserts []*view.Body
 	absent  []string
 	gone    []*view.Body  // what the response takes from the client
@@ -56,9 +56,9 @@ func (m *machine) bring(w *watch) *response {
 	c := m.common.memo.change(w.sent, to)
 	b := &batch{to: to, answer: w.owed && all, first: !w.answered(), upserts: c.upserts, absent: c.absent, shared: c}
 	w.leave(c.gone)
-	b.settles = len(w.doubtful) == 0 || m.moved(w, to) || w.held.spared
+	b.clears = len(w.doubtful) == 0 || m.moved(w, to) || w.held.spared
 	w.held.spared = false
-	if b.settles {
+	if b.clears {
 		for _, s := range w.doubtful {
 			d := m.common.memo.change(s, to)
 			b.add(w.without(d.upserts))
@@ -303,7 +303,7 @@ func (m *machine) depart(w *watch, b *batch, r *response) *response {
 	}
 	r.bytes = r.size()
 	w.depart(flight{
-		nonce: r.nonce, version: r.version, number: r.number, to: b.to, gone: b.gone, settles: b.settles,
+		nonce: r.nonce, version: r.version, number: r.number, to: b.to, gone: b.gone, clears: b.clears,
 		since: m.now, resources: len(r.resources), bytes: r.bytes,
 	})
 	m.follow(w, b)
@@ -349,5 +349,5 @@ func (m *machine) remove(w *watch) *response {
 	} else if len(r.resources)+len(r.removed) == 0 {
 		return nil
 	}
-	return m.depart(w, &batch{to: w.sent, gone: gone, settles: len(w.doubtful) == 0}, r)
+	return m.depart(w, &batch{to: w.sent, gone: gone, clears: len(w.doubtful) == 0}, r)
 }

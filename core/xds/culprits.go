@@ -52,7 +52,7 @@ const (
 func (m *machine) hear(w *watch, nonce string, refused *string) *Outcome {
 	if refused != nil {
 		found, rest := m.accuse(w, nonce, *refused)
-		o := w.take(nonce, refused)
+		o := w.record(nonce, refused)
 		if o != nil {
 			o.Culprits = found
 		}
@@ -61,7 +61,7 @@ func (m *machine) hear(w *watch, nonce string, refused *string) *Outcome {
 		}
 		return o
 	}
-	o := w.take(nonce, nil)
+	o := w.record(nonce, nil)
 	if o != nil {
 		w.acked.since = m.now
 		w.tryNext()

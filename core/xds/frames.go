@@ -36,8 +36,8 @@ func newFrames(preface int) *frames {
 	return &frames{skip: preface, header: make([]byte, 0, frameHeader)}
 }
 
-// take follows what has come.
-func (f *frames) take(b []byte) {
+// follow follows what has come.
+func (f *frames) follow(b []byte) {
 	for len(b) > 0 {
 		if n := min(f.skip, len(b)); n > 0 {
 			f.payload(b[:n])
@@ -123,8 +123,8 @@ func (c *costs) add(f frame) {
 	}
 }
 
-// take returns what frames cost since it was called last.
-func (c *costs) take() (cost, opened int) {
+// drain returns what frames cost since it was called last.
+func (c *costs) drain() (cost, opened int) {
 	cost, opened = c.cost, c.opened
 	*c = costs{}
 	return cost, opened

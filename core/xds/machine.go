@@ -29,7 +29,7 @@ type machine struct {
 	now     time.Time // of the last turn
 	// held is since when something waits for the client's answers; zero if nothing does.
 	held time.Time
-	// said is the last revision that was said to be settled (Outcome.Settled).
+	// said is the last revision that was said to be answered (Outcome.Answered).
 	said uint64
 }
 

@@ -83,14 +83,14 @@ func (m *meter) Read(b []byte) (int, error) {
 		}
 	}
 	n, err := m.Conn.Read(b)
-	m.in.take(b[:n])
+	m.in.follow(b[:n])
 	if m.count() > 0 {
 		m.room()
 	}
 	if !m.catchUp() {
 		return 0, io.EOF // and nobody waits for answers to what it sent
 	}
-	cost, opened := m.costs.take()
+	cost, opened := m.costs.drain()
 	if m.wait = 0; cost+opened > 0 {
 		m.wait = m.server.peers.Frames(m.peer, cost+m.vain(opened), time.Now())
 	}
@@ -108,7 +108,7 @@ func (m *meter) vain(opened int) int {
 func (m *meter) Write(b []byte) (int, error) {
 	n, err := m.Conn.Write(b)
 	m.sent.Add(int64(n))
-	m.out.take(b[:n])
+	m.out.follow(b[:n])
 	m.count()
 	return n, err
 }

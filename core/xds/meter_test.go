@@ -38,10 +38,10 @@ func TestFrames(t *testing.T) {
 		frames.begins = costs.add
 		for rest := sent.Bytes(); len(rest) > 0; {
 			n := 1 + rand.IntN(len(rest))
-			frames.take(rest[:n])
+			frames.follow(rest[:n])
 			rest = rest[n:]
 		}
-		cost, opened := costs.take()
+		cost, opened := costs.drain()
 		if cost != 1+1+11+0+1+1+1 || opened != 1 {
 			t.Fatal(cost, opened)
 		}

@@ -83,7 +83,7 @@ func (m *machine) round(now time.Time) (out []*response) {
 		}
 	}
 	if m.leaving() {
-		if held = held || !hurry && !m.settled(); !held {
+		if held = held || !hurry && !m.allAnswered(); !held {
 			out = append(out, m.sweep()...)
 		}
 	}
@@ -144,14 +144,14 @@ func (m *machine) changed(w *watch) bool {
 	return ok && (w.owed || len(w.resend) > 0 || !m.common.memo.change(w.sent, to).empty())
 }
 
-// settled says whether the client has answered everything and been answered everything.
-func (m *machine) settled() bool {
+// allAnswered reports whether the client has answered everything and been answered everything.
+func (m *machine) allAnswered() bool {
 	return !slices.ContainsFunc(m.watches, (*watch).awaited)
 }
 
-// settledAt is the revision of which the client has all, and has answered it; 0: something is to
+// answeredAt is the revision of which the client has all, and has answered it; 0: something is to
 // come still.
-func settledAt(m *machine) uint64 {
+func answeredAt(m *machine) uint64 {
 	open := func(w *watch) bool { return len(w.flights) > 0 || w.owed }
 	if !m.held.IsZero() || m.leaving() || slices.ContainsFunc(m.watches, open) {
 		return 0
@@ -159,9 +159,9 @@ func settledAt(m *machine) uint64 {
 	return m.newest.Number
 }
 
-// newlySettled is settledAt, but for what was said before.
-func newlySettled(m *machine) uint64 {
-	n := settledAt(m)
+// newlyAnswered is answeredAt, but for what was said before.
+func newlyAnswered(m *machine) uint64 {
+	n := answeredAt(m)
 	if n <= m.said {
 		return 0
 	}

@@ -90,9 +90,9 @@ type Outcome struct {
 	Has              *view.Snapshot
 	// Culprits are, in a NACK, those of its resources that are refused, as far as is known.
 	Culprits []Culprit
-	// Settled is the revision of which the client now has all that it wants, and has answered it;
+	// Answered is the revision of which the client now has all that it wants, and has answered it;
 	// 0: something is still to come. Without a Type that is all that the outcome says.
-	Settled uint64
+	Answered uint64
 	// Left is, in an ACK, the message about resources that are left out because the client refused
 	// them before.
 	Left string

@@ -125,7 +125,7 @@ func (t *twin) Connect(_ context.Context, p Peer, wake func(Wake)) (Connection, 
 func (t *twin) reported() []Outcome {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(t.outcomes), func(o Outcome) bool { return o.Type == "" }) // it only says what is settled
+	return slices.DeleteFunc(slices.Clone(t.outcomes), func(o Outcome) bool { return o.Type == "" }) // it only says what is answered
 }
 
 type twinConnection struct {

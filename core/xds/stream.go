@@ -102,7 +102,7 @@ func (e *endpoint) handle(g grpc.ServerStream, delta bool, typeURL string) error
 		return err
 	}
 	defer func() { st.close(err) }()
-	if err = st.take(first); err == nil {
+	if err = st.handle(first); err == nil {
 		err = st.run(in)
 	}
 	return err
@@ -224,7 +224,7 @@ func (st *stream) run(in incoming) error {
 		var err error
 		select {
 		case r := <-in.requests:
-			err = st.take(r)
+			err = st.handle(r)
 		case err = <-in.failed: // also when the stream's context ends
 			return hungUp(err)
 		case <-st.member.Turn():
@@ -260,8 +260,8 @@ func (st *stream) run(in incoming) error {
 // maxLogged is how many bytes of what a client says of itself are logged.
 const maxLogged = 256
 
-// take handles a request.
-func (st *stream) take(r request) error {
+// handle handles a request.
+func (st *stream) handle(r request) error {
 	l := &st.server.config.Limits.Stream
 	if err := r.check(l, st.server.codec.lists); err != nil {
 		return err
@@ -310,7 +310,7 @@ func (st *stream) take(r request) error {
 	}
 	if e.report != nil {
 		if !e.turn {
-			e.report.Settled = newlySettled(st.machine)
+			e.report.Answered = newlyAnswered(st.machine)
 		}
 		st.report(e.report)
 	}
@@ -335,7 +335,7 @@ func (st *stream) report(o *Outcome) {
 func (st *stream) push() error {
 	st.pushing = true
 	st.machine.now = time.Now()
-	todo := st.work.take()
+	todo := st.work.drain()
 	served := st.connection.Pull()
 	if served.Err != nil {
 		return served.Err
@@ -353,8 +353,8 @@ func (st *stream) push() error {
 		st.alarm.Reset(time.Until(alarm))
 	}
 	if len(responses) == 0 {
-		if n := newlySettled(st.machine); n > 0 {
-			st.connection.Report(Outcome{Settled: n})
+		if n := newlyAnswered(st.machine); n > 0 {
+			st.connection.Report(Outcome{Answered: n})
 		}
 	}
 	return st.begin(responses)

@@ -67,7 +67,7 @@ func (u *unfinished) brings(f frame, b []byte) {
 	}
 	for len(b) > 0 {
 		before := len(m.prefix)
-		n := m.take(b)
+		n := m.consume(b)
 		u.add(m, n)
 		b = b[n:]
 		if before < messagePrefix && len(m.prefix) == messagePrefix {
@@ -84,8 +84,8 @@ func (u *unfinished) brings(f frame, b []byte) {
 	}
 }
 
-// take returns how many of these bytes are of what is coming: the message's prefix or the rest.
-func (m *message) take(b []byte) int {
+// consume returns how many of these bytes are of what is coming: the message's prefix or the rest.
+func (m *message) consume(b []byte) int {
 	if part := messagePrefix - len(m.prefix); part > 0 {
 		n := min(part, len(b))
 		m.prefix = append(m.prefix, b[:n]...)

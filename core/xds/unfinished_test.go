@@ -91,7 +91,7 @@ func TestUnfinished(t *testing.T) {
 				m := newMeter(nil, &Server{config: Config{Limits: budget.Limits{Stream: budget.Stream{RequestBytes: most}}}}, "")
 				for rest := f.sent.Bytes(); len(rest) > 0; {
 					n := 1 + rand.IntN(len(rest))
-					m.in.take(rest[:n])
+					m.in.follow(rest[:n])
 					rest = rest[n:]
 				}
 				if got := m.unfinished.holds(); got != c.holds {
@@ -100,7 +100,7 @@ func TestUnfinished(t *testing.T) {
 				over := newFlow(t)
 				over.must(over.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: make([]byte, 10), EndStream: true, EndHeaders: true}))
 				over.must(over.WriteHeaders(http2.HeadersFrameParam{StreamID: 3, BlockFragment: make([]byte, 10), EndStream: true, EndHeaders: true}))
-				if m.out.take(over.sent.Bytes()); m.unfinished.holds() != 0 {
+				if m.out.follow(over.sent.Bytes()); m.unfinished.holds() != 0 {
 					t.Fatal("after the server has ended the streams:", m.unfinished.holds())
 				}
 			}

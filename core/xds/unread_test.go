@@ -43,7 +43,7 @@ func TestUnread(t *testing.T) {
 			}{{m.in, in.sent.Bytes()}, {m.out, out.sent.Bytes()}} {
 				for rest := side.bytes; len(rest) > 0; {
 					n := 1 + rand.IntN(min(len(rest), 100))
-					side.take(rest[:n])
+					side.follow(rest[:n])
 					rest = rest[n:]
 				}
 			}

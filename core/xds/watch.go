@@ -61,7 +61,7 @@ type flight struct {
 	number         uint64
 	to             situation
 	gone           []*view.Body // what it takes from the client
-	settles        bool         // it covers what was doubtful before
+	clears         bool         // it covers what was doubtful before
 	late           bool         // the client was waited for long enough
 	// since is when it was handed over or, of the one that was accepted last, accepted; resources
 	// and bytes are how many it has.
@@ -142,9 +142,9 @@ func (w *watch) sift() {
 	w.sifted = len(w.resend)
 }
 
-// take records a response. It returns the outcome to report, or nil for an answer that says nothing
-// new.
-func (w *watch) take(nonce string, refused *string) *Outcome {
+// record records a response. It returns the outcome to report, or nil for an answer that says
+// nothing new.
+func (w *watch) record(nonce string, refused *string) *Outcome {
 	i := slices.IndexFunc(w.flights, func(f flight) bool { return f.nonce == nonce })
 	if i < 0 {
 		return nil
@@ -158,14 +158,14 @@ func (w *watch) take(nonce string, refused *string) *Outcome {
 		}
 		w.flights = slices.Clone(w.flights[i+1:])
 		for j := range w.flights {
-			w.flights[j].settles = false // composed before this was known
+			w.flights[j].clears = false // composed before this was known
 		}
 		w.refused = *refused
 		return &Outcome{Type: w.url, Version: f.version, Number: f.number, Resources: f.resources, Bytes: f.bytes, Refused: *refused}
 	}
 	w.flights = slices.Clone(w.flights[i+1:])
 	w.acked = f
-	if f.settles {
+	if f.clears {
 		w.accepted()
 		if w.doubtful = nil; len(w.held.culprits) == 0 {
 			w.refused = ""

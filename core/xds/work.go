@@ -16,8 +16,8 @@ const (
 	answers                      // the client waits
 )
 
-// take returns what the turn is for, and forgets it.
-func (w *work) take() uint32 { return w.bits.Swap(0) }
+// drain returns what the turn is for, and forgets it.
+func (w *work) drain() uint32 { return w.bits.Swap(0) }
 
 // wake is called by the source.
 func (st *stream) wake(w Wake) {

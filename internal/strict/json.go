@@ -26,8 +26,8 @@ func (r *reader) space() byte {
 	return 0
 }
 
-// take reports whether the next token is this byte, and skips it.
-func (r *reader) take(b byte) bool {
+// accept reports whether the next token is this byte, and skips it.
+func (r *reader) accept(b byte) bool {
 	if r.space() != b {
 		return false
 	}
@@ -76,10 +76,10 @@ func (r *reader) skip(depth int) ([]byte, error) {
 
 // object calls each for each key, which must read the key's value.
 func (r *reader) object(each func(key string) error) error {
-	if !r.take('{') {
+	if !r.accept('{') {
 		return r.broken()
 	}
-	if r.take('}') {
+	if r.accept('}') {
 		return nil
 	}
 	for {
@@ -88,16 +88,16 @@ func (r *reader) object(each func(key string) error) error {
 		if err != nil {
 			return err
 		}
-		if !r.take(':') {
+		if !r.accept(':') {
 			return r.broken()
 		}
 		if err := each(key); err != nil {
 			return err
 		}
-		if r.take('}') {
+		if r.accept('}') {
 			return nil
 		}
-		if !r.take(',') {
+		if !r.accept(',') {
 			return r.broken()
 		}
 	}
@@ -105,20 +105,20 @@ func (r *reader) object(each func(key string) error) error {
 
 // list calls each for each element, which it must read.
 func (r *reader) list(each func(i int) error) error {
-	if !r.take('[') {
+	if !r.accept('[') {
 		return r.broken()
 	}
-	if r.take(']') {
+	if r.accept(']') {
 		return nil
 	}
 	for i := 0; ; i++ {
 		if err := each(i); err != nil {
 			return err
 		}
-		if r.take(']') {
+		if r.accept(']') {
 			return nil
 		}
-		if !r.take(',') {
+		if !r.accept(',') {
 			return r.broken()
 		}
 	}

@@ -50,7 +50,7 @@ func (s *stderr) run(from io.Reader) {
 	for {
 		began := time.Now()
 		n, err := from.Read(buf)
-		s.take(buf[:n])
+		s.split(buf[:n])
 		if time.Since(s.told) > telling {
 			s.tell()
 		}
@@ -67,9 +67,9 @@ func (s *stderr) run(from io.Reader) {
 	s.tell()
 }
 
-// take splits what was read into lines. If nothing more may be passed on only the lines that the
+// split splits what was read into lines. If nothing more may be passed on only the lines that the
 // tail keeps are looked at.
-func (s *stderr) take(b []byte) {
+func (s *stderr) split(b []byte) {
 	if s.full() {
 		b = s.skip(b)
 	}

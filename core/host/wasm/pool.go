@@ -114,7 +114,7 @@ func (p *pool) answer(ctx context.Context, c *call) error {
 	case <-c.due.Done():
 		return p.failed(ctx, c, context.Cause(c.due))
 	}
-	g, err := p.take(c.due)
+	g, err := p.acquire(c.due)
 	if err == nil {
 		g.at = func() *state.State { return c.rows }
 		var m *pb.FromPlugin
@@ -145,8 +145,8 @@ func (p *pool) gone(g *guest) error {
 	}
 }
 
-// take returns a free instance or makes one.
-func (p *pool) take(ctx context.Context) (*guest, error) {
+// acquire returns a free instance or makes one.
+func (p *pool) acquire(ctx context.Context) (*guest, error) {
 	for g := p.pop(); g != nil; g = p.pop() {
 		if err := g.link.Err(); err != nil {
 			p.warn(pb.LogLevelWarn, "an instance ended while nobody asked it: "+g.why(err).Error())

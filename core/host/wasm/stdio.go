@@ -161,7 +161,7 @@ func (s *stdio) busy(now time.Time) time.Duration {
 // Read is the module's standard input.
 func (s *stdio) Read(p []byte) (int, error) {
 	for {
-		n, err := s.take(p)
+		n, err := s.consume(p)
 		if n > 0 || err != nil || len(p) == 0 {
 			return n, err
 		}
@@ -172,7 +172,7 @@ func (s *stdio) Read(p []byte) (int, error) {
 	}
 }
 
-func (s *stdio) take(p []byte) (int, error) {
+func (s *stdio) consume(p []byte) (int, error) {
 	s.mu.Lock()
 	n := copy(p, s.in)
 	whole := n > 0 && n == len(s.in)

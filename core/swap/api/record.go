@@ -42,7 +42,7 @@ func (s *Server) record(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout))
-		if _, err := w.Write(queue.take()); err != nil {
+		if _, err := w.Write(queue.drain()); err != nil {
 			return
 		}
 		if err := http.NewResponseController(w).Flush(); err != nil {
@@ -69,7 +69,7 @@ func (s *spool) Write(b []byte) (int, error) {
 	return s.buf.Write(b)
 }
 
-func (s *spool) take() []byte {
+func (s *spool) drain() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := bytes.Clone(s.buf.Bytes())
