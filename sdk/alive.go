@@ -17,7 +17,7 @@ const heartbeat = time.Second
 
 // alive sends signs of life while f runs. They say that the process works, not that f will end: the
 // core's deadlines for a revision and a call are what catches author code that hangs.
-func (t *talk) alive(ctx context.Context, f func()) {
+func (ps *pluginSession) alive(ctx context.Context, f func()) {
 	stop := make(chan struct{})
 	var beats sync.WaitGroup
 	beats.Go(func() {
@@ -26,7 +26,7 @@ func (t *talk) alive(ctx context.Context, f func()) {
 		for {
 			select {
 			case <-tick.C:
-				_ = t.link.Send(ctx, &pb.FromPlugin{Progress: &pb.Progress{}})
+				_ = ps.link.Send(ctx, &pb.FromPlugin{Progress: &pb.Progress{}})
 			case <-stop:
 				return
 			}

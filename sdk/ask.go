@@ -8,16 +8,16 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// talkKey is where an author's ctx has the session.
-type talkKey struct{}
+// sessionKey is where an author's ctx has the session.
+type sessionKey struct{}
 
-// talkOf returns the session that a ctx belongs to.
-func talkOf(ctx context.Context) (*talk, error) {
-	t, ok := ctx.Value(talkKey{}).(*talk)
+// sessionOf returns the session that a ctx belongs to.
+func sessionOf(ctx context.Context) (*pluginSession, error) {
+	ps, ok := ctx.Value(sessionKey{}).(*pluginSession)
 	if !ok {
 		return nil, errors.New("this ctx is not the one that the SDK gave to the plugin, nor made from it")
 	}
-	return t, nil
+	return ps, nil
 }
 
 // questions are what a plugin has asked the core, or a WASM plugin its runner, by id. One that asks
@@ -70,10 +70,10 @@ func (q *questions) end(id uint64) {
 }
 
 // ask sends the question that make makes for an id, and waits for its answer.
-func (t *talk) ask(ctx context.Context, make func(id uint64) *pb.FromPlugin) (*pb.FromCore, error) {
-	id, answer := t.asked.begin()
-	defer t.asked.end(id)
-	if err := t.link.Send(ctx, make(id)); err != nil {
+func (ps *pluginSession) ask(ctx context.Context, make func(id uint64) *pb.FromPlugin) (*pb.FromCore, error) {
+	id, answer := ps.asked.begin()
+	defer ps.asked.end(id)
+	if err := ps.link.Send(ctx, make(id)); err != nil {
 		return nil, err
 	}
 	select {
@@ -81,7 +81,7 @@ func (t *talk) ask(ctx context.Context, make func(id uint64) *pb.FromPlugin) (*p
 		return m, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
-	case <-t.link.Done():
-		return nil, t.link.Err()
+	case <-ps.link.Done():
+		return nil, ps.link.Err()
 	}
 }

@@ -73,7 +73,7 @@ type callee interface {
 // handling answers for a controller's CallHandler: calls at once, each with its deadline. The core
 // bounds how many there are.
 type handling struct {
-	*talk
+	*pluginSession
 	handler CallHandler
 	// offered is what Methods said.
 	offered []string
@@ -87,13 +87,13 @@ type handling struct {
 }
 
 // newController runs a controller, and answers calls where it is a CallHandler.
-func newController(t *talk, c Controller) *source {
-	s := newSource(t, pb.KindController, c.Run)
+func newController(ps *pluginSession, c Controller) *source {
+	s := newSource(ps, pb.KindController, c.Run)
 	if r, ok := c.(Reader); ok {
 		s.more = r.Reads()
 	}
 	if h, ok := c.(CallHandler); ok {
-		calls := &handling{talk: t, handler: h, offered: h.Methods()}
+		calls := &handling{pluginSession: ps, handler: h, offered: h.Methods()}
 		calls.ending, calls.stop = context.WithCancel(context.Background())
 		s.calls = calls
 	}

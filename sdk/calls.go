@@ -14,17 +14,17 @@ import (
 )
 
 // deadline returns a ctx that ends with the core's deadline for calls.
-func (t *talk) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	if t.hello.Limits == nil || t.hello.Limits.CallMs == 0 {
+func (ps *pluginSession) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ps.hello.Limits == nil || ps.hello.Limits.CallMs == 0 {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeout(ctx, time.Duration(t.hello.Limits.CallMs)*time.Millisecond)
+	return context.WithTimeout(ctx, time.Duration(ps.hello.Limits.CallMs)*time.Millisecond)
 }
 
 // answer sends the answer of a call; one that is too large becomes an error of that call.
-func (t *talk) answer(ctx context.Context, m *pb.FromPlugin, failed func(reason string) *pb.FromPlugin) {
-	if err := t.link.Send(ctx, m); errors.Is(err, session.ErrTooLarge) {
-		_ = t.link.Send(ctx, failed("the answer's "+err.Error()))
+func (ps *pluginSession) answer(ctx context.Context, m *pb.FromPlugin, failed func(reason string) *pb.FromPlugin) {
+	if err := ps.link.Send(ctx, m); errors.Is(err, session.ErrTooLarge) {
+		_ = ps.link.Send(ctx, failed("the answer's "+err.Error()))
 	}
 }
 
@@ -38,15 +38,15 @@ func resourcesProto(resources []Resource) []*pb.Resource {
 
 // patching runs a patch plugin: one call after the other.
 type patching struct {
-	*talk
+	*pluginSession
 	patch   Patch
 	queue   *serial.Queue
 	builder state.Builder
 	state   *state.State
 }
 
-func newPatching(t *talk, p Patch) *patching {
-	return &patching{talk: t, patch: p, queue: serial.New(), state: &state.State{}}
+func newPatching(ps *pluginSession, p Patch) *patching {
+	return &patching{pluginSession: ps, patch: p, queue: serial.New(), state: &state.State{}}
 }
 
 func (p *patching) proto() pb.Kind { return pb.KindPatch }
@@ -99,7 +99,7 @@ func (p *patching) call(ctx context.Context, s *state.State, m *pb.Patch) {
 
 // authentication runs an authenticator: calls at once, each with its deadline.
 type authentication struct {
-	*talk
+	*pluginSession
 	authenticator Authenticator
 	source        *source // nil where the author is none
 
@@ -108,8 +108,8 @@ type authentication struct {
 	calls sync.WaitGroup
 }
 
-func newAuthentication(t *talk, a Authenticator) *authentication {
-	return &authentication{talk: t, authenticator: a, source: t.ownSource(a, pb.KindAuthenticator)}
+func newAuthentication(ps *pluginSession, a Authenticator) *authentication {
+	return &authentication{pluginSession: ps, authenticator: a, source: ps.ownSource(a, pb.KindAuthenticator)}
 }
 
 func (a *authentication) proto() pb.Kind { return pb.KindAuthenticator }

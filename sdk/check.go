@@ -8,20 +8,20 @@ import (
 // Check returns why a plugin would refuse a config (JSON, nil for none), without running it; nil:
 // it would take it. A *FieldError names the field.
 func Check(d Declaration, config []byte) error {
-	t := &talk{plugin: d.declare(), hello: &pb.Hello{Versions: []uint32{session.Version}, Config: config}}
-	_, err := t.construct()
+	ps := &pluginSession{plugin: d.declare(), hello: &pb.Hello{Versions: []uint32{session.Version}, Config: config}}
+	_, err := ps.construct()
 	return err
 }
 
 // Describe returns what a plugin answers to a Hello, without running it. An error is why it would
 // refuse; a *FieldError names the config's field.
 func Describe(d Declaration, hello *pb.Hello) (*pb.Ready, error) {
-	t := &talk{plugin: d.declare(), hello: hello}
-	k, err := t.construct()
+	ps := &pluginSession{plugin: d.declare(), hello: hello}
+	k, err := ps.construct()
 	if err != nil {
 		return nil, err
 	}
-	return t.ready(k), nil
+	return ps.ready(k), nil
 }
 
 // ConfigSchema returns the JSON Schema (draft 2020-12) of a plugin's config; nil: anything goes.

@@ -134,7 +134,7 @@ func (c *commits) finish(n int) bool {
 		return false
 	}
 	c.finished++
-	c.settle(n)
+	c.absorb(n)
 	return true
 }
 
@@ -142,12 +142,12 @@ func (c *commits) finish(n int) bool {
 func (c *commits) folded(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.settle(n)
+	c.absorb(n)
 }
 
-// settle takes the builder's state as committed and drops those of the first n overlays that no
+// absorb takes the builder's state as committed and drops those of the first n overlays that no
 // state that waits could hide.
-func (c *commits) settle(n int) {
+func (c *commits) absorb(n int) {
 	c.committed, c.over = c.builder.State(), nil
 	later := c.rows(n, func(overlay) bool { return true })
 	var kept []overlay

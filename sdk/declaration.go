@@ -148,17 +148,17 @@ type AuthenticatorPlugin struct {
 
 func (p RegistryPlugin) declare() *plugin {
 	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Publishes: p.Publishes, Secrets: p.Secrets,
-		maker: p.New.maker("registry", func(t *talk, r Registry) kind { return newRegistry(t, r) })}
+		maker: p.New.maker("registry", func(ps *pluginSession, r Registry) kind { return newRegistry(ps, r) })}
 }
 
 func (p ConfigSourcePlugin) declare() *plugin {
 	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Publishes: p.Publishes, Secrets: p.Secrets,
-		maker: p.New.maker("config", func(t *talk, c ConfigSource) kind { return newConfigSource(t, c) })}
+		maker: p.New.maker("config", func(ps *pluginSession, c ConfigSource) kind { return newConfigSource(ps, c) })}
 }
 
 func (p ControllerPlugin) declare() *plugin {
 	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Publishes: p.Publishes, Secrets: p.Secrets,
-		maker: p.New.maker("controller", func(t *talk, c Controller) kind { return newController(t, c) })}
+		maker: p.New.maker("controller", func(ps *pluginSession, c Controller) kind { return newController(ps, c) })}
 }
 
 func (p DeriverPlugin) declare() *plugin {
@@ -167,27 +167,27 @@ func (p DeriverPlugin) declare() *plugin {
 		name = "registry"
 	}
 	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Publishes: p.Publishes, Secrets: p.Secrets, Derives: true,
-		maker: p.New.maker(name, func(t *talk, d Deriver) kind { return newDerivation(t, d) })}
+		maker: p.New.maker(name, func(ps *pluginSession, d Deriver) kind { return newDerivation(ps, d) })}
 }
 
 func (p GeneratorPlugin) declare() *plugin {
 	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Types: p.Types, Publishes: p.Publishes, Secrets: p.Secrets,
-		maker: p.New.maker("generator", func(t *talk, g Generator) kind { return newGeneration(t, newGeneratorEngine(g), g) })}
+		maker: p.New.maker("generator", func(ps *pluginSession, g Generator) kind { return newGeneration(ps, newGeneratorEngine(g), g) })}
 }
 
 func (p EnginePlugin) declare() *plugin {
 	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Types: p.Types, Publishes: p.Publishes, Secrets: p.Secrets,
-		maker: p.New.maker("generator", func(t *talk, e Engine) kind { return newGeneration(t, e, e) })}
+		maker: p.New.maker("generator", func(ps *pluginSession, e Engine) kind { return newGeneration(ps, e, e) })}
 }
 
 func (p PatchPlugin) declare() *plugin {
 	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Secrets: p.Secrets, Types: p.Types, Names: p.Names, Facts: p.Facts, JSON: p.JSON,
-		maker: p.New.maker("patch", func(t *talk, p Patch) kind { return newPatching(t, p) })}
+		maker: p.New.maker("patch", func(ps *pluginSession, p Patch) kind { return newPatching(ps, p) })}
 }
 
 func (p AuthenticatorPlugin) declare() *plugin {
 	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Secrets: p.Secrets, Headers: p.Headers,
-		maker: p.New.maker("authenticator", func(t *talk, a Authenticator) kind { return newAuthentication(t, a) })}
+		maker: p.New.maker("authenticator", func(ps *pluginSession, a Authenticator) kind { return newAuthentication(ps, a) })}
 }
 
 // plugin is what a declaration says, whatever its kind.
@@ -208,19 +208,19 @@ type maker struct {
 	kind string
 	// schema returns that of the config, nil where anything goes.
 	schema func() []byte
-	make   func(t *talk) (kind, error)
+	make   func(ps *pluginSession) (kind, error)
 }
 
 // maker says how a session gets its plugin. A program has the code of the kinds that it declares,
 // and no other's. Inlined, this would be in each module twice.
 //
 //go:noinline
-func (c Constructor[K]) maker(name string, use func(t *talk, made K) kind) maker {
-	return maker{name, c.schema, func(t *talk) (kind, error) {
-		made, err := c.make(t.config())
+func (c Constructor[K]) maker(name string, use func(ps *pluginSession, made K) kind) maker {
+	return maker{name, c.schema, func(ps *pluginSession) (kind, error) {
+		made, err := c.make(ps.config())
 		if err != nil {
 			return nil, err
 		}
-		return use(t, made), nil
+		return use(ps, made), nil
 	}}
 }

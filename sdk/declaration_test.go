@@ -107,8 +107,8 @@ func TestDeclarations(t *testing.T) {
 	}
 }
 
-// shelf is a config.
-type shelf struct {
+// shop is a config.
+type shop struct {
 	File  string        `json:"file" required:"true" doc:"The file that is read."`
 	Every time.Duration `json:"every" min:"1s" doc:"How often."`
 	Ports []port        `json:"ports"`
@@ -119,7 +119,7 @@ type port struct {
 }
 
 // Check is an sdk.Checker's.
-func (s *shelf) Check() error {
+func (s *shop) Check() error {
 	if s.File == "-" {
 		return &sdk.FieldError{Field: "file", Err: errors.New("standard input is the core's")}
 	}
@@ -128,10 +128,10 @@ func (s *shelf) Check() error {
 
 // TestConfig: a config is read strictly, checked, and described by a schema.
 func TestConfig(t *testing.T) {
-	var got shelf
+	var got shop
 	p := sdk.RegistryPlugin{
 		Name: "p",
-		New: sdk.WithConfig(shelf{Every: time.Minute}, func(c shelf) (sdk.Registry, error) {
+		New: sdk.WithConfig(shop{Every: time.Minute}, func(c shop) (sdk.Registry, error) {
 			got = c
 			return sdk.RegistryFunc(func(context.Context, sdk.Publisher) error { return nil }), nil
 		}),
@@ -150,7 +150,7 @@ func TestConfig(t *testing.T) {
 		}
 	}
 	ready := plugintest.Start(t, p, `{"file": "a", "ports": [{"number": 80}]}`).Ready()
-	if want := (shelf{"a", time.Minute, []port{{80}}}); !reflect.DeepEqual(got, want) {
+	if want := (shop{"a", time.Minute, []port{{80}}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v", got)
 	}
 	const schema = `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","additionalProperties":false,` +

@@ -14,7 +14,7 @@ import (
 
 // derivation runs a deriver: State in, Rows of the same revision and Done out.
 type derivation struct {
-	*talk
+	*pluginSession
 	deriver Deriver
 	queue   *serial.Queue
 	builder state.Builder
@@ -22,8 +22,8 @@ type derivation struct {
 	missed *state.Change
 }
 
-func newDerivation(t *talk, d Deriver) *derivation {
-	return &derivation{talk: t, deriver: d, queue: serial.New()}
+func newDerivation(ps *pluginSession, d Deriver) *derivation {
+	return &derivation{pluginSession: ps, deriver: d, queue: serial.New()}
 }
 
 func (d *derivation) proto() pb.Kind { return deriverKind(d.plugin.Publishes) }
@@ -58,7 +58,7 @@ func (d *derivation) derive(ctx context.Context, change *state.Change) {
 	out := &derived{derivation: d, ctx: ctx, state: change.State, rows: batch.Batch{Revision: revision, Most: d.room()}}
 	done := &pb.Done{Revision: revision}
 	err := caught("Derive", func() error { return d.deriver.Derive(ctx, change, out) })
-	settle()
+	initialized()
 	list, partial := faults(err)
 	done.Faults = list
 	if partial {

@@ -35,9 +35,9 @@ func (g *generation) offers() []Type {
 }
 
 // ownSource returns the source that an author is besides; nil for one that is none.
-func (t *talk) ownSource(author any, k pb.Kind) *source {
+func (ps *pluginSession) ownSource(author any, k pb.Kind) *source {
 	if own, ok := author.(Source); ok {
-		return newSource(t, k, own.Run)
+		return newSource(ps, k, own.Run)
 	}
 	return nil
 }

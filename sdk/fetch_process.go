@@ -12,7 +12,7 @@ import (
 
 // fetch works outside of a session too, but says so where WASM would.
 func fetch(ctx context.Context, r Request) (*Response, error) {
-	if _, err := talkOf(ctx); err != nil {
+	if _, err := sessionOf(ctx); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.Timeout)

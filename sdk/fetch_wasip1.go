@@ -11,11 +11,11 @@ import (
 )
 
 func fetch(ctx context.Context, r Request) (*Response, error) {
-	t, err := talkOf(ctx)
+	ps, err := sessionOf(ctx)
 	if err != nil {
 		return nil, err
 	}
-	m, err := t.ask(ctx, func(id uint64) *pb.FromPlugin {
+	m, err := ps.ask(ctx, func(id uint64) *pb.FromPlugin {
 		return &pb.FromPlugin{Fetch: &pb.Fetch{
 			Id: id, Method: r.Method, Url: r.URL, Headers: r.Headers, Body: r.Body, TimeoutMs: uint32(r.Timeout / time.Millisecond),
 		}}

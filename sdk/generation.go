@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/coxswain-mesh/coxswain/sdk/internal/connections"
-	"github.com/coxswain-mesh/coxswain/sdk/internal/ledger"
+	"github.com/coxswain-mesh/coxswain/sdk/internal/outputs"
 	"github.com/coxswain-mesh/coxswain/sdk/internal/serial"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -14,7 +14,7 @@ import (
 // generation runs an engine: its methods one after the other in the order of messages, but for
 // Overtake.
 type generation struct {
-	*talk
+	*pluginSession
 	engine Engine
 	// author is what may have extras: the engine, or the generator that was adapted.
 	author     any
@@ -34,15 +34,15 @@ type generation struct {
 	stop     context.CancelFunc
 
 	// mu guards what outputs share.
-	mu     sync.Mutex
-	ledger *ledger.Ledger
-	queue  queue
+	mu    sync.Mutex
+	store *outputs.Store
+	queue queue
 }
 
-func newGeneration(t *talk, e Engine, author any) *generation {
+func newGeneration(ps *pluginSession, e Engine, author any) *generation {
 	return &generation{
-		talk: t, engine: e, author: author, serial: serial.New(), overtaking: serial.New(),
-		extensions: connections.NewExtensions(), placements: connections.NewPlacements(), ledger: ledger.New(),
+		pluginSession: ps, engine: e, author: author, serial: serial.New(), overtaking: serial.New(),
+		extensions: connections.NewExtensions(), placements: connections.NewPlacements(), store: outputs.New(),
 	}
 }
 
@@ -157,7 +157,7 @@ func (g *generation) commit(ctx context.Context, messages []*pb.State) {
 			return
 		}
 	}
-	settle()
+	initialized()
 	g.catchUp()
 	g.done(ctx, faults)
 }

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/coxswain-mesh/coxswain/sdk/internal/ledger"
+	"github.com/coxswain-mesh/coxswain/sdk/internal/outputs"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 
 	"github.com/coxswain-mesh/coxswain/sdk/internal/text"
@@ -34,8 +34,8 @@ type liveView struct {
 	wildcard bool
 	names    map[string]bool
 	// last is what was reported, by name; a nil hash is an absent name.
-	last   map[string]*ledger.Hash
-	digest ledger.Digest
+	last   map[string]*outputs.Hash
+	digest outputs.Digest
 	// reads are what Generate has read for it, from what it said itself of a resource.
 	reads *state.Reads
 	from  map[string][]state.Name
@@ -122,11 +122,11 @@ func (g *generatorEngine) Drop(_ string, view uint64, names []string, gone bool)
 	}
 	switch {
 	case gone:
-		v.wildcard, v.names, v.last = false, map[string]bool{}, map[string]*ledger.Hash{}
+		v.wildcard, v.names, v.last = false, map[string]bool{}, map[string]*outputs.Hash{}
 		g.collect(view, v)
 	case names == nil:
 		v.wildcard = false
-		maps.DeleteFunc(v.last, func(n string, _ *ledger.Hash) bool { return !v.names[n] })
+		maps.DeleteFunc(v.last, func(n string, _ *outputs.Hash) bool { return !v.names[n] })
 	default:
 		for _, n := range names {
 			delete(v.names, n)
@@ -176,7 +176,7 @@ func (g *generatorEngine) number(name viewName, out Output) uint64 {
 	}
 	g.next++
 	g.numbers[name] = g.next
-	g.views[g.next] = &liveView{viewName: name, names: map[string]bool{}, last: map[string]*ledger.Hash{}, reads: &state.Reads{}}
+	g.views[g.next] = &liveView{viewName: name, names: map[string]bool{}, last: map[string]*outputs.Hash{}, reads: &state.Reads{}}
 	out.View(name.typeURL, g.next, name.name, map[string]string{"view": name.name})
 	return g.next
 }
@@ -284,7 +284,7 @@ func (g *generatorEngine) Explain(typeURL string, view uint64, name string) (row
 
 // report adds a resource if it differs from what was reported.
 func (v *liveView) report(upserts []Resource, r Resource) []Resource {
-	var now *ledger.Hash
+	var now *outputs.Hash
 	if r.Body = r.encoded(); r.Body != nil {
 		h := v.digest.Of(r.Body)
 		now = &h

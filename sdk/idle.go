@@ -1,5 +1,5 @@
 package sdk
 
-// settle is called when all that there is has been read for the first time, and by a process that
-// rests after work. A process that was lenient with garbage until then is so no longer.
-var settle = func() {}
+// initialized is called when all that there is has been read for the first time, and by a process
+// that rests after work. A process that was lenient with garbage until then is so no longer.
+var initialized = func() {}

@@ -13,7 +13,7 @@ import (
 // giveBack returns memory to the system when the process rests after work.
 func giveBack(ctx context.Context) {
 	const nothing = 256 << 10
-	idle.Watch(ctx, nothing, func() bool { return freed.Swap(false) }, func() { settle() })
+	idle.Watch(ctx, nothing, func() bool { return freed.Swap(false) }, func() { initialized() })
 }
 
 // lenient is how much garbage may gather, in percent of what is in use, while all that there is is
@@ -21,12 +21,12 @@ func giveBack(ctx context.Context) {
 // more is looked through for nothing.
 const lenient = 200
 
-// beLenient goes for a process until settle.
+// beLenient goes for a process until initialized.
 func beLenient() {
 	before := debug.SetGCPercent(lenient)
 	if before < 0 || before > lenient {
 		debug.SetGCPercent(before)
 		return
 	}
-	settle = sync.OnceFunc(func() { debug.SetGCPercent(before) })
+	initialized = sync.OnceFunc(func() { debug.SetGCPercent(before) })
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // log sends a line to the core's log; a line that can't be sent is lost.
-func (t *talk) log(ctx context.Context, level Level, text string, args ...any) {
-	t.say(ctx, &pb.FromPlugin{Log: &pb.Log{Level: level, Text: text, Fields: fields(args)}})
+func (ps *pluginSession) log(ctx context.Context, level Level, text string, args ...any) {
+	ps.say(ctx, &pb.FromPlugin{Log: &pb.Log{Level: level, Text: text, Fields: fields(args)}})
 }
 
 // fields makes fields of key, value, … as log/slog has them.

@@ -21,14 +21,14 @@ func Lost(ctx context.Context, why error) { said(ctx, true, why) }
 func Found(ctx context.Context) { said(ctx, false, nil) }
 
 func said(ctx context.Context, lost bool, why error) {
-	t, ok := ctx.Value(talkKey{}).(*talk)
+	ps, ok := ctx.Value(sessionKey{}).(*pluginSession)
 	if !ok {
 		return
 	}
-	t.source.mu.Lock() // also while it is sent, so that the core hears it in order
-	defer t.source.mu.Unlock()
-	if m := t.source.change(lost, why); m != nil {
-		_ = t.link.Send(ctx, m)
+	ps.source.mu.Lock() // also while it is sent, so that the core hears it in order
+	defer ps.source.mu.Unlock()
+	if m := ps.source.change(lost, why); m != nil {
+		_ = ps.link.Send(ctx, m)
 	}
 }
 

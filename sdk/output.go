@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/coxswain-mesh/coxswain/sdk/internal/ledger"
+	"github.com/coxswain-mesh/coxswain/sdk/internal/outputs"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -37,7 +37,7 @@ type queue struct {
 	size   int
 	// last is the place of the message at the end of rest, if that is one of entries, of a
 	// revision, and lastSize bounds its size.
-	last     ledger.Place
+	last     outputs.Place
 	of       *pb.Revision
 	lastSize int
 }
@@ -94,28 +94,28 @@ func (o *output) place(p *pb.Place, size int) {
 }
 
 func (o *output) Part(typeURL string, part uint64, upserts []Resource, removes []string) {
-	o.put(ledger.Place{Part: true, Number: part}, typeURL, nil, upserts, removes)
+	o.put(outputs.Place{Part: true, Number: part}, typeURL, nil, upserts, removes)
 }
 
 func (o *output) Change(typeURL string, view uint64, parts []uint64, upserts []Resource, removes []string) {
-	o.put(ledger.Place{Number: view}, typeURL, parts, upserts, removes)
+	o.put(outputs.Place{Number: view}, typeURL, parts, upserts, removes)
 }
 
-// put books a change of a place and queues it. The ledger's order is the order of sending.
-func (o *output) put(p ledger.Place, typeURL string, parts []uint64, upserts []Resource, removes []string) {
+// put books a change of a place and queues it. The store's order is the order of sending.
+func (o *output) put(p outputs.Place, typeURL string, parts []uint64, upserts []Resource, removes []string) {
 	o.g.mu.Lock()
 	defer o.g.mu.Unlock()
 	q := &o.g.queue
 	found := o.book(p, typeURL, upserts)
 	for _, name := range removes {
-		o.g.ledger.Remove(p, typeURL, name)
+		o.g.store.Remove(p, typeURL, name)
 	}
 	if parts != nil {
-		o.g.ledger.List(p.Number, typeURL, parts)
+		o.g.store.List(p.Number, typeURL, parts)
 		q.push(&pb.FromPlugin{Change: &pb.Change{Type: typeURL, View: p.Number, Revision: o.revision, SetParts: true, Parts: parts}}, 64+10*len(parts))
 	}
 	if !o.join(p, typeURL, found, removes) {
-		for _, m := range ledger.EntryMessages(p, typeURL, o.revision, found, removes, o.g.room()) {
+		for _, m := range outputs.EntryMessages(p, typeURL, o.revision, found, removes, o.g.room()) {
 			q.push(m, m.Size())
 			q.last, q.of, q.lastSize = p, o.revision, m.Size()
 		}
@@ -128,7 +128,7 @@ func (o *output) put(p ledger.Place, typeURL string, parts []uint64, upserts []R
 // join adds entries to the message that was queued last, if that is one of the same place at the
 // same revision and all of both is put in: an engine that reports resource by resource would
 // otherwise make the core publish as often.
-func (o *output) join(p ledger.Place, typeURL string, upserts []*pb.Entry, removes []string) bool {
+func (o *output) join(p outputs.Place, typeURL string, upserts []*pb.Entry, removes []string) bool {
 	q := &o.g.queue
 	if len(q.rest) == 0 || q.last != p || q.of != o.revision || len(removes) > 0 {
 		return false
@@ -155,16 +155,16 @@ func (o *output) join(p ledger.Place, typeURL string, upserts []*pb.Entry, remov
 }
 
 // book numbers bodies and notes who names them.
-func (o *output) book(p ledger.Place, typeURL string, resources []Resource) []*pb.Entry {
+func (o *output) book(p outputs.Place, typeURL string, resources []Resource) []*pb.Entry {
 	found := make([]*pb.Entry, 0, len(resources))
 	for i := range resources {
 		r := &resources[i]
-		b := ledger.Of(r.Body, r.Fields)
-		id, fresh := o.g.ledger.Number(b)
+		b := outputs.Of(r.Body, r.Fields)
+		id, fresh := o.g.store.Number(b)
 		if fresh {
-			o.body(o.g.ledger.Edit(id, b, o.g.ledger.Named(p, r.Name), o.g.hello.Edits))
+			o.body(o.g.store.Edit(id, b, o.g.store.Named(p, r.Name), o.g.hello.Edits))
 		}
-		o.g.ledger.Set(p, typeURL, r.Name, id)
+		o.g.store.Set(p, typeURL, r.Name, id)
 		found = append(found, &pb.Entry{Name: r.Name, Body: id})
 	}
 	return found
@@ -173,7 +173,7 @@ func (o *output) book(p ledger.Place, typeURL string, resources []Resource) []*p
 // body queues a body, in pieces if it is large.
 func (o *output) body(b *pb.Body) {
 	o.g.queue.size += len(b.Bytes)
-	o.g.queue.bodies = append(o.g.queue.bodies, ledger.Pieces(b, o.g.room())...)
+	o.g.queue.bodies = append(o.g.queue.bodies, outputs.Pieces(b, o.g.room())...)
 }
 
 func (o *output) Progress() {
@@ -192,7 +192,7 @@ func (o *output) Log(level Level, text string, args ...any) { o.g.log(o.ctx, lev
 func (q *queue) push(m *pb.FromPlugin, size int) {
 	q.rest = append(q.rest, m)
 	q.size += size
-	q.last = ledger.Place{}
+	q.last = outputs.Place{}
 }
 
 // flush sends what was gathered.
@@ -207,7 +207,7 @@ func (o *output) flush() {
 func (o *output) send() {
 	q := o.g.queue
 	o.g.queue = queue{}
-	for _, m := range slices.Concat(ledger.Messages(q.bodies, o.g.room()), q.views, q.rest) {
+	for _, m := range slices.Concat(outputs.Messages(q.bodies, o.g.room()), q.views, q.rest) {
 		o.g.say(o.ctx, m)
 	}
 }

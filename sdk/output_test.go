@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/sdk/internal/ledger"
+	"github.com/coxswain-mesh/coxswain/sdk/internal/outputs"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -19,7 +19,7 @@ func entriesOf(m *pb.FromPlugin) (upserts, removes int) {
 // its place in the order.
 func TestJoin(t *testing.T) {
 	const typ = "type.googleapis.com/t"
-	o := &output{g: &generation{talk: &talk{hello: &pb.Hello{}}, ledger: ledger.New()}, revision: &pb.Revision{}}
+	o := &output{g: &generation{pluginSession: &pluginSession{hello: &pb.Hello{}}, store: outputs.New()}, revision: &pb.Revision{}}
 	put := func(name string) []Resource { return []Resource{{Name: name, Body: []byte(name)}} }
 	for _, n := range []string{"a", "b", "c"} {
 		o.Change(typ, 1, nil, put(n), nil)

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/coxswain-mesh/coxswain/sdk/internal/ledger"
+	"github.com/coxswain-mesh/coxswain/sdk/internal/outputs"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -134,7 +134,7 @@ type Resource struct {
 // encoded returns the resource's bytes, nil where it is absent.
 func (r *Resource) encoded() []byte {
 	if r.Fields != nil {
-		return ledger.Joined(r.Fields)
+		return outputs.Joined(r.Fields)
 	}
 	return r.Body
 }

@@ -10,7 +10,7 @@ import (
 // source that looks now and then and finds nothing new has no other way to show that it is not
 // stuck. The core shows when it last heard it, and does nothing else with it.
 func Progress(ctx context.Context) {
-	if t, ok := ctx.Value(talkKey{}).(*talk); ok {
-		_ = t.link.Send(ctx, &pb.FromPlugin{Progress: &pb.Progress{}})
+	if ps, ok := ctx.Value(sessionKey{}).(*pluginSession); ok {
+		_ = ps.link.Send(ctx, &pb.FromPlugin{Progress: &pb.Progress{}})
 	}
 }

@@ -12,27 +12,27 @@ import (
 )
 
 // construct agrees on the contract's version and makes the plugin.
-func (t *talk) construct() (k kind, err error) {
-	if !slices.Contains(t.hello.Versions, session.Version) {
-		return nil, text.Error("the core speaks versions ", versions(t.hello.Versions), " of the contract, this plugin speaks version ", session.Version,
+func (ps *pluginSession) construct() (k kind, err error) {
+	if !slices.Contains(ps.hello.Versions, session.Version) {
+		return nil, text.Error("the core speaks versions ", versions(ps.hello.Versions), " of the contract, this plugin speaks version ", session.Version,
 			": build it with an SDK of the core's version")
 	}
-	if err := t.plugin.check(); err != nil {
+	if err := ps.plugin.check(); err != nil {
 		return nil, err
 	}
-	err = caught(t.plugin.Name, func() error {
-		k, err = t.plugin.make(t)
+	err = caught(ps.plugin.Name, func() error {
+		k, err = ps.plugin.make(ps)
 		return err
 	})
 	return k, err
 }
 
 // config is the entry's, nil where it has none.
-func (t *talk) config() []byte {
-	if len(t.hello.Config) == 0 {
+func (ps *pluginSession) config() []byte {
+	if len(ps.hello.Config) == 0 {
 		return nil
 	}
-	return t.hello.Config
+	return ps.hello.Config
 }
 
 func versions(list []uint32) string {
@@ -54,8 +54,8 @@ func (p *plugin) check() error {
 	return nil
 }
 
-func (t *talk) ready(k kind) *pb.Ready {
-	p, types := t.plugin, t.plugin.Types
+func (ps *pluginSession) ready(k kind) *pb.Ready {
+	p, types := ps.plugin, ps.plugin.Types
 	r := &pb.Ready{
 		Version: session.Version, Plugin: p.Name, PluginVersion: p.Version, Kind: k.proto(),
 		Publishes: p.Publishes, Secrets: p.Secrets, ConfigSchema: p.schema(), Derives: p.Derives,

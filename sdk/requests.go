@@ -3,7 +3,7 @@ package sdk
 import (
 	"context"
 
-	"github.com/coxswain-mesh/coxswain/sdk/internal/ledger"
+	"github.com/coxswain-mesh/coxswain/sdk/internal/outputs"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -121,7 +121,7 @@ func (g *generation) drop(ctx context.Context, d *pb.Drop) {
 	if d.All {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.ledger.Forget(ledger.Place{Number: d.View})
+		g.store.Forget(outputs.Place{Number: d.View})
 	}
 }
 
@@ -142,7 +142,7 @@ func (g *generation) rest(ctx context.Context) {
 func (g *generation) freed(ids []uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.ledger.Freed(ids)
+	g.store.Freed(ids)
 	g.loose = true
 }
 
@@ -153,12 +153,12 @@ func (g *generation) missing(ctx context.Context, ids []uint64) {
 	wanted := map[uint64]bool{}
 	var bodies []*pb.Body
 	for _, id := range ids {
-		if b := g.ledger.Body(id); b != nil {
+		if b := g.store.Body(id); b != nil {
 			wanted[id] = true
-			bodies = append(bodies, ledger.Pieces(&pb.Body{Id: id, Bytes: b.Whole()}, g.room())...)
+			bodies = append(bodies, outputs.Pieces(&pb.Body{Id: id, Bytes: b.Whole()}, g.room())...)
 		}
 	}
-	for _, m := range append(ledger.Messages(bodies, g.room()), g.ledger.Naming(wanted, g.revision, g.room())...) {
+	for _, m := range append(outputs.Messages(bodies, g.room()), g.store.Naming(wanted, g.revision, g.room())...) {
 		_ = g.link.Send(ctx, m)
 	}
 }

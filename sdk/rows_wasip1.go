@@ -14,13 +14,13 @@ import (
 // rows returns the state that a patch sees: rows that the runner keeps, read when they are looked
 // at. failed returns what went wrong with that.
 func (p *patching) rows(ctx context.Context, _ *state.State, at *pb.Revision) (_ *state.State, failed func() error) {
-	r := &runnerRows{talk: p.talk, ctx: ctx}
+	r := &runnerRows{pluginSession: p.pluginSession, ctx: ctx}
 	return state.Remote(state.RevisionOf(at), r), r.failed
 }
 
 // runnerRows reads rows from the runner.
 type runnerRows struct {
-	*talk
+	*pluginSession
 	ctx context.Context
 
 	mu  sync.Mutex

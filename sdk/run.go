@@ -25,19 +25,19 @@ func Run(ctx context.Context, d Declaration, carrier session.Carrier) error {
 	if err != nil {
 		return quiet(ctx, err)
 	}
-	t := &talk{plugin: d.declare(), link: link, hello: hello, stores: make(chan struct{}, session.MaxStores/2)}
-	k, err := t.construct()
+	ps := &pluginSession{plugin: d.declare(), link: link, hello: hello, stores: make(chan struct{}, session.MaxStores/2)}
+	k, err := ps.construct()
 	if err != nil {
-		return errors.Join(err, t.refuse(ctx, err))
+		return errors.Join(err, ps.refuse(ctx, err))
 	}
-	if err := link.Send(ctx, &pb.FromPlugin{Ready: t.ready(k)}); err != nil {
+	if err := link.Send(ctx, &pb.FromPlugin{Ready: ps.ready(k)}); err != nil {
 		return quiet(ctx, err)
 	}
-	return t.serve(ctx, k)
+	return ps.serve(ctx, k)
 }
 
-// talk is a session of a plugin.
-type talk struct {
+// pluginSession is a session of a plugin.
+type pluginSession struct {
 	plugin *plugin
 	link   *session.Plugin
 	hello  *pb.Hello
@@ -70,46 +70,46 @@ func greet(ctx context.Context, link *session.Plugin) (*pb.Hello, error) {
 }
 
 // serve runs the plugin until the core drains it, the session ends or something fails.
-func (t *talk) serve(ctx context.Context, k kind) error {
-	ctx, stop := context.WithCancel(context.WithValue(ctx, talkKey{}, t))
+func (ps *pluginSession) serve(ctx context.Context, k kind) error {
+	ctx, stop := context.WithCancel(context.WithValue(ctx, sessionKey{}, ps))
 	defer stop()
 	ran := make(chan error, 1)
-	go func() { ran <- caught(t.plugin.Name, func() error { return k.run(ctx) }) }()
+	go func() { ran <- caught(ps.plugin.Name, func() error { return k.run(ctx) }) }()
 	read := make(chan error, 1)
-	go func() { read <- t.read(ctx, k) }()
+	go func() { read <- ps.read(ctx, k) }()
 	var err error
 	select {
 	case err = <-ran:
 		stop()
-		_ = t.last(err)
-		_ = t.link.Close()
+		_ = ps.last(err)
+		_ = ps.link.Close()
 		<-read
 	case err = <-read:
 		stop()
 		if err == nil {
-			err = t.drained(ctx, ran)
+			err = ps.drained(ctx, ran)
 		} else {
 			<-ran
 		}
-		_ = t.last(nil)
+		_ = ps.last(nil)
 	}
 	return quiet(ctx, err)
 }
 
 // drained waits until the plugin has ended. What it asks as it ends is answered; all else is passed
 // over.
-func (t *talk) drained(ctx context.Context, ran <-chan error) error {
+func (ps *pluginSession) drained(ctx context.Context, ran <-chan error) error {
 	asking, cease := context.WithCancel(context.WithoutCancel(ctx))
 	ceased := make(chan struct{})
 	go func() {
 		defer close(ceased)
 		for {
-			m, cost, err := t.link.Recv(asking)
+			m, cost, err := ps.link.Recv(asking)
 			if err != nil {
 				return
 			}
-			t.asked.answer(m)
-			t.link.Release(cost)
+			ps.asked.answer(m)
+			ps.link.Release(cost)
 		}
 	}()
 	err := <-ran
@@ -119,17 +119,17 @@ func (t *talk) drained(ctx context.Context, ran <-chan error) error {
 }
 
 // read hands over messages until Drain, which is nil, or the session's end.
-func (t *talk) read(ctx context.Context, k kind) error {
+func (ps *pluginSession) read(ctx context.Context, k kind) error {
 	for {
-		m, cost, err := t.link.Recv(ctx)
+		m, cost, err := ps.link.Recv(ctx)
 		switch {
 		case err != nil:
 			return err
 		case m.Drain != nil:
 			return nil
 		}
-		release := func() { t.link.Release(cost) }
-		if t.asked.answer(m) {
+		release := func() { ps.link.Release(cost) }
+		if ps.asked.answer(m) {
 			release()
 			continue
 		}
@@ -140,13 +140,13 @@ func (t *talk) read(ctx context.Context, k kind) error {
 }
 
 // last says why the plugin ends, if it does so by itself, and sees that what it said arrives.
-func (t *talk) last(err error) error {
+func (ps *pluginSession) last(err error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
 	if err != nil && !errors.Is(err, context.Canceled) {
-		t.log(ctx, Error, "the plugin ends", "error", err)
+		ps.log(ctx, Error, "the plugin ends", "error", err)
 	}
-	return t.link.Flush(ctx)
+	return ps.link.Flush(ctx)
 }
 
 // quiet turns the ordinary ends of a session into nil.
@@ -170,7 +170,7 @@ func caught(what string, f func() error) (err error) {
 	return f()
 }
 
-func (t *talk) refuse(ctx context.Context, reason error) error {
+func (ps *pluginSession) refuse(ctx context.Context, reason error) error {
 	refused := &pb.Refused{Reason: reason.Error()}
 	var field *FieldError
 	if errors.As(reason, &field) {
@@ -178,8 +178,8 @@ func (t *talk) refuse(ctx context.Context, reason error) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
-	if err := t.link.Send(ctx, &pb.FromPlugin{Refused: refused}); err != nil {
+	if err := ps.link.Send(ctx, &pb.FromPlugin{Refused: refused}); err != nil {
 		return text.Error("telling the core: ", err)
 	}
-	return t.link.Flush(ctx)
+	return ps.link.Flush(ctx)
 }

@@ -13,7 +13,7 @@ import (
 
 // source runs registries, config sources and controllers: author code that publishes when it likes.
 type source struct {
-	*talk
+	*pluginSession
 	kind pb.Kind
 	work func(context.Context, Publisher) error
 	// store is nil where the author takes no writes.
@@ -39,21 +39,21 @@ type storer interface {
 	end()
 }
 
-func newSource(t *talk, k pb.Kind, work func(context.Context, Publisher) error) *source {
-	return &source{talk: t, kind: k, work: work, state: &state.State{}, newer: make(chan struct{})}
+func newSource(ps *pluginSession, k pb.Kind, work func(context.Context, Publisher) error) *source {
+	return &source{pluginSession: ps, kind: k, work: work, state: &state.State{}, newer: make(chan struct{})}
 }
 
-func newRegistry(t *talk, r Registry) *source {
-	s := newSource(t, pb.KindRegistry, r.Run)
+func newRegistry(ps *pluginSession, r Registry) *source {
+	s := newSource(ps, pb.KindRegistry, r.Run)
 	s.blamed, _ = r.(Blamed)
 	return s
 }
 
-func newConfigSource(t *talk, c ConfigSource) *source {
-	s := newSource(t, pb.KindConfig, c.Run)
+func newConfigSource(ps *pluginSession, c ConfigSource) *source {
+	s := newSource(ps, pb.KindConfig, c.Run)
 	s.blamed, _ = c.(Blamed)
 	if store, ok := c.(Store); ok {
-		s.store = newStoring(t, store)
+		s.store = newStoring(ps, store)
 	}
 	return s
 }
@@ -158,7 +158,7 @@ func (p *publisher) Update(table string, upserts []*Row, deletes []string) error
 }
 
 func (p *publisher) Synced() error {
-	settle()
+	initialized()
 	return p.source.link.Send(p.ctx, &pb.FromPlugin{Synced: &pb.Synced{}})
 }
 

@@ -194,7 +194,7 @@ func (a asker) Delete(ctx context.Context, table, namespace, name, version strin
 // storing answers for a config source's Store: calls at once, each with its deadline. The core
 // bounds how many there are.
 type storing struct {
-	*talk
+	*pluginSession
 	store Store
 	// ending ends calls.
 	ending context.Context
@@ -205,8 +205,8 @@ type storing struct {
 	calls sync.WaitGroup
 }
 
-func newStoring(t *talk, store Store) *storing {
-	s := &storing{talk: t, store: store}
+func newStoring(ps *pluginSession, store Store) *storing {
+	s := &storing{pluginSession: ps, store: store}
 	s.ending, s.stop = context.WithCancel(context.Background())
 	return s
 }

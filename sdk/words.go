@@ -14,9 +14,9 @@ const messageRoom = session.MaxMessage - 4096
 // room is how large the contents of a message of this session may grow: the core sets it
 // (limits.messageBytes), and has set it by the time anything is sent but Ready. The rest is for
 // what surrounds them.
-func (t *talk) room() int {
+func (ps *pluginSession) room() int {
 	most := session.MaxMessage
-	if l := t.hello.Limits; l != nil && l.MessageBytes > 0 {
+	if l := ps.hello.Limits; l != nil && l.MessageBytes > 0 {
 		most = min(most, int(l.MessageBytes))
 	}
 	return most - min(session.MaxMessage-messageRoom, most/4)
@@ -25,12 +25,12 @@ func (t *talk) room() int {
 // say sends a message. Words that would make it too large — a view's label and facts, why a node is
 // refused, a line of the log — are cut: they may repeat what a client said, and nothing that a
 // client says may keep from the core what it must know.
-func (t *talk) say(ctx context.Context, m *pb.FromPlugin) {
+func (ps *pluginSession) say(ctx context.Context, m *pb.FromPlugin) {
 	wordy := m.View != nil || m.Place != nil || m.Log != nil || m.Done != nil
-	if wordy && m.Size() > t.room() {
-		cutWords(m, max(64, t.room()/64))
+	if wordy && m.Size() > ps.room() {
+		cutWords(m, max(64, ps.room()/64))
 	}
-	_ = t.link.Send(ctx, m)
+	_ = ps.link.Send(ctx, m)
 }
 
 // cutWords cuts the words of a message to some bytes each.

@@ -20,19 +20,19 @@ func TestWordsAreCut(t *testing.T) {
 	for _, most := range []uint32{0, 4096} {
 		a, b := session.Pipe()
 		core, plugin := session.NewCore(a), session.NewPlugin(b)
-		tk := &talk{link: plugin, hello: &pb.Hello{Limits: &pb.Limits{MessageBytes: most}}}
+		ps := &pluginSession{link: plugin, hello: &pb.Hello{Limits: &pb.Limits{MessageBytes: most}}}
 		for _, m := range []*pb.FromPlugin{
 			{View: &pb.View{View: 1, Label: long, Facts: map[string]string{"labels": long, "a": "b"}}},
 			{Place: &pb.Place{Connection: 1, Refused: long}},
 			{Log: &pb.Log{Text: long}},
 			{Done: &pb.Done{Faults: []*pb.Fault{{What: long, Reason: long}}}},
 		} {
-			tk.say(t.Context(), m)
+			ps.say(t.Context(), m)
 			got, _, err := core.Recv(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Size() > tk.room() {
+			if got.Size() > ps.room() {
 				t.Errorf("%d bytes", got.Size())
 			}
 		}
@@ -47,8 +47,8 @@ func TestProgress(t *testing.T) {
 	core := session.NewCore(a)
 	t.Cleanup(func() { _ = core.Close() })
 	before := core.LastProgress()
-	tk := &talk{link: session.NewPlugin(b)}
-	Progress(context.WithValue(t.Context(), talkKey{}, tk))
+	ps := &pluginSession{link: session.NewPlugin(b)}
+	Progress(context.WithValue(t.Context(), sessionKey{}, ps))
 	Progress(t.Context()) // outside of a plugin nothing happens
 	for end := time.Now().Add(10 * time.Second); !core.LastProgress().After(before); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -63,8 +63,8 @@ func TestLostAndFound(t *testing.T) {
 	a, b := session.Pipe()
 	core := session.NewCore(a)
 	t.Cleanup(func() { _ = core.Close() })
-	tk := &talk{link: session.NewPlugin(b)}
-	ctx := context.WithValue(t.Context(), talkKey{}, tk)
+	ps := &pluginSession{link: session.NewPlugin(b)}
+	ctx := context.WithValue(t.Context(), sessionKey{}, ps)
 	Found(ctx) // it was never lost
 	Lost(t.Context(), errors.New("outside of a plugin nothing happens"))
 	Lost(ctx, errors.New("connection\nrefused"))

@@ -15,10 +15,13 @@ const commentColumns = 100
 // prose is a line that holds a comment and nothing else: no directive, list or quoted text.
 var prose = regexp.MustCompile(`^(\t*)// [^-*\s].* \S`)
 
-// TestCommentsAreWrapped: comments can be read beside each other.
-func TestCommentsAreWrapped(t *testing.T) {
+// idiom is what Go's own comments say otherwise: they say “reports whether”.
+var idiom = regexp.MustCompile(`^\s*// .*\b(says|tells|returns) whether\b`)
+
+// TestComments: they can be read beside each other, and read like Go's own.
+func TestComments(t *testing.T) {
 	goFiles(t, "..", func(file string) error {
-		if strings.HasSuffix(file, ".gen.go") {
+		if strings.HasSuffix(file, ".gen.go") || strings.HasSuffix(file, ".pb.go") {
 			return nil
 		}
 		f, err := os.Open(file)
@@ -29,6 +32,9 @@ func TestCommentsAreWrapped(t *testing.T) {
 		lines := bufio.NewScanner(f)
 		lines.Buffer(nil, 1<<20)
 		for n := 1; lines.Scan(); n++ {
+			if idiom.MatchString(lines.Text()) {
+				t.Errorf("%s:%d: say “reports whether”, as Go's own comments do", file, n)
+			}
 			m := prose.FindStringSubmatch(lines.Text())
 			if m == nil {
 				continue

@@ -49,15 +49,15 @@ func (s *store) Run(ctx context.Context, out sdk.Publisher) error {
 		case <-ctx.Done():
 			return nil
 		}
-		upserts, deletes := s.take()
+		upserts, deletes := s.drain()
 		if err := out.Update(table, upserts, deletes); err != nil {
 			return err
 		}
 	}
 }
 
-// take returns the rows of what has changed.
-func (s *store) take() (upserts []*sdk.Row, deletes []string) {
+// drain returns the rows of what has changed.
+func (s *store) drain() (upserts []*sdk.Row, deletes []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key := range s.changed {

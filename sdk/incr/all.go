@@ -10,7 +10,7 @@ func (w *whole) name() string { return w.from.name() }
 // takesAll says that who reads the operator reads all elements.
 func (w *whole) takesAll() {}
 
-func (w *whole) run(c *Ctx, self id) (bool, error) { return len(w.take(c, self)) > 0, nil }
+func (w *whole) run(c *Ctx, self id) (bool, error) { return len(w.drain(c, self)) > 0, nil }
 
 func (w *whole) stop() {
 	w.leave()

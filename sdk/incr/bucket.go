@@ -52,7 +52,7 @@ func (b *bucket) members(yield func(id) bool) {
 func (b *bucket) name() string        { return describeKey(&b.x.results, b.x.results.kind.show(b.key)) }
 func (b *bucket) keys() *store        { return b.x.from.keys() }
 func (b *bucket) anchor() id          { return b.x.results.anchor() }
-func (b *bucket) settleMembers(*task) {}
+func (b *bucket) updateMembers(*task) {}
 func (b *bucket) membersFloor() int32 { return 0 }
 
 // outlet returns where changes of this index key come out, a new one where nobody stands on it.

@@ -42,9 +42,9 @@ type rows interface {
 	members(yield func(id) bool)
 	// has reports whether a node stands for an element: it may not, or no longer.
 	has(n id) bool
-	// settleMembers brings elements up to date that are computed after the operator ran;
+	// updateMembers brings elements up to date that are computed after the operator ran;
 	// membersFloor is above all their heights.
-	settleMembers(t *task)
+	updateMembers(t *task)
 	membersFloor() int32
 }
 

@@ -18,7 +18,7 @@ const manyReads = 16
 // if n needs who reads it.
 func (c *Ctx) read(n id) {
 	c.record(n)
-	c.g.settle(c.task, n)
+	c.g.update(c.task, n)
 	if err := c.task.poison(); err != nil {
 		panic(err)
 	}

@@ -33,7 +33,7 @@ func (d *dict) intern(key unsafe.Pointer) id {
 	if n := d.find(key); n != 0 {
 		return n
 	}
-	n := id(d.cells.take() + 1)
+	n := id(d.cells.allocate() + 1)
 	d.kind.copy(d.at(n), key)
 	d.ids.add(d.hash(key), n, d.hashOf)
 	return n

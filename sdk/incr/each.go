@@ -54,7 +54,7 @@ func (e *each) run(c *Ctx, self id) (bool, error) {
 		e.start()
 	}
 	keys := e.from.keys()
-	for _, n := range e.take(c, self) {
+	for _, n := range e.drain(c, self) {
 		if k := keys.at(n); e.from.has(n) {
 			e.add(e.f.internAt(k))
 		} else if n := e.f.findAt(k); n != 0 {
@@ -80,7 +80,7 @@ func (e *each) add(n id) {
 	nd := g.nodes.at(n)
 	if nd.is(computed) {
 		e.set.out.emit(g, n)
-	} else if g.front != settledFront && !nd.is(flying) {
+	} else if g.front != doneFront && !nd.is(flying) {
 		nd.height = e.f.top
 		g.mark(n)
 	}
@@ -137,6 +137,6 @@ func (e *each) has(n id) bool {
 	return member && e.f.has(n)
 }
 
-func (e *each) settleMembers(t *task) {
-	e.f.g.settleAll(t, maps.Keys(e.set.has))
+func (e *each) updateMembers(t *task) {
+	e.f.g.updateAll(t, maps.Keys(e.set.has))
 }

@@ -53,9 +53,9 @@ func membership(s []id) func(id) bool {
 	return func(n id) bool { _, ok := set[n]; return ok }
 }
 
-// settleHeight puts n above all that it reads. Nodes in a cycle stay where they are: they are
-// settled by looking.
-func (g *Graph) settleHeight(n id) {
+// raise puts n above all that it reads. Nodes in a cycle stay where they are: they are
+// checked by looking.
+func (g *Graph) raise(n id) {
 	nd := g.nodes.at(n)
 	if nd.is(inCycle) {
 		return

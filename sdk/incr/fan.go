@@ -9,11 +9,11 @@ import (
 // enoughToShare is from how many nodes on helpers are worth their while.
 const enoughToShare = 32
 
-// settleAll settles nodes for the top of t's stack; many of them with helpers.
-func (g *Graph) settleAll(t *task, nodes iter.Seq[id]) {
+// updateAll updates nodes for the top of t's stack; many of them with helpers.
+func (g *Graph) updateAll(t *task, nodes iter.Seq[id]) {
 	var due []id
 	for n := range nodes {
-		if !g.settled(n) || g.nodes.at(n).is(inCycle) {
+		if !g.upToDate(n) || g.nodes.at(n).is(inCycle) {
 			due = append(due, n)
 		}
 	}
@@ -22,13 +22,13 @@ func (g *Graph) settleAll(t *task, nodes iter.Seq[id]) {
 		return
 	}
 	for _, n := range due {
-		if g.settle(t, n); t.poison() != nil {
+		if g.update(t, n); t.poison() != nil {
 			return
 		}
 	}
 }
 
-// help settles nodes with helpers of t, which waits for them.
+// help updates nodes with helpers of t, which waits for them.
 func (g *Graph) help(t *task, due []id, helpers int) {
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -49,6 +49,6 @@ func (g *Graph) lend(h *task, due []id, next *atomic.Int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for i := next.Add(1); int(i) <= len(due) && h.parent.poison() == nil; i = next.Add(1) {
-		g.settle(h, due[i-1])
+		g.update(h, due[i-1])
 	}
 }

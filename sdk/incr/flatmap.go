@@ -66,7 +66,7 @@ func (o *flat) run(c *Ctx, self id) (bool, error) {
 		o.makes, o.makers = map[id][]id{}, map[id][]id{}
 	}
 	var touched []id
-	for _, maker := range unique(o.take(c, self)) {
+	for _, maker := range unique(o.drain(c, self)) {
 		touched = append(touched, o.note(maker)...)
 	}
 	for _, n := range unique(touched) {

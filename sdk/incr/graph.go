@@ -50,7 +50,7 @@ func Workers(n int) Option { return func(g *Graph) { g.workers = max(n, 1) } }
 func New(options ...Option) *Graph {
 	g := &Graph{
 		workers:  runtime.GOMAXPROCS(0),
-		front:    settledFront,
+		front:    doneFront,
 		enough:   enoughToShare,
 		flights:  map[id]*task{},
 		failures: map[id]failing{},
@@ -68,8 +68,8 @@ func New(options ...Option) *Graph {
 	return g
 }
 
-// settledFront is the front of a graph in which nothing is left to do.
-const settledFront = math.MaxInt32
+// doneFront is the front of a graph in which nothing is left to do.
+const doneFront = math.MaxInt32
 
 // Read calls f with a context that sees the graph between two waves. What f makes the graph compute
 // is let go again after two waves, unless a root needs it. f must not keep c, call Wave or wait for

@@ -33,7 +33,7 @@ func (x *index) stop() {
 
 func (x *index) run(c *Ctx, self id) (bool, error) {
 	moved := map[id]*move{}
-	for _, n := range unique(x.take(c, self)) {
+	for _, n := range unique(x.drain(c, self)) {
 		x.place(n, moved)
 	}
 	for i, m := range moved {

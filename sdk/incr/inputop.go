@@ -15,7 +15,7 @@ func (in *input) changed(n id) { in.out.emit(in.g, n) }
 
 func (in *input) outlet() *outlet     { return &in.out }
 func (in *input) anchor() id          { return in.out.anchor(in.g, (*inputOp)(in)) }
-func (in *input) settleMembers(*task) {}
+func (in *input) updateMembers(*task) {}
 func (in *input) membersFloor() int32 { return 0 }
 
 func (in *input) len() int {
@@ -32,7 +32,7 @@ type inputOp input
 func (o *inputOp) name() string               { return o.label }
 func (o *inputOp) run(*Ctx, id) (bool, error) { return false, nil }
 func (o *inputOp) holds(func(id))             {}
-func (o *inputOp) settle(*task)               {}
+func (o *inputOp) update(*task)               {}
 func (o *inputOp) floor() int32               { return 0 }
 func (o *inputOp) stop()                      { o.out.node = 0 }
 func (o *inputOp) sources(yield func(id)) {

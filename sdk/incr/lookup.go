@@ -17,7 +17,7 @@ func intern[K comparable](s *store, k K) id {
 	hash := maphash.Comparable(s.seed, k)
 	n := probe(s, hash, k)
 	if n == 0 {
-		slot := s.cells.take()
+		slot := s.cells.allocate()
 		*(*K)(s.cells.at(slot)) = k
 		n = s.add(hash, slot)
 	}

@@ -9,8 +9,8 @@ type node struct {
 	// until the wave's end.
 	reads, readers []id
 	slot           uint32
-	// settled is the last wave in which the node was found to be up to date.
-	settled uint32
+	// checked is the last wave in which the node was found to be up to date.
+	checked uint32
 	// idle is the wave in which nothing needed it any more, 0 if something does.
 	idle uint32
 	// pins counts what needs the node without reading it: being a present row, an operator's
@@ -54,7 +54,7 @@ type family interface {
 	keyOf(n id) any
 	// sources yields nodes that n was made from besides its reads.
 	sources(n id, yield func(id))
-	// verify settles what n depends on besides its reads.
+	// verify updates what n depends on besides its reads.
 	verify(t *task, n id)
 	// input reports whether nodes are rows.
 	input() bool
@@ -78,7 +78,7 @@ type nodes struct {
 
 func newNodes() nodes {
 	s := nodes{spaces: spaces{bits: chunkBits}}
-	s.take() // 0 is no id
+	s.allocate() // 0 is no id
 	return s
 }
 
@@ -100,13 +100,13 @@ func (s *nodes) all(yield func(id) bool) {
 
 func (s *nodes) add(family uint16, slot uint32) id {
 	s.live++
-	n := s.take()
+	n := s.allocate()
 	*s.at(n) = node{family: family, slot: slot, flags: live}
 	return n
 }
 
-func (s *nodes) take() id {
-	slot, fresh := s.spaces.take()
+func (s *nodes) allocate() id {
+	slot, fresh := s.spaces.allocate()
 	if fresh {
 		chunk := new([chunkSize]node)
 		if i := int(slot >> chunkBits); i < len(s.chunks) {

@@ -9,8 +9,8 @@ type op interface {
 	// run reads what it stands on through c, takes in what changed and reports whether those who
 	// read the operator itself must run again.
 	run(c *Ctx, self id) (changed bool, err error)
-	// settle brings elements up to date that the operator takes in.
-	settle(t *task)
+	// update brings elements up to date that the operator takes in.
+	update(t *task)
 	// floor is the least height it may have, given its elements.
 	floor() int32
 	// holds yields the nodes that it pins.
@@ -33,7 +33,7 @@ func newOperators(g *Graph) *operators {
 }
 
 func (f *operators) add(o op) id {
-	slot := f.cells.take()
+	slot := f.cells.allocate()
 	*(*op)(f.cells.at(slot)) = o
 	n := f.g.nodes.add(f.index, slot)
 	f.g.rest(n)
@@ -54,7 +54,7 @@ func (f *operators) compute(c *Ctx, n id) (changed bool, err error) {
 	return f.at(n).run(c, n)
 }
 
-func (f *operators) verify(t *task, n id) { f.at(n).settle(t) }
+func (f *operators) verify(t *task, n id) { f.at(n).update(t) }
 
 func (f *operators) release(n id) {
 	o, slot := f.at(n), f.g.nodes.at(n).slot

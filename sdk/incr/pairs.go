@@ -46,10 +46,10 @@ func (o *pairs) name() string         { return o.results.label }
 func (o *pairs) floor() int32         { return max(o.left.floor(), o.right.floor()) }
 func (o *pairs) holds(yield func(id)) { o.results.holds(yield) }
 
-func (o *pairs) settle(t *task) {
-	o.left.settle(t)
+func (o *pairs) update(t *task) {
+	o.left.update(t)
 	if t.poison() == nil {
-		o.right.settle(t)
+		o.right.update(t)
 	}
 }
 
@@ -124,7 +124,7 @@ func (s *side) shift(c *Ctx, self id, tell func(n, j id, by int)) {
 	if s.has == nil {
 		s.has = map[id]map[id]struct{}{}
 	}
-	for _, n := range unique(s.take(c, self)) {
+	for _, n := range unique(s.drain(c, self)) {
 		was, is := s.in.move(s.from, n)
 		for _, j := range was {
 			if !slices.Contains(is, j) {

@@ -15,8 +15,8 @@ func (q *queue) add(n id, height int32) {
 	q.first = min(q.first, h)
 }
 
-// take returns the lowest nodes and their height; none are left where the slice is empty.
-func (q *queue) take() ([]id, int32) {
+// pop returns the lowest nodes and their height; none are left where the slice is empty.
+func (q *queue) pop() ([]id, int32) {
 	for ; q.first < len(q.levels); q.first++ {
 		if level := q.levels[q.first]; len(level) > 0 {
 			q.levels[q.first] = nil

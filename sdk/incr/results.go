@@ -22,7 +22,7 @@ func (r *results) sources(n id, yield func(id)) {
 
 func (r *results) outlet() *outlet     { return &r.out }
 func (r *results) anchor() id          { return r.out.anchor(r.g, r.operator) }
-func (r *results) settleMembers(*task) {}
+func (r *results) updateMembers(*task) {}
 func (r *results) membersFloor() int32 { return 0 }
 
 // read reads a result.

@@ -37,7 +37,7 @@ func (r *rootOp) run(c *Ctx, self id) (bool, error) {
 	return changed, nil
 }
 
-func (r *rootOp) settle(*task)     {}
+func (r *rootOp) update(*task)     {}
 func (r *rootOp) floor() int32     { return 0 }
 func (r *rootOp) sources(func(id)) {}
 func (r *rootOp) holds(func(id))   {}
@@ -71,7 +71,7 @@ func (g *Graph) inspect(n id) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if n != 0 {
-		g.settle(&task{}, n)
+		g.update(&task{}, n)
 	}
 }
 

@@ -61,7 +61,7 @@ type setRootOp struct {
 }
 
 func (r *setRootOp) run(c *Ctx, self id) (bool, error) {
-	changed := unique(r.take(c, self))
+	changed := unique(r.drain(c, self))
 	slices.SortFunc(changed, r.from.keys().less)
 	touched := false
 	for _, n := range changed {

@@ -25,9 +25,9 @@ func (s *slab) at(slot uint32) unsafe.Pointer {
 	return unsafe.Add(s.chunks[slot>>slabBits], uintptr(slot&(1<<slabBits-1))*s.size)
 }
 
-// take returns the slot of an empty cell.
-func (s *slab) take() uint32 {
-	slot, fresh := s.spaces.take()
+// allocate returns the slot of an empty cell.
+func (s *slab) allocate() uint32 {
+	slot, fresh := s.spaces.allocate()
 	if fresh {
 		chunk := reflect.New(s.chunk).UnsafePointer()
 		if i := int(slot >> slabBits); i < len(s.chunks) {

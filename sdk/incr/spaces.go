@@ -11,8 +11,8 @@ type spaces struct {
 	next  uint32
 }
 
-// take returns a free slot, and whether its chunk must be made first.
-func (s *spaces) take() (slot uint32, fresh bool) {
+// allocate returns a free slot, and whether its chunk must be made first.
+func (s *spaces) allocate() (slot uint32, fresh bool) {
 	if last := len(s.free) - 1; last >= 0 {
 		slot, s.free = s.free[last], s.free[:last]
 		return slot, false

@@ -10,8 +10,8 @@ type stand struct {
 	primed bool
 }
 
-// take returns the elements that changed since it was called last; the first time, all.
-func (s *stand) take(c *Ctx, self id) []id {
+// drain returns the elements that changed since it was called last; the first time, all.
+func (s *stand) drain(c *Ctx, self id) []id {
 	c.read(s.from.anchor())
 	if s.in == nil {
 		s.in = &inlet{node: self}
@@ -20,7 +20,7 @@ func (s *stand) take(c *Ctx, self id) []id {
 	}
 	g := c.g
 	if !s.primed || g.nodes.at(self).height != g.front || len(g.cyclic) > 0 {
-		s.from.settleMembers(c.task)
+		s.from.updateMembers(c.task)
 		if err := c.task.poison(); err != nil {
 			panic(err)
 		}
@@ -46,7 +46,7 @@ func (s *stand) leave() {
 
 func (s *stand) holds(func(id)) {}
 
-func (s *stand) settle(t *task) { s.from.settleMembers(t) }
+func (s *stand) update(t *task) { s.from.updateMembers(t) }
 func (s *stand) floor() int32   { return s.from.membersFloor() }
 
 func (s *stand) sources(yield func(id)) {

@@ -70,7 +70,7 @@ func (s *store) findAt(key unsafe.Pointer) id {
 func (s *store) internAt(key unsafe.Pointer) id {
 	n := s.findAt(key)
 	if n == 0 {
-		slot := s.cells.take()
+		slot := s.cells.allocate()
 		s.kind.copy(s.cells.at(slot), key)
 		n = s.add(s.kind.hash(s.seed, key), slot)
 	}

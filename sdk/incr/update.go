@@ -2,21 +2,21 @@ package incr
 
 import "slices"
 
-// settled says whether n is up to date and stays so for the rest of the wave: it has nothing to do,
-// and neither has anything below it, because the wave has passed its height or because that was
+// upToDate reports whether n is up to date and stays so for the rest of the wave: it has nothing to
+// do, and neither has anything below it, because the wave has passed its height or because that was
 // looked into already.
-func (g *Graph) settled(n id) bool {
+func (g *Graph) upToDate(n id) bool {
 	nd := g.nodes.at(n)
 	if nd.is(dirty|flying) || !nd.is(computed) {
 		return false
 	}
-	return g.front == settledFront || nd.settled == g.wave || nd.height < g.front && !nd.is(inCycle)
+	return g.front == doneFront || nd.checked == g.wave || nd.height < g.front && !nd.is(inCycle)
 }
 
-// settle brings n up to date, or waits for the task that is doing so. If that task waits for this
+// update brings n up to date, or waits for the task that is doing so. If that task waits for this
 // one, all nodes of the cycle are poisoned, the top of t's stack among them.
-func (g *Graph) settle(t *task, n id) {
-	for !g.settled(n) {
+func (g *Graph) update(t *task, n id) {
+	for !g.upToDate(n) {
 		owner := g.flights[n]
 		if owner == nil {
 			g.fly(t, n)
@@ -53,18 +53,18 @@ func (g *Graph) fly(t *task, n id) {
 	t.stack = t.stack[:len(t.stack)-1]
 	delete(g.flights, n)
 	nd.flags &^= flying
-	nd.settled = g.wave
+	nd.checked = g.wave
 	if g.waiters > 0 {
 		g.done.Broadcast()
 	}
 }
 
-// refresh runs n if it has to, which shows when what it read before is settled, in the order in
+// refresh runs n if it has to, which shows when what it read before is up to date, in the order in
 // which it was read: what follows a changed read may not be wanted any more.
 func (g *Graph) refresh(t *task, n id) {
 	nd := g.nodes.at(n)
 	for i := 0; nd.is(computed) && !nd.is(dirty) && i < len(nd.reads); i++ {
-		g.settle(t, nd.reads[i])
+		g.update(t, nd.reads[i])
 		if err := t.poison(); err != nil {
 			g.link(n, slices.Clone(nd.reads[:i+1])) // it would get no further if it ran
 			g.fail(n, err)
@@ -99,7 +99,7 @@ func (g *Graph) run(t *task, n id) {
 	} else {
 		g.recover(n)
 	}
-	g.settleHeight(n)
+	g.raise(n)
 	if changed {
 		g.changed(n)
 	}
@@ -115,15 +115,15 @@ func (g *Graph) changed(n id) {
 	g.familyOf(n).changed(n)
 }
 
-// reads says whether r still reads n: one that was settled in this wave may have run, and left n
+// reads reports whether r still reads n: one that was checked in this wave may have run, and left n
 // alone.
 func (g *Graph) reads(r, n id) bool {
 	nd := g.nodes.at(r)
-	return nd.settled != g.wave || slices.Contains(nd.reads, n)
+	return nd.checked != g.wave || slices.Contains(nd.reads, n)
 }
 
-// mark says that n must run again. A node that is running reads settled nodes only, so that it has
-// seen, or will see, the change.
+// mark says that n must run again. A node that is running reads nodes that are up to date only, so
+// that it has seen, or will see, the change.
 func (g *Graph) mark(n id) {
 	nd := g.nodes.at(n)
 	if nd.is(executing) || nd.is(inCycle) {

@@ -29,7 +29,7 @@ func (g *Graph) Wave() Wave {
 	g.retryCycles()
 	g.apply()
 	g.climb()
-	g.settleRoots()
+	g.updateRoots()
 	g.release()
 	return Wave{Number: g.wave, Changed: g.observed(), Runs: g.runs - before}
 }
@@ -45,14 +45,14 @@ func (g *Graph) apply() {
 // climb runs what is in the queue, lowest first, each height in parallel.
 func (g *Graph) climb() {
 	for {
-		batch, height := g.queue.take()
+		batch, height := g.queue.pop()
 		if len(batch) == 0 {
 			break
 		}
 		g.front = height
 		g.inParallel(g.atHeight(batch, height))
 	}
-	g.front = settledFront
+	g.front = doneFront
 }
 
 // atHeight returns those nodes of a batch that are still to run at this height, and puts back those
@@ -74,13 +74,13 @@ func (g *Graph) atHeight(batch []id, height int32) []id {
 	return due
 }
 
-func (g *Graph) settleRoots() {
+func (g *Graph) updateRoots() {
 	due := slices.DeleteFunc(g.fresh, func(n id) bool { return g.roots[n] == nil })
 	g.fresh = nil
 	g.inParallel(due)
 }
 
-// inParallel settles nodes with as many tasks as there are workers. The lock is held before and
+// inParallel updates nodes with as many tasks as there are workers. The lock is held before and
 // after, not meanwhile.
 func (g *Graph) inParallel(due []id) {
 	if workers := min(g.workers, len(due)); workers > 1 {
@@ -91,7 +91,7 @@ func (g *Graph) inParallel(due []id) {
 	}
 	t := &task{}
 	for _, n := range due {
-		g.settle(t, n)
+		g.update(t, n)
 	}
 }
 
@@ -103,7 +103,7 @@ func (g *Graph) share(due []id, workers int) {
 			t := &task{}
 			for i := next.Add(1); int(i) <= len(due); i = next.Add(1) {
 				g.mu.Lock()
-				g.settle(t, due[i-1])
+				g.update(t, due[i-1])
 				g.mu.Unlock()
 			}
 		})

@@ -83,7 +83,7 @@ func (e Election) Run(ctx context.Context, task func(ctx context.Context) error)
 // acquire waits until the Lease is held; false: ctx has ended.
 func (l *lease) acquire(ctx context.Context) bool {
 	for pause := soonest; ; pause = min(2*pause, l.retry()) {
-		err := l.take(ctx)
+		err := l.hold(ctx)
 		if err == nil {
 			return true
 		}
@@ -133,7 +133,7 @@ func (l *lease) renew(ctx context.Context) {
 			return
 		}
 		trying, cancel := context.WithDeadline(ctx, until)
-		err := l.take(trying)
+		err := l.hold(trying)
 		cancel()
 		if err != nil && (errors.Is(err, errTaken) || !time.Now().Before(until)) {
 			return

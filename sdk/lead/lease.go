@@ -50,8 +50,8 @@ func (f fields) set(name string, value any) {
 	f[name] = text
 }
 
-// take takes the Lease, or renews it. The error is errTaken while somebody else holds it.
-func (l *lease) take(ctx context.Context) error {
+// hold takes the Lease, or renews it. The error is errTaken while somebody else holds it.
+func (l *lease) hold(ctx context.Context) error {
 	began := time.Now()
 	if l.holder == l.identity { // it is mostly as it was
 		if err := l.write(ctx, l.identity, began); err == nil || sdk.CodeOf(err) != sdk.StoreConflict && sdk.CodeOf(err) != sdk.StoreNotFound {

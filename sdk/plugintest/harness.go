@@ -216,7 +216,7 @@ func (h *Harness) reader(ctx context.Context) {
 		m, cost, err := h.link.Recv(ctx)
 		h.mu.Lock()
 		if err == nil {
-			err = h.take(m)
+			err = h.handle(m)
 		}
 		held := h.held
 		if held && err == nil {
@@ -249,7 +249,7 @@ func (h *Harness) hold(on bool) {
 	}
 }
 
-func (h *Harness) take(m *pb.FromPlugin) error {
+func (h *Harness) handle(m *pb.FromPlugin) error {
 	switch {
 	case m.Ready != nil:
 		h.ready = m.Ready
@@ -265,7 +265,7 @@ func (h *Harness) take(m *pb.FromPlugin) error {
 		h.answerStore(m.Store)
 		return nil
 	}
-	return h.world.take(m)
+	return h.world.handle(m)
 }
 
 // declared checks that the plugin speaks of what its Ready declared alone.

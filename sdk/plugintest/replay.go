@@ -167,7 +167,7 @@ func (r *replay) heard(i int, m recording.Message) {
 		r.ready = said.Ready
 		return
 	}
-	if err := r.then.take(&said); err != nil {
+	if err := r.then.handle(&said); err != nil {
 		r.k.Fatalf("message %d of the recording: %v", i+1, err)
 	}
 	if r.answered(&said) && said.Synced == nil && len(r.owed) == 0 && (r.revision == 0 || r.then.doneSince(r.revision)) {

@@ -13,8 +13,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/recording"
 )
 
-// settles is how long a source may take until it has published what it had then.
-const settles = 5 * time.Second
+// publishPatience is how long a source may take until it has published what it had then.
+const publishPatience = 5 * time.Second
 
 // compare compares all that was said with all that is said now. What differs ends the replay.
 func (r *replay) compare() {
@@ -45,14 +45,14 @@ func (r *replay) source() {
 	}
 	before := r.rows(&r.then)
 	var list []string
-	r.now.waitSoftly(settles, func() bool {
+	r.now.waitSoftly(publishPatience, func() bool {
 		list = differences(before, r.rows(&r.now.world))
 		return len(list) == 0
 	})
 	for i, d := range list {
 		list[i] = d + r.last(d)
 	}
-	r.differ(fmt.Sprintf("%v after its last message", settles), list)
+	r.differ(fmt.Sprintf("%v after its last message", publishPatience), list)
 }
 
 // last names the message of the recording that spoke last of the row that a difference is about.

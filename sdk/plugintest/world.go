@@ -51,11 +51,11 @@ func newWorld() world {
 	}
 }
 
-// take takes a message; an error is a breach of the contract.
-func (w *world) take(m *pb.FromPlugin) error {
+// handle takes a message; an error is a breach of the contract.
+func (w *world) handle(m *pb.FromPlugin) error {
 	switch {
 	case m.Rows != nil:
-		w.takeRows(m.Rows)
+		w.handleRows(m.Rows)
 	case m.Synced != nil:
 		w.synced = true
 	case m.Done != nil:
@@ -78,12 +78,12 @@ func (w *world) take(m *pb.FromPlugin) error {
 	case m.Wanted != nil:
 		w.wanted[m.Wanted.Id] = true
 	default:
-		return w.takeViews(m)
+		return w.handleViews(m)
 	}
 	return nil
 }
 
-func (w *world) takeRows(m *pb.Rows) {
+func (w *world) handleRows(m *pb.Rows) {
 	for _, t := range m.Tables {
 		table := w.rows[t.Table]
 		if table == nil {
@@ -100,7 +100,7 @@ func (w *world) takeRows(m *pb.Rows) {
 	}
 }
 
-func (w *world) takeViews(m *pb.FromPlugin) error {
+func (w *world) handleViews(m *pb.FromPlugin) error {
 	switch {
 	case m.View != nil:
 		v := w.view(m.View.View)

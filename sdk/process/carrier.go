@@ -43,7 +43,7 @@ func newCarrier(s messages, cancel context.CancelFunc) *Carrier {
 // Open opens the session to a plugin.
 func Open(conn *grpc.ClientConn) (*Carrier, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	desc := talkStream()
+	desc := sessionStream()
 	stream, err := conn.NewStream(ctx, &desc, "/"+serviceName+"/"+streamName,
 		grpc.ForceCodecV2(newCodec()), grpc.MaxCallRecvMsgSize(maxFrame), grpc.MaxCallSendMsgSize(maxFrame))
 	if err != nil {

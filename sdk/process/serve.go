@@ -68,8 +68,8 @@ func (s *server) grpc(opts []grpc.ServerOption) *grpc.Server {
 	return s.server
 }
 
-// talk serves the stream; an error becomes the stream's status, which the core shows.
-func (s *server) talk(stream grpc.ServerStream) error {
+// serveSession serves the stream; an error becomes the stream's status, which the core shows.
+func (s *server) serveSession(stream grpc.ServerStream) error {
 	if !s.taken.CompareAndSwap(false, true) {
 		return status.Error(codes.FailedPrecondition, "this process serves one session, and has had it")
 	}

@@ -22,22 +22,22 @@ const (
 func service() *grpc.ServiceDesc {
 	return &grpc.ServiceDesc{
 		ServiceName: serviceName,
-		HandlerType: (*talker)(nil),
-		Streams:     []grpc.StreamDesc{talkStream()},
+		HandlerType: (*sessionServer)(nil),
+		Streams:     []grpc.StreamDesc{sessionStream()},
 		Metadata:    "session.proto",
 	}
 }
 
-func talkStream() grpc.StreamDesc {
+func sessionStream() grpc.StreamDesc {
 	return grpc.StreamDesc{
 		StreamName:    streamName,
-		Handler:       func(srv any, s grpc.ServerStream) error { return srv.(talker).talk(s) },
+		Handler:       func(srv any, s grpc.ServerStream) error { return srv.(sessionServer).serveSession(s) },
 		ServerStreams: true,
 		ClientStreams: true,
 	}
 }
 
-// talker serves the stream.
-type talker interface {
-	talk(s grpc.ServerStream) error
+// sessionServer serves the stream.
+type sessionServer interface {
+	serveSession(s grpc.ServerStream) error
 }

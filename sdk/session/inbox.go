@@ -12,13 +12,13 @@ type inbox[In Message] struct {
 	left uint64
 	// owed is credit that was released and not given back yet.
 	owed   uint64
-	queue  []letter[In]
+	queue  []received[In]
 	free   int
 	queued int
 	most   int
 }
 
-type letter[In Message] struct {
+type received[In Message] struct {
 	m    In
 	cost int
 	free bool
@@ -33,33 +33,33 @@ func (i *inbox[In]) charge(cost int) error {
 	return nil
 }
 
-func (i *inbox[In]) push(l letter[In]) error {
-	if l.free {
+func (i *inbox[In]) push(r received[In]) error {
+	if r.free {
 		if i.free++; i.free > maxFree {
 			return text.Error("the other side sent more than ", maxFree, " messages that cost no credit and come once")
 		}
 	}
-	i.queue = append(i.queue, l)
-	i.queued += l.cost
+	i.queue = append(i.queue, r)
+	i.queued += r.cost
 	i.most = max(i.most, i.queued)
 	return nil
 }
 
-func (i *inbox[In]) pop() (letter[In], bool) {
+func (i *inbox[In]) pop() (received[In], bool) {
 	if len(i.queue) == 0 {
-		return letter[In]{}, false
+		return received[In]{}, false
 	}
-	l := i.queue[0]
-	i.queue[0] = letter[In]{}
+	r := i.queue[0]
+	i.queue[0] = received[In]{}
 	i.queue = i.queue[1:]
-	i.queued -= l.cost
-	if l.free {
+	i.queued -= r.cost
+	if r.free {
 		i.free--
 	}
 	if len(i.queue) == 0 {
 		i.queue = nil
 	}
-	return l, true
+	return r, true
 }
 
 // grant returns credit to give back now, 0 if it isn't worth a message yet.

@@ -329,7 +329,7 @@ func (l *Link[Out, In]) accept(frame []byte) error {
 		return l.out.give(s.credit)
 	}
 	defer wake(l.read)
-	return l.in.push(letter[In]{m: m, cost: cost, free: s.free})
+	return l.in.push(received[In]{m: m, cost: cost, free: s.free})
 }
 
 func (l *Link[Out, In]) note(s sort[Out]) {

@@ -29,7 +29,7 @@ func (o *outbox) push(frame []byte, free bool) *waiter {
 		o.enqueue(frame)
 		return nil
 	}
-	if len(o.waiting) == 0 && o.take(frame) {
+	if len(o.waiting) == 0 && o.admitNow(frame) {
 		return nil
 	}
 	w := &waiter{frame: frame, ready: make(chan struct{})}
@@ -48,7 +48,7 @@ func (o *outbox) give(n uint64) error {
 }
 
 func (o *outbox) admit() {
-	for len(o.waiting) > 0 && o.take(o.waiting[0].frame) {
+	for len(o.waiting) > 0 && o.admitNow(o.waiting[0].frame) {
 		close(o.waiting[0].ready)
 		o.waiting[0] = nil
 		o.waiting = o.waiting[1:]
@@ -66,7 +66,7 @@ func (o *outbox) leave(w *waiter) bool {
 	return true
 }
 
-func (o *outbox) take(frame []byte) bool {
+func (o *outbox) admitNow(frame []byte) bool {
 	cost := uint64(Cost(len(frame)))
 	if cost > o.credit {
 		return false

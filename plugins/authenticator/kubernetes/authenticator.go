@@ -21,7 +21,7 @@ type Authenticator struct {
 	config  Config
 	domain  *trust.Domain
 	servers *servers
-	gate    *gate
+	limiter *limiter
 	now     func() time.Time
 	// accepted and refused are what is remembered of tokens, by key; one that floods cannot push
 	// the other's out.
@@ -43,7 +43,7 @@ func New(c Config) (*Authenticator, error) {
 	}
 	life, end := context.WithCancel(context.Background())
 	return &Authenticator{
-		config: c, domain: trust.NewDomain(c.TrustDomain), servers: servers, gate: newGate(c.Reviews.Concurrent, c.Reviews.PerPeer, c.Reviews.Waiting), now: time.Now,
+		config: c, domain: trust.NewDomain(c.TrustDomain), servers: servers, limiter: newLimiter(c.Reviews.Concurrent, c.Reviews.PerPeer, c.Reviews.Waiting), now: time.Now,
 		accepted: cache.NewLRUExpireCache(c.Reviews.Remembered), refused: cache.NewLRUExpireCache(c.Reviews.Remembered), life: life, end: end,
 	}, nil
 }
@@ -140,7 +140,7 @@ func (a *Authenticator) whose(ctx context.Context, s *server, token string, unti
 func (a *Authenticator) ask(s *server, k key, token string, until time.Time, peer string) (account, error) {
 	ctx, cancel := context.WithTimeout(a.life, a.config.Reviews.Timeout)
 	defer cancel()
-	leave, err := a.gate.enter(ctx, peer)
+	leave, err := a.limiter.enter(ctx, peer)
 	if err != nil {
 		return account{}, err
 	}

@@ -411,7 +411,7 @@ func TestFlood(t *testing.T) {
 
 // TestGate: who has left is not remembered, and who gives up takes no place.
 func TestGate(t *testing.T) {
-	g := newGate(2, 1, 1)
+	g := newLimiter(2, 1, 1)
 	leave, err := g.enter(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)

@@ -8,64 +8,64 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
-// gate lets so many in at once, and so many of one peer, so that one that makes tokens up keeps
+// limiter lets so many in at once, and so many of one peer, so that one that makes tokens up keeps
 // nobody else waiting.
-type gate struct {
+type limiter struct {
 	all              chan struct{}
 	perPeer, waiting int
 
 	mu    sync.Mutex
-	peers map[string]*lane
+	peers map[string]*peerLimiter
 }
 
-// lane is a peer's.
-type lane struct {
+// peerLimiter is a peer's.
+type peerLimiter struct {
 	slots chan struct{}
 	// users are those who are in, or wait.
 	users int
 }
 
-func newGate(all, perPeer, waiting int) *gate {
-	return &gate{all: make(chan struct{}, all), perPeer: min(perPeer, all), waiting: waiting, peers: map[string]*lane{}}
+func newLimiter(all, perPeer, waiting int) *limiter {
+	return &limiter{all: make(chan struct{}, all), perPeer: min(perPeer, all), waiting: waiting, peers: map[string]*peerLimiter{}}
 }
 
 // enter waits for a peer's turn. An error wraps sdk.ErrUnavailable: too many of that peer wait
 // already, or ctx ended.
-func (g *gate) enter(ctx context.Context, peer string) (leave func(), err error) {
-	g.mu.Lock()
-	l := g.peers[peer]
-	if l == nil {
-		l = &lane{slots: make(chan struct{}, g.perPeer)}
-		g.peers[peer] = l
+func (l *limiter) enter(ctx context.Context, peer string) (leave func(), err error) {
+	l.mu.Lock()
+	p := l.peers[peer]
+	if p == nil {
+		p = &peerLimiter{slots: make(chan struct{}, l.perPeer)}
+		l.peers[peer] = p
 	}
-	if l.users >= g.perPeer+g.waiting {
-		g.mu.Unlock()
+	if p.users >= l.perPeer+l.waiting {
+		l.mu.Unlock()
 		return nil, fmt.Errorf("%w: too many tokens of callers of this address are being checked", sdk.ErrUnavailable)
 	}
-	l.users++
-	g.mu.Unlock()
-	for i, slots := range []chan struct{}{l.slots, g.all} {
+	p.users++
+	l.mu.Unlock()
+	for i, slots := range []chan struct{}{p.slots, l.all} {
 		select {
 		case slots <- struct{}{}:
 		case <-ctx.Done():
 			if i > 0 {
-				<-l.slots
+				<-p.slots
 			}
-			g.left(peer, l)
+			l.left(peer, p)
 			return nil, fmt.Errorf("%w: too many tokens are being checked", sdk.ErrUnavailable)
 		}
 	}
 	return func() {
-		<-g.all
-		<-l.slots
-		g.left(peer, l)
+		<-l.all
+		<-p.slots
+		l.left(peer, p)
 	}, nil
 }
 
-func (g *gate) left(peer string, l *lane) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if l.users--; l.users == 0 {
-		delete(g.peers, peer)
+func (l *limiter) left(peer string, p *peerLimiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.users--; p.users == 0 {
+		delete(l.peers, peer)
 	}
 }

@@ -73,7 +73,7 @@ func newTest(t *testing.T, more string) (*publication, *shard) {
 
 func must(t *testing.T, p *publication, b etcd.Batch) {
 	t.Helper()
-	if err := p.take(b); err != nil {
+	if err := p.handle(b); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -40,7 +40,7 @@ func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 	connected.Go(func() { s.session.Run(ctx, out.Log) })
 	p := newPublication(s.config, out, s.checker)
 	f := &etcd.Followed{Session: s.session, Prefix: s.config.Prefix, Most: int(s.config.Limits.Objects), Left: func(n int) { p.left = n }, Log: out.Log}
-	return f.Run(ctx, p.take)
+	return f.Run(ctx, p.handle)
 }
 
 // publication is what was published of an etcd.
@@ -67,8 +67,8 @@ type change struct {
 	deletes []string
 }
 
-// take publishes what a batch changes.
-func (p *publication) take(b etcd.Batch) error {
+// handle publishes what a batch changes.
+func (p *publication) handle(b etcd.Batch) error {
 	changed := map[string]*change{}
 	if b.Whole {
 		there := make(map[string]bool, len(b.Put))

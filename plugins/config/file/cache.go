@@ -13,21 +13,21 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
-// library is all files as they were read last, and the catalog of what they hold.
-type library struct {
+// cache is all files as they were read last, and the catalog of what they hold.
+type cache struct {
 	config  Config
 	log     func(level sdk.Level, text string, args ...any)
 	checker *validation.Checker
 	catalog *catalog.Catalog
-	files   map[string]*volume
+	files   map[string]*file
 	// emptied are files that had objects and were found empty, and since when: their writers may
 	// just have begun; zero: it was said that they are.
 	emptied map[string]time.Time
 	work    work
 }
 
-// volume is a file as it was read last.
-type volume struct {
+// file is a file as it was read last.
+type file struct {
 	info   fs.FileInfo
 	parsed *catalog.Parsed
 	// cut: the file has lost its end since.
@@ -40,71 +40,71 @@ type work struct{ reads, parses int }
 // emptyFor is how many settle times a file must stay empty for that to be a fault.
 const emptyFor = 50
 
-func newLibrary(c Config, log func(sdk.Level, string, ...any)) *library {
-	return &library{
-		config: c, log: log, checker: validation.New(), catalog: catalog.New(),
-		files: make(map[string]*volume), emptied: make(map[string]time.Time),
+func newCache(config Config, log func(sdk.Level, string, ...any)) *cache {
+	return &cache{
+		config: config, log: log, checker: validation.New(), catalog: catalog.New(),
+		files: make(map[string]*file), emptied: make(map[string]time.Time),
 	}
 }
 
-// compare brings the library to what a scan found: it reads what is new or has another stat, and
+// compare brings the cache to what a scan found: it reads what is new or has another stat, and
 // forgets what is gone.
-func (l *library) compare(found *tree.Found, now time.Time) {
-	for path := range l.files {
+func (c *cache) compare(found *tree.Found, now time.Time) {
+	for path := range c.files {
 		if found.Missing(path) {
-			l.forget(path)
+			c.forget(path)
 		}
 	}
 	var paths []string
 	for path, info := range found.Files {
-		if v := l.files[path]; v == nil || !same(v.info, info) {
+		if f := c.files[path]; f == nil || !same(f.info, info) {
 			paths = append(paths, path)
 		}
 	}
-	l.read(paths, now)
+	c.read(paths, now)
 }
 
 // read reads files, whatever their stat.
-func (l *library) read(paths []string, now time.Time) {
+func (c *cache) read(paths []string, now time.Time) {
 	slices.Sort(paths)
 	jobs := make([]job, 0, len(paths))
 	for _, path := range slices.Compact(paths) {
 		j := job{path: path}
-		if v := l.files[path]; v != nil {
-			j.before = v.parsed
+		if f := c.files[path]; f != nil {
+			j.before = f.parsed
 		}
 		jobs = append(jobs, j)
 	}
-	for _, r := range loadAll(kinds.Reader{Check: l.checker.Check, Secrets: true, Grants: true}, jobs, l.config.MaxFile) {
-		l.take(r, now)
+	for _, r := range loadAll(kinds.Reader{Check: c.checker.Check, Secrets: true, Grants: true}, jobs, c.config.MaxFile) {
+		c.handle(r, now)
 	}
 }
 
-// take puts what reading a file gave into the catalog.
-func (l *library) take(r loaded, now time.Time) {
+// handle puts what reading a file gave into the catalog.
+func (c *cache) handle(r loaded, now time.Time) {
 	if r.info == nil && r.err == nil {
-		l.forget(r.path)
+		c.forget(r.path)
 		return
 	}
-	v := l.files[r.path]
-	if v == nil {
-		v = &volume{}
-		l.files[r.path] = v
+	f := c.files[r.path]
+	if f == nil {
+		f = &file{}
+		c.files[r.path] = f
 	}
-	v.info = r.info
-	l.work.reads++
+	f.info = r.info
+	c.work.reads++
 	switch {
 	case r.err != nil:
-		v.parsed = nil
-		l.catalog.Fail(r.path, catalog.Unreadable(r.path, r.err))
-	case r.empty && l.catalog.Holds(r.path):
-		l.doubt(v, r.path, now)
-	case r.parsed.Cut(v.parsed):
-		v.cut = true
-		l.catalog.Fail(r.path, catalog.Unreadable(r.path, errCut))
+		f.parsed = nil
+		c.catalog.Fail(r.path, catalog.Unreadable(r.path, r.err))
+	case r.empty && c.catalog.Holds(r.path):
+		c.doubt(f, r.path, now)
+	case r.parsed.Cut(f.parsed):
+		f.cut = true
+		c.catalog.Fail(r.path, catalog.Unreadable(r.path, errCut))
 	default:
-		delete(l.emptied, r.path)
-		l.shelve(v, r)
+		delete(c.emptied, r.path)
+		c.offer(f, r)
 	}
 }
 
@@ -118,41 +118,41 @@ var errCut = errors.New("it has become shorter, and ends amid a line, which it d
 
 // doubt keeps what an empty file held: its writing may have just begun, or have failed. If it stays
 // empty that is a fault.
-func (l *library) doubt(v *volume, path string, now time.Time) {
-	switch since, known := l.emptied[path]; {
+func (c *cache) doubt(f *file, path string, now time.Time) {
+	switch since, known := c.emptied[path]; {
 	case !known:
-		l.emptied[path] = now
-	case !since.IsZero() && now.Sub(since) >= emptyFor*l.config.Settle:
-		l.emptied[path] = time.Time{}
-		v.parsed = nil // so that the fault ends when the same content is back
-		l.catalog.Fail(path, catalog.Unreadable(path, errEmptied))
+		c.emptied[path] = now
+	case !since.IsZero() && now.Sub(since) >= emptyFor*c.config.Settle:
+		c.emptied[path] = time.Time{}
+		f.parsed = nil // so that the fault ends when the same content is back
+		c.catalog.Fail(path, catalog.Unreadable(path, errEmptied))
 	}
 }
 
-// shelve offers what a file holds now.
-func (l *library) shelve(v *volume, r loaded) {
-	if r.parsed == v.parsed && !v.cut {
+// offer gives the catalog what a file holds now.
+func (c *cache) offer(f *file, r loaded) {
+	if r.parsed == f.parsed && !f.cut {
 		return
 	}
-	v.parsed, v.cut = r.parsed, false
-	l.work.parses++
+	f.parsed, f.cut = r.parsed, false
+	c.work.parses++
 	for _, d := range r.foreign {
-		l.log(sdk.Debug, "an object of another API is left alone", "object", d.Foreign, "place", kinds.Source(r.path, d.Line, d.Column))
+		c.log(sdk.Debug, "an object of another API is left alone", "object", d.Foreign, "place", kinds.Source(r.path, d.Line, d.Column))
 	}
-	l.catalog.Offer(r.path, r.path, r.parsed.Documents())
+	c.catalog.Offer(r.path, r.path, r.parsed.Documents())
 }
 
-func (l *library) forget(path string) {
-	delete(l.files, path)
-	delete(l.emptied, path)
-	l.catalog.Drop(path)
+func (c *cache) forget(path string) {
+	delete(c.files, path)
+	delete(c.emptied, path)
+	c.catalog.Drop(path)
 }
 
 // doubtful returns the files that are to be read again because they may have been empty for a
 // moment only.
-func (l *library) doubtful() []string {
+func (c *cache) doubtful() []string {
 	var paths []string
-	for path, since := range l.emptied {
+	for path, since := range c.emptied {
 		if !since.IsZero() {
 			paths = append(paths, path)
 		}
@@ -161,9 +161,9 @@ func (l *library) doubtful() []string {
 }
 
 // deadline returns when doubt ends, if that is before another time (zero: never).
-func (l *library) deadline(other time.Time) time.Time {
-	for _, since := range l.emptied {
-		if end := since.Add(emptyFor * l.config.Settle); !since.IsZero() && (other.IsZero() || end.Before(other)) {
+func (c *cache) deadline(other time.Time) time.Time {
+	for _, since := range c.emptied {
+		if end := since.Add(emptyFor * c.config.Settle); !since.IsZero() && (other.IsZero() || end.Before(other)) {
 			other = end
 		}
 	}

@@ -19,8 +19,8 @@ func sorted(list []string) string {
 	return strings.Join(list, " ")
 }
 
-// files writes n files of per resources each, and returns a library of them.
-func files(t testing.TB, dir string, n, per int) *library {
+// files writes n files of per resources each, and returns a cache of them.
+func files(t testing.TB, dir string, n, per int) *cache {
 	t.Helper()
 	for i := range n {
 		var texts []string
@@ -31,17 +31,17 @@ func files(t testing.TB, dir string, n, per int) *library {
 			t.Fatal(err)
 		}
 	}
-	return newLibrary(Config{Dir: dir, Settle: time.Millisecond, MaxFile: defaults().MaxFile}, func(sdk.Level, string, ...any) {})
+	return newCache(Config{Dir: dir, Settle: time.Millisecond, MaxFile: defaults().MaxFile}, func(sdk.Level, string, ...any) {})
 }
 
-func compareAll(t testing.TB, l *library) *catalog.Changes {
+func compareAll(t testing.TB, l *cache) *catalog.Changes {
 	t.Helper()
 	found, err := scan(l.config.Dir, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.compare(found, time.Now())
-	return l.catalog.Settle()
+	return l.catalog.Changes()
 }
 
 // One changed file costs one read and one parse, and within it one document.

@@ -61,8 +61,8 @@ func TestEventCostsOneRead(t *testing.T) {
 	}
 	cancel()
 	<-ended
-	if want := (work{many + 1, many + 1}); r.library.work != want {
-		t.Errorf("did %+v, want %+v", r.library.work, want)
+	if want := (work{many + 1, many + 1}); r.cache.work != want {
+		t.Errorf("did %+v, want %+v", r.cache.work, want)
 	}
 }
 
@@ -160,7 +160,7 @@ func BenchmarkLoad10000(b *testing.B) {
 			b.ReportAllocs()
 			cpu(b, func() {
 				for b.Loop() {
-					l := newLibrary(Config{Dir: dir, Settle: time.Millisecond, MaxFile: defaults().MaxFile}, func(sdk.Level, string, ...any) {})
+					l := newCache(Config{Dir: dir, Settle: time.Millisecond, MaxFile: defaults().MaxFile}, func(sdk.Level, string, ...any) {})
 					if ch := compareAll(b, l); len(ch.Upserts[kinds.VirtualService]) != 10_000 {
 						b.Fatal("rows are missing")
 					}
@@ -174,7 +174,7 @@ func BenchmarkOneEditOf10000(b *testing.B) {
 	for _, per := range []int{1, 10, 10_000} {
 		b.Run(fmt.Sprintf("%d-per-file", per), func(b *testing.B) {
 			dir := mesh(b, per)
-			l := newLibrary(Config{Dir: dir, Settle: time.Millisecond, MaxFile: defaults().MaxFile}, func(sdk.Level, string, ...any) {})
+			l := newCache(Config{Dir: dir, Settle: time.Millisecond, MaxFile: defaults().MaxFile}, func(sdk.Level, string, ...any) {})
 			compareAll(b, l)
 			path := filepath.Join(dir, "0.yaml")
 			content, err := os.ReadFile(path)
@@ -189,7 +189,7 @@ func BenchmarkOneEditOf10000(b *testing.B) {
 					weight = (weight + 1) % 90
 					swap(b, path, service("s0-0", weight)+rest)
 					l.read([]string{path}, time.Now())
-					if ch := l.catalog.Settle(); len(ch.Upserts[kinds.VirtualService]) != 1 {
+					if ch := l.catalog.Changes(); len(ch.Upserts[kinds.VirtualService]) != 1 {
 						b.Fatal("no change")
 					}
 				}

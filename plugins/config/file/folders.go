@@ -12,8 +12,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
-// ground is the directories: it finds them, and watches each.
-type ground struct {
+// folders is the directories: it finds them, and watches each.
+type folders struct {
 	dir     string
 	watcher *watch.Watcher
 	log     func(level sdk.Level, text string, args ...any)
@@ -28,28 +28,28 @@ type ground struct {
 // scan walks the directory and watches what it finds. It returns nil if the directory itself cannot
 // be read: that is rather a mistake, or half of a swap, than the wish to have no configuration, so
 // that what was read last stays.
-func (g *ground) scan() *tree.Found {
-	g.watcher.Sweep()
-	g.watchParent()
-	found, err := scan(g.dir, g.watch)
+func (w *folders) scan() *tree.Found {
+	w.watcher.Sweep()
+	w.watchParent()
+	found, err := scan(w.dir, w.watch)
 	if err != nil {
-		if !g.missing {
-			g.log(sdk.Warn, "the configuration directory cannot be read; what was read last stays", "dir", g.dir, "error", err.Error())
+		if !w.missing {
+			w.log(sdk.Warn, "the configuration directory cannot be read; what was read last stays", "dir", w.dir, "error", err.Error())
 		}
-		g.missing = true
+		w.missing = true
 		return nil
 	}
-	if g.missing {
-		g.log(sdk.Info, "the configuration directory can be read again", "dir", g.dir)
+	if w.missing {
+		w.log(sdk.Info, "the configuration directory can be read again", "dir", w.dir)
 	}
-	g.missing = false
-	g.tellUnread(found)
+	w.missing = false
+	w.tellUnread(found)
 	return found
 }
 
 // away reports whether the directory itself cannot be read now.
-func (g *ground) away() bool {
-	f, err := os.Open(g.dir)
+func (w *folders) away() bool {
+	f, err := os.Open(w.dir)
 	if err != nil {
 		return true
 	}
@@ -59,41 +59,41 @@ func (g *ground) away() bool {
 }
 
 // tellUnread says once what could not be looked at.
-func (g *ground) tellUnread(found *tree.Found) {
+func (w *folders) tellUnread(found *tree.Found) {
 	now := make(map[string]string, len(found.Unread))
 	for path, err := range found.Unread {
-		if now[path] = err.Error(); g.unread[path] != now[path] {
-			g.log(sdk.Warn, "this cannot be read; what was read of it last stays", "path", path, "error", err.Error())
+		if now[path] = err.Error(); w.unread[path] != now[path] {
+			w.log(sdk.Warn, "this cannot be read; what was read of it last stays", "path", path, "error", err.Error())
 		}
 	}
-	g.unread = now
+	w.unread = now
 }
 
 // watchParent watches for the directory itself being swapped or coming back.
-func (g *ground) watchParent() {
-	if parent := filepath.Dir(g.dir); parent != g.dir {
-		g.tell(parent, g.watcher.Add(parent))
+func (w *folders) watchParent() {
+	if parent := filepath.Dir(w.dir); parent != w.dir {
+		w.tell(parent, w.watcher.Add(parent))
 	}
 }
 
 // watch watches a directory of the tree; what cannot be watched is looked at by rescans.
-func (g *ground) watch(path string) { g.tell(path, g.watcher.Add(path)) }
+func (w *folders) watch(path string) { w.tell(path, w.watcher.Add(path)) }
 
-func (g *ground) tell(path string, err error) {
+func (w *folders) tell(path string, err error) {
 	switch {
 	case err == nil:
-		delete(g.unwatched, path)
-	case !g.unwatched[path] && !errors.Is(err, fs.ErrNotExist):
-		if g.unwatched == nil {
-			g.unwatched = make(map[string]bool)
+		delete(w.unwatched, path)
+	case !w.unwatched[path] && !errors.Is(err, fs.ErrNotExist):
+		if w.unwatched == nil {
+			w.unwatched = make(map[string]bool)
 		}
-		g.unwatched[path] = true
-		g.log(sdk.Warn, "a directory cannot be watched; its changes are found by rescans alone", "dir", path, "error", err.Error())
+		w.unwatched[path] = true
+		w.log(sdk.Warn, "a directory cannot be watched; its changes are found by rescans alone", "dir", path, "error", err.Error())
 	}
 }
 
 // isDirectory reports whether a path is a directory, was one at the last scan, or is the link that
 // swaps one.
-func (g *ground) isDirectory(path string) bool {
-	return path == g.dir || g.watcher.Watches(path) || isSwap(filepath.Base(path)) || isDir(path)
+func (w *folders) isDirectory(path string) bool {
+	return path == w.dir || w.watcher.Watches(path) || isSwap(filepath.Base(path)) || isDir(path)
 }

@@ -59,8 +59,8 @@ func isSwap(name string) bool { return name == "..data" }
 type run struct {
 	config  Config
 	out     sdk.Publisher
-	library *library
-	ground  *ground
+	cache   *cache
+	folders *folders
 	// rest is when to forget what checking needs, since nothing was read for a while; zero: it is
 	// forgotten.
 	rest time.Time
@@ -72,8 +72,8 @@ const restAfter = 15 * time.Second
 
 func newRun(c Config, w *watch.Watcher, out sdk.Publisher) *run {
 	return &run{
-		config: c, out: out, library: newLibrary(c, out.Log),
-		ground: &ground{dir: c.Dir, watcher: w, log: out.Log},
+		config: c, out: out, cache: newCache(c, out.Log),
+		folders: &folders{dir: c.Dir, watcher: w, log: out.Log},
 	}
 }
 
@@ -88,8 +88,8 @@ func (r *run) run(ctx context.Context) error {
 	}
 	rescan := r.nextRescan()
 	for {
-		reads := r.library.work.reads
-		changes, err := r.ground.watcher.Next(ctx, earlier(r.library.deadline(rescan), r.rest))
+		reads := r.cache.work.reads
+		changes, err := r.folders.watcher.Next(ctx, earlier(r.cache.deadline(rescan), r.rest))
 		if err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (r *run) run(ctx context.Context) error {
 		if err := r.publish(); err != nil {
 			return err
 		}
-		r.relax(now, r.library.work.reads > reads)
+		r.relax(now, r.cache.work.reads > reads)
 	}
 }
 
@@ -113,7 +113,7 @@ func (r *run) relax(now time.Time, busy bool) {
 		r.rest = now.Add(restAfter)
 	case !r.rest.IsZero() && !now.Before(r.rest):
 		r.rest = time.Time{}
-		r.library.checker.Rest()
+		r.cache.checker.Rest()
 		debug.FreeOSMemory()
 	}
 }
@@ -136,32 +136,32 @@ func (r *run) nextRescan() time.Time {
 // apply reads the files among paths that changed, or looks at everything where a directory is among
 // them. While the directory itself is away its files are, too, and nothing is read.
 func (r *run) apply(paths []string, now time.Time) {
-	if r.ground.away() {
+	if r.folders.away() {
 		r.scan(now)
 		return
 	}
-	files := r.library.doubtful()
+	files := r.cache.doubtful()
 	for _, path := range paths {
 		switch {
-		case r.ground.isDirectory(path):
+		case r.folders.isDirectory(path):
 			r.scan(now)
 		case catalog.Wanted(path):
 			files = append(files, path)
 		}
 	}
-	r.library.read(files, now)
+	r.cache.read(files, now)
 }
 
 // scan looks at everything.
 func (r *run) scan(now time.Time) {
-	if found := r.ground.scan(); found != nil {
-		r.library.compare(found, now)
+	if found := r.folders.scan(); found != nil {
+		r.cache.compare(found, now)
 	}
 }
 
 // publish sends what changed and tells what is wrong.
 func (r *run) publish() error {
-	ch := r.library.catalog.Settle()
+	ch := r.cache.catalog.Changes()
 	for _, table := range ch.Tables() {
 		if err := r.out.Update(table, ch.Upserts[table], ch.Deletes[table]); err != nil {
 			return err

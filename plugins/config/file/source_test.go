@@ -237,24 +237,24 @@ func TestFilesOfADirectoryThatIsAway(t *testing.T) {
 	dir := t.TempDir()
 	l := files(t, dir, 3, 1)
 	compareAll(t, l)
-	r := &run{config: l.config, library: l, ground: newGround(t, dir)}
+	r := &run{config: l.config, cache: l, folders: newFolders(t, dir)}
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
 	r.apply([]string{filepath.Join(dir, "0.yaml"), filepath.Join(dir, "1.yaml"), filepath.Join(dir, "2.yaml")}, time.Now())
-	if ch := l.catalog.Settle(); len(ch.Deletes) > 0 {
+	if ch := l.catalog.Changes(); len(ch.Deletes) > 0 {
 		t.Errorf("deleted %v", ch.Deletes)
 	}
 }
 
-func newGround(t *testing.T, dir string) *ground {
+func newFolders(t *testing.T, dir string) *folders {
 	t.Helper()
 	w, err := watch.New(time.Millisecond, func(string) bool { return true })
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.Close() })
-	return &ground{dir: dir, watcher: w, log: func(sdk.Level, string, ...any) {}}
+	return &folders{dir: dir, watcher: w, log: func(sdk.Level, string, ...any) {}}
 }
 
 // TestBrokenBytesInAName: half of a name is no other name.

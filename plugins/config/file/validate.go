@@ -24,7 +24,7 @@ func Validate(files []string, read func(file string) ([]byte, error), check func
 		}
 		resources += c.Offer(file, file, p.Documents())
 	}
-	c.Settle()
+	c.Changes()
 	faults := c.Faults()
 	kinds.SortFaults(faults)
 	return faults, resources

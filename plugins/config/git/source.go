@@ -28,7 +28,7 @@ func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 	r := repository{s.config}
 	return remote.Follow(ctx, s.config.Interval, patience, func(ctx context.Context) (take func() error, away error) {
 		c, err := r.head(ctx, p.commit)
-		take = func() error { return p.take(c, err) }
+		take = func() error { return p.handle(c, err) }
 		if errors.As(err, new(*unfit)) {
 			return take, nil
 		}
@@ -56,9 +56,9 @@ func newPublication(c Config, out sdk.Publisher) *publication {
 	}
 }
 
-// take publishes what a commit changes; nil: nothing has changed. Why it could not be read is
+// handle publishes what a commit changes; nil: nothing has changed. Why it could not be read is
 // shown.
-func (p *publication) take(c *commit, err error) error {
+func (p *publication) handle(c *commit, err error) error {
 	if err := p.Show(err); err != nil || c == nil {
 		return err
 	}

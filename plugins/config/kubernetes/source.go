@@ -122,7 +122,7 @@ func (p *publication) run(ctx context.Context, selects bool) error {
 	defer look.Stop()
 	wait := time.NewTicker(waiting)
 	defer wait.Stop()
-	var settled <-chan time.Time
+	var reconnected <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -141,7 +141,7 @@ func (p *publication) run(ctx context.Context, selects bool) error {
 		case <-wait.C: // until it is in sync
 		case <-p.refusals.blames.newer:
 			p.refused()
-		case <-settled:
+		case <-reconnected:
 			p.forget()
 		case <-p.changes.Some():
 		}
@@ -158,12 +158,12 @@ func (p *publication) run(ctx context.Context, selects bool) error {
 			}
 			wait.Stop()
 		}
-		if err := p.publish(p.apply(p.changes.Take())); err != nil {
+		if err := p.publish(p.apply(p.changes.Drain())); err != nil {
 			return err
 		}
 		if !p.synced {
 			p.synced = true
-			settled = time.After(reconnecting)
+			reconnected = time.After(reconnecting)
 			if err := p.out.Synced(); err != nil {
 				return err
 			}

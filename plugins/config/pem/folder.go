@@ -107,7 +107,7 @@ func (f *folder) read() (map[string][]byte, error) {
 		text, err := read(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			continue // what is left says whether it is missed
+			continue // what is left reports whether it is missed
 		case err != nil:
 			return nil, err
 		case len(bytes.Trim(text, " \t\r\n\x00")) == 0:

@@ -152,7 +152,7 @@ func (s *source) watch(dir string) {
 
 // publish sends what has changed, and tells what is wrong.
 func (s *source) publish() error {
-	ch := s.catalog.Settle()
+	ch := s.catalog.Changes()
 	for _, table := range ch.Tables() {
 		if err := s.out.Update(table, ch.Upserts[table], ch.Deletes[table]); err != nil {
 			return err

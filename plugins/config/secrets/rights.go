@@ -61,9 +61,9 @@ func ask(ctx context.Context, client *kube.Client, a secrets.Account) verdict {
 	return verdict{account: a, allowed: allowed, err: err}
 }
 
-// take notes a verdict, and reports whether it says something new. While there is none, what was
+// note notes a verdict, and reports whether it says something new. While there is none, what was
 // said before counts.
-func (r *right) take(v verdict, now time.Time) (changed bool) {
+func (r *right) note(v verdict, now time.Time) (changed bool) {
 	r.asked = false
 	if v.err != nil {
 		r.due = now.Add(retryAfter)

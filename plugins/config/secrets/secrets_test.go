@@ -105,7 +105,7 @@ func TestRights(t *testing.T) {
 		{verdict{allowed: false}, true, deniedFor, false},
 	} {
 		r.asked = true
-		if changed := r.take(c.v, now); changed != c.changed || r.asked || r.due.Sub(now) != c.wait || r.row().Allowed != c.allowed || (r.row().Reason == "") != c.allowed {
+		if changed := r.note(c.v, now); changed != c.changed || r.asked || r.due.Sub(now) != c.wait || r.row().Allowed != c.allowed || (r.row().Reason == "") != c.allowed {
 			t.Errorf("%+v: %+v", c, r)
 		}
 	}

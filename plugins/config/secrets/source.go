@@ -158,7 +158,7 @@ func over(since, now time.Time) bool { return !since.IsZero() && now.Sub(since) 
 // while.
 func (r *run) tell(now time.Time) error {
 	rows := map[string]*changed{secrets.SecretTable: {}, secrets.ConfigMapTable: {}, secrets.Absences: {}, secrets.Rights: {}}
-	for o := range r.changes.Take() {
+	for o := range r.changes.Drain() {
 		w := r.objects[o]
 		if w == nil {
 			continue
@@ -243,7 +243,7 @@ func (r *run) judge(v verdict) error {
 	if v.err != nil {
 		r.failed("SubjectAccessReview of "+v.account.Key(), v.err)
 	}
-	if of == nil || !of.take(v, time.Now()) {
+	if of == nil || !of.note(v, time.Now()) {
 		return nil
 	}
 	return r.out.Update(secrets.Rights, []*sdk.Row{{Key: v.account.Key(), Payload: of.row().Encode()}}, nil)

@@ -35,7 +35,7 @@ func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 	p := newPublication(s.config, out)
 	return remote.Follow(ctx, s.config.Interval, s.config.Timeout, func(ctx context.Context) (take func() error, away error) {
 		all, err := s.look(ctx)
-		return func() error { return p.take(all, err) }, err
+		return func() error { return p.handle(all, err) }, err
 	})
 }
 
@@ -110,8 +110,8 @@ func newPublication(c Config, out sdk.Publisher) *publication {
 	}
 }
 
-// take publishes what a look changes. Why nobody could be asked is shown.
-func (p *publication) take(all map[string]found, err error) error {
+// handle publishes what a look changes. Why nobody could be asked is shown.
+func (p *publication) handle(all map[string]found, err error) error {
 	if err := p.Show(err); err != nil {
 		return err
 	}

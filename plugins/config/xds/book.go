@@ -56,11 +56,11 @@ type reply struct {
 	sum [sha256.Size]byte
 }
 
-// take takes an answer: all that there is of the type. Resources that are faulty stay as they were,
-// whatever is wrong with them, and the answer is refused; all others count. A resource that isn't
-// named any more is gone, unless one of the answer's could be it: one without a name that can be
-// read.
-func (b *book) take(m *discovery.DiscoveryResponse) reply {
+// handle takes an answer: all that there is of the type. Resources that are faulty stay as they
+// were, whatever is wrong with them, and the answer is refused; all others count. A resource that
+// isn't named any more is gone, unless one of the answer's could be it: one without a name that can
+// be read.
+func (b *book) handle(m *discovery.DiscoveryResponse) reply {
 	var r reply
 	b.answered, b.faults, b.left, b.stand = true, nil, 0, 0
 	all, nameless := b.open(m, &r)

@@ -95,12 +95,12 @@ func TestAnswers(t *testing.T) {
 		{answer("5", object("shop/b", dns("b.example"))), "-shop/a"},
 		{answer("6"), "-shop/b"},
 	} {
-		r := b.take(step.answer)
+		r := b.handle(step.answer)
 		if did(r) != step.published || r.refused != "" || r.version != step.answer.VersionInfo || b.shown() != "" {
 			t.Errorf("answer %s: %q, refused %q, version %s, shown %q", step.answer.VersionInfo, did(r), r.refused, r.version, b.shown())
 		}
 	}
-	r := b.take(answer("7", pack(&mcp.Resource{
+	r := b.handle(answer("7", pack(&mcp.Resource{
 		Metadata: &mcp.Metadata{Name: "shop/a", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}, CreateTime: timestamppb.New(time.Unix(1700000000, 5))},
 		Body:     pack(dns("a.example")),
 	})))
@@ -142,8 +142,8 @@ func TestMistakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBook(t, "")
-			b.take(answer("1", object("shop/a", dns("a.example")), object("shop/gone", dns("gone.example"))))
-			r := b.take(answer("2", good, c.bad))
+			b.handle(answer("1", object("shop/a", dns("a.example")), object("shop/gone", dns("gone.example"))))
+			r := b.handle(answer("2", good, c.bad))
 			published := "+shop/good -shop/gone"
 			if c.nameless {
 				published = "+shop/good"
@@ -160,10 +160,10 @@ func TestMistakes(t *testing.T) {
 			}
 			// It is refused again, and published nothing, when it is said again; and mended by what
 			// is right.
-			if again := b.take(answer("3", good, c.bad)); did(again) != "" || again.refused != r.refused || again.sum != r.sum {
+			if again := b.handle(answer("3", good, c.bad)); did(again) != "" || again.refused != r.refused || again.sum != r.sum {
 				t.Errorf("again: %q %q", did(again), again.refused)
 			}
-			if mended := b.take(answer("4", good)); mended.refused != "" || mended.version != "4" || b.shown() != "" {
+			if mended := b.handle(answer("4", good)); mended.refused != "" || mended.version != "4" || b.shown() != "" {
 				t.Errorf("mended: %q %s %s", mended.refused, mended.version, b.shown())
 			}
 		})
@@ -183,7 +183,7 @@ func TestUnknownFields(t *testing.T) {
 	b := newBook(t, "")
 	body := pack(dns("a.example"))
 	body.Value = protowire.AppendString(protowire.AppendTag(body.Value, 4000, protowire.BytesType), "later")
-	r := b.take(answer("1", pack(&mcp.Resource{Metadata: &mcp.Metadata{Name: "shop/a"}, Body: body})))
+	r := b.handle(answer("1", pack(&mcp.Resource{Metadata: &mcp.Metadata{Name: "shop/a"}, Body: body})))
 	if did(r) != "+shop/a" || r.refused != "" || !strings.Contains(b.shown(), "warning") || len(r.upserts[0].Payload) != proto.Size(dns("a.example")) {
 		t.Errorf("%q %q %s", did(r), r.refused, b.shown())
 	}
@@ -194,7 +194,7 @@ func TestVersionsOfBodies(t *testing.T) {
 	for _, url := range []string{"istio.networking.v1alpha3.ServiceEntry", "istio.networking.v1beta1.ServiceEntry", "istio.networking.v1.ServiceEntry"} {
 		body := pack(dns("a.example"))
 		body.TypeUrl = "type.googleapis.com/" + url
-		if r := newBook(t, "").take(answer("1", pack(&mcp.Resource{Metadata: &mcp.Metadata{Name: "shop/a"}, Body: body}))); did(r) != "+shop/a" || r.refused != "" {
+		if r := newBook(t, "").handle(answer("1", pack(&mcp.Resource{Metadata: &mcp.Metadata{Name: "shop/a"}, Body: body}))); did(r) != "+shop/a" || r.refused != "" {
 			t.Errorf("%s: %q %q", url, did(r), r.refused)
 		}
 	}
@@ -206,7 +206,7 @@ func TestRevisions(t *testing.T) {
 	}
 	b := newBook(t, `, "revision": "blue"`)
 	for i, c := range []struct{ revision, published string }{{"blue", "+shop/a"}, {"green", "-shop/a"}, {"green", ""}, {"blue", "+shop/a"}} {
-		if r := b.take(answer(fmt.Sprint(i), of(c.revision))); did(r) != c.published || r.refused != "" {
+		if r := b.handle(answer(fmt.Sprint(i), of(c.revision))); did(r) != c.published || r.refused != "" {
 			t.Errorf("%d %s: %q", i, c.revision, did(r))
 		}
 	}
@@ -219,10 +219,10 @@ func TestSynthetic(t *testing.T) {
 	with.Endpoints = []*networking.WorkloadEntry{{Address: "10.0.0.1"}}
 	all := answer("1", object("shop/synthetic-web", static), object("shop/web", static), object("shop/synthetic-full", with))
 	b := newBook(t, "")
-	if r := b.take(all); did(r) != "+shop/synthetic-full +shop/web" || b.stand != 1 {
+	if r := b.handle(all); did(r) != "+shop/synthetic-full +shop/web" || b.stand != 1 {
 		t.Errorf("%q, %d", did(r), b.stand)
 	}
-	if r := newBook(t, `, "synthetic": true`).take(all); len(r.upserts) != 3 {
+	if r := newBook(t, `, "synthetic": true`).handle(all); len(r.upserts) != 3 {
 		t.Errorf("%q", did(r))
 	}
 }
@@ -231,10 +231,10 @@ func TestSynthetic(t *testing.T) {
 func TestLimit(t *testing.T) {
 	b := newBook(t, `, "limits": {"resources": 2}`)
 	c, a, d := object("shop/c", dns("c.example")), object("shop/a", dns("a.example")), object("shop/d", dns("d.example"))
-	if r := b.take(answer("1", d, c, a)); did(r) != "+shop/a +shop/c" || r.refused != "" || !strings.Contains(b.shown(), "1 resources are left out") {
+	if r := b.handle(answer("1", d, c, a)); did(r) != "+shop/a +shop/c" || r.refused != "" || !strings.Contains(b.shown(), "1 resources are left out") {
 		t.Errorf("%q %q %s", did(r), r.refused, b.shown())
 	}
-	if r := b.take(answer("2", d, a)); did(r) != "+shop/d -shop/c" || b.shown() != "" {
+	if r := b.handle(answer("2", d, a)); did(r) != "+shop/d -shop/c" || b.shown() != "" {
 		t.Errorf("%q %s", did(r), b.shown())
 	}
 }

@@ -49,9 +49,9 @@ func newPublication(ctx context.Context, c Config, out sdk.Publisher, checker *v
 	return p
 }
 
-// take publishes what an answer changes, and says what to reply; ok: it is of a type that was asked
-// for.
-func (p *publication) take(m *discovery.DiscoveryResponse) (r reply, ok bool, err error) {
+// handle publishes what an answer changes, and says what to reply; ok: it is of a type that was
+// asked for.
+func (p *publication) handle(m *discovery.DiscoveryResponse) (r reply, ok bool, err error) {
 	b := p.books[m.TypeUrl]
 	if b == nil {
 		if t := clip(m.TypeUrl); !p.strange[t] && len(p.strange) < mostStrange {
@@ -60,7 +60,7 @@ func (p *publication) take(m *discovery.DiscoveryResponse) (r reply, ok bool, er
 		}
 		return r, false, nil
 	}
-	r = b.take(m)
+	r = b.handle(m)
 	p.late = p.late && len(p.heard) > 0
 	p.heard[m.TypeUrl], p.away = true, ""
 	if len(r.upserts)+len(r.deletes) > 0 {

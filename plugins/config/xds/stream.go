@@ -78,7 +78,7 @@ func (s *stream) follow(ctx context.Context) (failed, err error) {
 				s.ads = h.ads
 				err = s.ask()
 			default:
-				failed, err = s.take(h.answer)
+				failed, err = s.handle(h.answer)
 			}
 		}
 		if failed != nil || err != nil {
@@ -141,12 +141,12 @@ func (s *stream) end(err error) error {
 	}
 }
 
-// take publishes an answer and replies.
-func (s *stream) take(m *discovery.DiscoveryResponse) (failed, err error) {
+// handle publishes an answer and replies.
+func (s *stream) handle(m *discovery.DiscoveryResponse) (failed, err error) {
 	if len(s.publication.heard) == 0 { // what follows the first answer has its time, too
 		s.missed.Reset(s.config.Wait)
 	}
-	r, asked, failed := s.publication.take(m)
+	r, asked, failed := s.publication.handle(m)
 	if failed != nil || !asked {
 		return failed, nil
 	}

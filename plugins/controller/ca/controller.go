@@ -177,7 +177,7 @@ func (l *life) look(ctx context.Context) (again time.Duration) {
 		return 0
 	}
 	if err == nil {
-		err = l.take(next)
+		err = l.adopt(next)
 	}
 	if err != nil {
 		if text := err.Error(); text != l.wrong {
@@ -283,8 +283,8 @@ func (l *life) attempt(ctx context.Context, now time.Time, domain string) (*auth
 	return a, nil
 }
 
-// take has somebody sign from now on, and publishes the roots.
-func (l *life) take(next *signer) error {
+// adopt has somebody sign from now on, and publishes the roots.
+func (l *life) adopt(next *signer) error {
 	was := l.signs.Load()
 	if next.same(was) {
 		return nil

@@ -132,8 +132,8 @@ const atOnce = 64
 // slots bound how many certificates are asked for at once.
 type slots chan struct{}
 
-// take waits for a place; free gives it back.
-func (s slots) take(ctx context.Context, who string) (free func(), err error) {
+// acquire waits for a place; free gives it back.
+func (s slots) acquire(ctx context.Context, who string) (free func(), err error) {
 	select {
 	case s <- struct{}{}:
 		return func() { <-s }, nil

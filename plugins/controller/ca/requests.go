@@ -140,7 +140,7 @@ func (k *clusterSigner) certify(ctx context.Context, a ask) (chain, roots []stri
 	}
 	ctx, cancel := k.config.bounded(ctx)
 	defer cancel()
-	free, err := k.slots.take(ctx, "the signer "+name)
+	free, err := k.slots.acquire(ctx, "the signer "+name)
 	if err != nil {
 		return nil, nil, err
 	}

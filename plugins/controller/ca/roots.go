@@ -119,7 +119,7 @@ func (h *handing) failed(what string, err error) {
 func (h *handing) work(ctx context.Context) {
 	waiting := map[string]bool{}
 	for pause := retryFirst; ; {
-		for name := range h.changes.Take() {
+		for name := range h.changes.Drain() {
 			waiting[name] = true
 		}
 		var retry <-chan time.Time

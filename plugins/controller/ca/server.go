@@ -79,7 +79,7 @@ func (s *serverSigner) certify(ctx context.Context, a ask) (chain, roots []strin
 	}
 	ctx, cancel := s.config.bounded(ctx)
 	defer cancel()
-	free, err := s.slots.take(ctx, s.String())
+	free, err := s.slots.acquire(ctx, s.String())
 	if err != nil {
 		return nil, nil, err
 	}

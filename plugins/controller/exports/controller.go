@@ -104,7 +104,7 @@ func (w *work) follow(ctx context.Context) error {
 	}
 	w.read(first)
 	for pause := shortest; ; {
-		for key := range w.arrived.Take() {
+		for key := range w.arrived.Drain() {
 			w.waiting[key] = true
 		}
 		var retry <-chan time.Time

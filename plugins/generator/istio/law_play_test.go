@@ -48,7 +48,7 @@ func newPlay() *play {
 	}
 }
 
-// happen lets an event happen, and settles what proxies want then.
+// happen lets an event happen, and updates what proxies want then.
 func (p *play) happen(ev event) error {
 	p.out.repeated = nil
 	var err error
@@ -74,7 +74,7 @@ func (p *play) happen(ev event) error {
 	if len(p.out.repeated) > 0 {
 		return fmt.Errorf("reported though they were so before: %s", strings.Join(p.out.repeated, ", "))
 	}
-	return p.settle()
+	return p.update()
 }
 
 func (p *play) commit(changes []*pb.TableRows) error {
@@ -112,8 +112,8 @@ func (p *play) attach(connection uint64, of *sdk.Proxy) error {
 // connections are those that there are, the oldest first.
 func (p *play) connections() []uint64 { return slices.Sorted(maps.Keys(p.attached)) }
 
-// settle wants what proxies want, and drops what none does any more.
-func (p *play) settle() error {
+// update wants what proxies want, and drops what none does any more.
+func (p *play) update() error {
 	now := map[viewName]map[string]bool{}
 	for _, typeURL := range []string{encode.ClusterType, encode.ListenerType, encode.NameTableType} {
 		for _, c := range p.connections() {
@@ -300,7 +300,7 @@ func (p *play) compare() error {
 			return err
 		}
 	}
-	if err := fresh.settle(); err != nil {
+	if err := fresh.update(); err != nil {
 		return err
 	}
 	for _, c := range p.connections() {

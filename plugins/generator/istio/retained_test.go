@@ -53,12 +53,12 @@ func TestWhoIsBackIsPlacedAsBefore(t *testing.T) {
 	}
 }
 
-// TestSeatsGo: with their views, and the oldest where there are too many.
-func TestSeatsGo(t *testing.T) {
+// TestRetainedGo: with their views, and the oldest where there are too many.
+func TestRetainedGo(t *testing.T) {
 	f := newFleet(t, meshSize{services: 3, endpoints: 1, namespaces: 2})
 	rowsOnly := f.e.Kept().Nodes
 	f.connect(0) // it stays, and with it the views
-	for i := range 2 * serving.SeatsKept {
+	for i := range 2 * serving.MostRetained {
 		p := proxy(fmt.Sprintf("sidecar~10.9.%d.%d~load-%d.ns-00~ns-00.svc.cluster.local", i/250, i%250, i), nil, nil)
 		p.Connection, p.Types = uint64(10+i), []string{encode.ClusterType}
 		if err := f.e.Attach(context.Background(), p, f.told); err != nil {
@@ -66,12 +66,12 @@ func TestSeatsGo(t *testing.T) {
 		}
 		f.e.Detach(p.Connection)
 	}
-	if k := f.e.Kept(); k.Seats != serving.SeatsKept || k.ByKey != serving.SeatsKept {
-		t.Errorf("%d seats are kept, %d can be found", k.Seats, k.ByKey)
+	if k := f.e.Kept(); k.Retained != serving.MostRetained || k.ByKey != serving.MostRetained {
+		t.Errorf("%d are retained, %d can be found", k.Retained, k.ByKey)
 	}
 	f.leave(0)
-	if k := f.e.Kept(); k.Seats+k.ByKey != 0 {
-		t.Errorf("%d seats are kept without views, %d can be found", k.Seats, k.ByKey)
+	if k := f.e.Kept(); k.Retained+k.ByKey != 0 {
+		t.Errorf("%d are retained without views, %d can be found", k.Retained, k.ByKey)
 	}
 	f.e.Rest(context.Background(), f.told)
 	if got := f.e.Kept().Nodes; got != rowsOnly {

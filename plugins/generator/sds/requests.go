@@ -42,8 +42,8 @@ func (r *requests) put(key string, payload []byte) {
 	}
 }
 
-// take returns what has changed.
-func (r *requests) take() (upserts []*sdk.Row, deletes []string) {
+// drain returns what has changed.
+func (r *requests) drain() (upserts []*sdk.Row, deletes []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, key := range slices.Sorted(maps.Keys(r.changed)) {
@@ -68,7 +68,7 @@ func (e *engine) Run(ctx context.Context, out sdk.Publisher) error {
 			return nil
 		case <-e.requests.wake:
 		}
-		if upserts, deletes := e.requests.take(); len(upserts)+len(deletes) > 0 {
+		if upserts, deletes := e.requests.drain(); len(upserts)+len(deletes) > 0 {
 			if err := out.Update(secrets.Requests, upserts, deletes); err != nil {
 				return err
 			}

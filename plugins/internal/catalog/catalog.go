@@ -15,10 +15,10 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// Catalog knows the shelves of all files and what is served of them: of an object that several
+// Catalog knows the contents of all files and what is served of them: of an object that several
 // files have, the version of the first file in sorted order. It does no I/O.
 type Catalog struct {
-	shelves map[string]*shelf
+	files map[string]*contents
 	// claims are the files that have an object, sorted.
 	claims map[state.Name][]string
 	served map[state.Name]*sdk.Row
@@ -32,7 +32,7 @@ type Catalog struct {
 // New returns an empty one.
 func New() *Catalog {
 	return &Catalog{
-		shelves:  make(map[string]*shelf),
+		files:    make(map[string]*contents),
 		claims:   make(map[state.Name][]string),
 		served:   make(map[state.Name]*sdk.Row),
 		rivals:   make(map[state.Name][]kinds.Fault),
@@ -45,15 +45,15 @@ func New() *Catalog {
 // before. place is how people call the file in sources and faults; mostly its name. It returns how
 // many objects that are.
 func (c *Catalog) Offer(file, place string, docs []kinds.Document) int {
-	s := arrange(place, docs, c.shelves[file])
+	s := arrange(place, docs, c.files[file])
 	c.put(file, s)
 	return len(s.items)
 }
 
-// put gives a file a new shelf.
-func (c *Catalog) put(file string, s *shelf) {
+// put gives a file new contents.
+func (c *Catalog) put(file string, s *contents) {
 	c.Drop(file)
-	c.shelves[file] = s
+	c.files[file] = s
 	for name := range s.items {
 		at, _ := slices.BinarySearch(c.claims[name], file)
 		c.claims[name] = slices.Insert(c.claims[name], at, file)
@@ -63,20 +63,20 @@ func (c *Catalog) put(file string, s *shelf) {
 
 // Fail keeps what a file offered, and says what is wrong with the file as a whole.
 func (c *Catalog) Fail(file string, f kinds.Fault) {
-	failed := &shelf{faults: []kinds.Fault{f}}
-	if s := c.shelves[file]; s != nil {
+	failed := &contents{faults: []kinds.Fault{f}}
+	if s := c.files[file]; s != nil {
 		failed.items = s.items
 	}
-	c.shelves[file] = failed
+	c.files[file] = failed
 }
 
 // Drop takes a file away.
 func (c *Catalog) Drop(file string) {
-	s := c.shelves[file]
+	s := c.files[file]
 	if s == nil {
 		return
 	}
-	delete(c.shelves, file)
+	delete(c.files, file)
 	for name := range s.items {
 		if at, ok := slices.BinarySearch(c.claims[name], file); ok {
 			c.claims[name] = slices.Delete(c.claims[name], at, at+1)
@@ -90,7 +90,7 @@ func (c *Catalog) Drop(file string) {
 
 // Holds reports whether a file has objects.
 func (c *Catalog) Holds(file string) bool {
-	return c.shelves[file] != nil && len(c.shelves[file].items) > 0
+	return c.files[file] != nil && len(c.files[file].items) > 0
 }
 
 // Changes is what to publish, by table.
@@ -110,8 +110,8 @@ func (c *Changes) Tables() []string {
 	return slices.Compact(names)
 }
 
-// Settle returns what changed since the last call.
-func (c *Catalog) Settle() *Changes {
+// Changes returns what changed since the last call.
+func (c *Catalog) Changes() *Changes {
 	ch := &Changes{Upserts: make(map[string][]*sdk.Row), Deletes: make(map[string][]string)}
 	for name := range c.touched {
 		c.resolve(name, ch)
@@ -150,7 +150,7 @@ func (c *Catalog) choose(name state.Name) *sdk.Row {
 	delete(c.rivals, name)
 	var winner *item
 	for _, file := range c.claims[name] {
-		it := c.shelves[file].items[name]
+		it := c.files[file].items[name]
 		switch {
 		case winner != nil:
 			c.rivals[name] = append(c.rivals[name], it.fault(kinds.CodeRival, "is already at %s, which is served; remove one of them", winner.place()))
@@ -170,7 +170,7 @@ func (c *Catalog) choose(name state.Name) *sdk.Row {
 // Faults returns what is wrong with all files.
 func (c *Catalog) Faults() []kinds.Fault {
 	var list []kinds.Fault
-	for _, s := range c.shelves {
+	for _, s := range c.files {
 		list = append(list, s.faults...)
 	}
 	for _, faults := range c.rivals {

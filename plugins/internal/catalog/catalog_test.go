@@ -20,8 +20,8 @@ func route(name, host string) string {
 	return fmt.Sprintf("apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata:\n  name: %s\nspec:\n  hosts:\n  - %s\n  http: [{route: [{destination: {host: %s}}]}]\n", name, host, host)
 }
 
-// shelved returns name=host of what a shelf offers.
-func shelved(s *shelf) string {
+// offered returns name=host of what contents offer.
+func offered(s *contents) string {
 	var list []string
 	for name, it := range s.items {
 		if it.row == nil {
@@ -62,7 +62,7 @@ func TestLastGoodVersions(t *testing.T) {
 				texts = append(texts, route(name, "old"))
 			}
 			before := arrange("f", kinds.Read("f", []byte(strings.Join(texts, "---\n"))), nil)
-			if got := shelved(arrange("f", kinds.Read("f", []byte(c.after)), before)); got != c.want {
+			if got := offered(arrange("f", kinds.Read("f", []byte(c.after)), before)); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -71,8 +71,8 @@ func TestLastGoodVersions(t *testing.T) {
 
 func TestResourceTwiceInOneFile(t *testing.T) {
 	s := arrange("f", kinds.Read("f", []byte(route("a", "one")+"---\n"+route("a", "two"))), nil)
-	if shelved(s) != "a=one" || len(s.faults) != 1 || s.faults[0].Place() != "f:10:1" || !strings.Contains(s.faults[0].Message, "f:1:1") {
-		t.Errorf("got %s, %v", shelved(s), s.faults)
+	if offered(s) != "a=one" || len(s.faults) != 1 || s.faults[0].Place() != "f:10:1" || !strings.Contains(s.faults[0].Message, "f:1:1") {
+		t.Errorf("got %s, %v", offered(s), s.faults)
 	}
 }
 
@@ -80,15 +80,15 @@ func TestResourceTwiceInOneFile(t *testing.T) {
 func TestMoveThatBreaks(t *testing.T) {
 	c := New()
 	c.put("a", arrange("a", kinds.Read("a", []byte(route("x", "one"))), nil))
-	c.Settle()
+	c.Changes()
 	c.Drop("a")
 	c.put("b", arrange("b", kinds.Read("b", []byte(strings.Replace(route("x", "two"), "hosts", "hots", 1))), nil))
-	ch := c.Settle()
+	ch := c.Changes()
 	if len(ch.Deletes) != 0 || len(ch.Faults.New) != 1 {
 		t.Errorf("got %+v", ch)
 	}
 	c.Drop("b")
-	if ch = c.Settle(); len(ch.Deletes[kinds.VirtualService]) != 1 {
+	if ch = c.Changes(); len(ch.Deletes[kinds.VirtualService]) != 1 {
 		t.Errorf("got %+v", ch)
 	}
 }

@@ -33,17 +33,17 @@ func (it *item) fault(code, format string, args ...any) kinds.Fault {
 	}
 }
 
-// shelf is what one file offers: its objects, each at its last good version, and what is wrong with
-// it.
-type shelf struct {
+// contents are what one file offers: its objects, each at its last good version, and what is wrong
+// with it.
+type contents struct {
 	items  map[state.Name]*item
 	faults []kinds.Fault
 }
 
-// arrange makes a file's shelf of its documents. What is faulty keeps the version that it had on
-// the shelf before, which may be nil.
-func arrange(file string, docs []kinds.Document, before *shelf) *shelf {
-	s := &shelf{items: make(map[state.Name]*item, len(docs))}
+// arrange makes a file's contents of its documents. What is faulty keeps the version that it had in
+// the contents before, which may be nil.
+func arrange(file string, docs []kinds.Document, before *contents) *contents {
+	s := &contents{items: make(map[state.Name]*item, len(docs))}
 	var unnamed []int
 	for i, d := range docs {
 		s.faults = append(s.faults, d.Faults...)
@@ -68,7 +68,7 @@ func arrange(file string, docs []kinds.Document, before *shelf) *shelf {
 }
 
 // place is where a document was among the file's, otherwise where it is now.
-func (s *shelf) place(d kinds.Document, now int) int {
+func (s *contents) place(d kinds.Document, now int) int {
 	if it := s.items[state.Name{Table: d.Table, Key: d.Key()}]; it != nil {
 		return it.index
 	}
@@ -77,7 +77,7 @@ func (s *shelf) place(d kinds.Document, now int) int {
 
 // keepBehind keeps what stood behind the last document, which is faulty: the file may have been
 // cut.
-func (s *shelf) keepBehind(vanished []*item, last int) {
+func (s *contents) keepBehind(vanished []*item, last int) {
 	for _, it := range vanished {
 		if it.index >= last {
 			s.items[it.name] = it
@@ -86,7 +86,7 @@ func (s *shelf) keepBehind(vanished []*item, last int) {
 }
 
 // put adds an object whose name is known.
-func (s *shelf) put(it *item, before *shelf) {
+func (s *contents) put(it *item, before *contents) {
 	if first := s.items[it.name]; first != nil {
 		s.faults = append(s.faults, it.fault(kinds.CodeRival, "is already at %s, which is served; remove one of them", first.place()))
 		return
@@ -101,8 +101,8 @@ func (s *shelf) put(it *item, before *shelf) {
 	s.items[it.name] = it
 }
 
-// missingIn returns the items that another shelf of the same file has not got.
-func (s *shelf) missingIn(other *shelf) []*item {
+// missingIn returns the items that other contents of the same file have not got.
+func (s *contents) missingIn(other *contents) []*item {
 	var missing []*item
 	for name, it := range s.items {
 		if other.items[name] == nil && it.row != nil {
@@ -114,7 +114,7 @@ func (s *shelf) missingIn(other *shelf) []*item {
 
 // keep keeps what stood where documents now cannot even be named: all that has vanished if there is
 // such a document for each, otherwise what had the same place among the documents.
-func (s *shelf) keep(vanished []*item, unnamed []int) {
+func (s *contents) keep(vanished []*item, unnamed []int) {
 	all := len(vanished) <= len(unnamed)
 	for _, it := range vanished {
 		if all || slices.Contains(unnamed, it.index) {

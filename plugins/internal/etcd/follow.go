@@ -137,7 +137,7 @@ func (f *Followed) follow(ctx context.Context, c *clientv3.Client, whole bool, t
 			}
 			sdk.Found(ctx)
 		case <-f.Session.again:
-			check.Reset(settling)
+			check.Reset(recheck)
 		case <-check.C:
 			check.Reset(checking)
 			exchanged, err := f.exchanged(ctx, c)
@@ -154,9 +154,9 @@ func (f *Followed) follow(ctx context.Context, c *clientv3.Client, whole bool, t
 	}
 }
 
-// checking is how often it is asked whether this is still the same etcd; settling how long after it
+// checking is how often it is asked whether this is still the same etcd; recheck how long after it
 // was lost and is there again, so that what was missed has come by then.
-const checking, settling = 5 * time.Second, 300 * time.Millisecond
+const checking, recheck = 5 * time.Second, 300 * time.Millisecond
 
 // exchanged reports whether the etcd that answers has another identity, or an earlier revision than
 // was seen.

@@ -123,7 +123,7 @@ func (p *page) turn(n *Naming, key string, out *Changes) Tally {
 	slices.SortFunc(p.changed, place.compare)
 	p.changed = slices.Compact(p.changed)
 	for _, at := range p.changed {
-		p.settle(at)
+		p.decide(at)
 	}
 	host := n.Host(key)
 	lost := p.lost.tally()
@@ -172,8 +172,8 @@ func (p *page) endpoints(n *Naming, host string, service *sdk.Service, out *Chan
 	}
 }
 
-// settle finds who is served at a place, and keeps up what follows of that.
-func (p *page) settle(at place) {
+// decide finds who is served at a place, and keeps up what follows of that.
+func (p *page) decide(at place) {
 	s := p.places[at]
 	var now *Member
 	if len(s.members) > 0 {

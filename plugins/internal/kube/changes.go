@@ -30,8 +30,8 @@ func (c *Changes[K]) Add(keys ...K) {
 	}
 }
 
-// Take returns what was noted since, and forgets it.
-func (c *Changes[K]) Take() map[K]bool {
+// Drain returns what was noted since, and forgets it.
+func (c *Changes[K]) Drain() map[K]bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := c.keys

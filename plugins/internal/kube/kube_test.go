@@ -15,13 +15,13 @@ import (
 
 func TestChanges(t *testing.T) {
 	c := NewChanges[string]()
-	if got := c.Take(); len(got) > 0 {
+	if got := c.Drain(); len(got) > 0 {
 		t.Error(got)
 	}
 	c.Add("a", "b")
 	c.Add("a")
 	<-c.Some()
-	if diff := cmp.Diff(map[string]bool{"a": true, "b": true}, c.Take()); diff != "" {
+	if diff := cmp.Diff(map[string]bool{"a": true, "b": true}, c.Drain()); diff != "" {
 		t.Error(diff)
 	}
 	select {
@@ -29,7 +29,7 @@ func TestChanges(t *testing.T) {
 		t.Error("woken twice for what was taken once")
 	default:
 	}
-	if got := c.Take(); len(got) > 0 {
+	if got := c.Drain(); len(got) > 0 {
 		t.Error(got)
 	}
 }

@@ -86,7 +86,7 @@ func (s *Source[W]) Run(ctx context.Context, out sdk.Publisher) error {
 		case <-newer:
 		case <-timer.C:
 		case r := <-results:
-			if err := s.settle(plan, r, out); err != nil {
+			if err := s.publish(plan, r, out); err != nil {
 				return err
 			}
 		}
@@ -143,8 +143,8 @@ func alarm[W comparable](plan *Schedule[W]) *time.Timer {
 	return time.NewTimer(time.Until(at))
 }
 
-// settle publishes what a fetch brought, or says why it brought nothing.
-func (s *Source[W]) settle(plan *Schedule[W], r result[W], out sdk.Publisher) error {
+// publish publishes what a fetch brought, or says why it brought nothing.
+func (s *Source[W]) publish(plan *Schedule[W], r result[W], out sdk.Publisher) error {
 	if r.err != nil {
 		if wait := plan.Failed(r.key, r.want, time.Now()); wait > 0 {
 			out.Log(sdk.Warn, s.Failed, s.Name, r.key, "error", r.err.Error(), "again", wait.String())

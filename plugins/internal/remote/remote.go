@@ -76,7 +76,7 @@ func NewPublication(out sdk.Publisher, n Names) *Publication {
 // Publish publishes what has changed in the catalog, and what is wrong there; the first list is
 // complete with it. The error is the publisher's.
 func (p *Publication) Publish() error {
-	ch := p.Catalog.Settle()
+	ch := p.Catalog.Changes()
 	for _, table := range ch.Tables() {
 		if err := p.out.Update(table, ch.Upserts[table], ch.Deletes[table]); err != nil {
 			return err

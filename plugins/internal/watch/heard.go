@@ -64,8 +64,8 @@ func (h *heard) hear(note func()) {
 	}
 }
 
-// take returns the paths in the order in which they were last heard of, and the first error.
-func (h *heard) take() (all []said, err error) {
+// drain returns the paths in the order in which they were last heard of, and the first error.
+func (h *heard) drain() (all []said, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, path := range slices.Sorted(maps.Keys(h.paths)) {

@@ -37,9 +37,9 @@ func (p *pending) due() (time.Time, bool) {
 	return quiet, true
 }
 
-// take returns the paths that are ready, sorted: all once there was no event for the settle time;
+// drain returns the paths that are ready, sorted: all once there was no event for the settle time;
 // after the patience those that have been quiet themselves.
-func (p *pending) take(now time.Time) []string {
+func (p *pending) drain(now time.Time) []string {
 	var ready []string
 	quiet := now.Sub(p.latest) >= p.settle
 	if !quiet && now.Sub(p.first) < patience*p.settle {

@@ -89,7 +89,7 @@ func (w *Watcher) Next(ctx context.Context, deadline time.Time) (Changes, error)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		paths, err := w.heard.take()
+		paths, err := w.heard.drain()
 		for _, x := range paths {
 			w.note(x.path, x.at)
 		}
@@ -114,7 +114,7 @@ func (w *Watcher) Next(ctx context.Context, deadline time.Time) (Changes, error)
 			return Changes{}, nil
 		case <-w.heard.some:
 		case now := <-rung:
-			if paths := w.pending.take(now); len(paths) > 0 || reached(deadline, now) {
+			if paths := w.pending.drain(now); len(paths) > 0 || reached(deadline, now) {
 				return Changes{Paths: paths}, nil
 			}
 		}

@@ -29,13 +29,13 @@ func TestPendingWaitsForQuiet(t *testing.T) {
 	if due, ok := p.due(); !ok || due != at(19) {
 		t.Errorf("due %v", due)
 	}
-	if got := p.take(at(18)); got != nil {
+	if got := p.drain(at(18)); got != nil {
 		t.Errorf("too early: %v", got)
 	}
-	if got := p.take(at(19)); !slices.Equal(got, []string{"a", "b"}) {
+	if got := p.drain(at(19)); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("got %v", got)
 	}
-	if got := p.take(at(99)); got != nil {
+	if got := p.drain(at(99)); got != nil {
 		t.Errorf("twice: %v", got)
 	}
 }
@@ -47,7 +47,7 @@ func TestPendingGoesAheadWithoutTheRestless(t *testing.T) {
 	for ms := 0; ms < 250; ms += 5 {
 		now := start.Add(time.Duration(ms) * time.Millisecond)
 		p.add("restless", now)
-		if got := p.take(now); got != nil {
+		if got := p.drain(now); got != nil {
 			t.Fatalf("after %d ms: %v", ms, got)
 		}
 	}
@@ -55,10 +55,10 @@ func TestPendingGoesAheadWithoutTheRestless(t *testing.T) {
 	if due, _ := p.due(); due != now {
 		t.Errorf("due %v", due)
 	}
-	if got := p.take(now); !slices.Equal(got, []string{"quiet"}) {
+	if got := p.drain(now); !slices.Equal(got, []string{"quiet"}) {
 		t.Errorf("got %v", got)
 	}
-	if got := p.take(now.Add(10 * time.Millisecond)); !slices.Equal(got, []string{"restless"}) {
+	if got := p.drain(now.Add(10 * time.Millisecond)); !slices.Equal(got, []string{"restless"}) {
 		t.Errorf("got %v", got)
 	}
 }

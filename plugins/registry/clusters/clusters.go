@@ -83,7 +83,7 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 	}
 	p := r.publication(out)
 	for synced := false; ; {
-		changes.Take()
+		changes.Drain()
 		var secrets []*secret
 		for _, o := range informer.GetStore().List() {
 			if s, ok := o.(*secret); ok {

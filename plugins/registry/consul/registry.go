@@ -64,8 +64,8 @@ func (r *Registry) Run(ctx context.Context, out sdk.Publisher) error {
 		case <-ctx.Done():
 		case <-timer.C:
 		case one := <-results:
-			l.take(one)
-			l.takeMore(results)
+			l.handle(one)
+			l.handleMore(results)
 			l.reach(ctx)
 		}
 		timer.Stop()
@@ -108,20 +108,20 @@ func (l *loop) begin(w *watch, now time.Time) {
 	l.plan.push(w, now)
 }
 
-// takeMore takes what else is there, up to as much as one revision should bring.
-func (l *loop) takeMore(results <-chan result) {
+// handleMore takes what else is there, up to as much as one revision should bring.
+func (l *loop) handleMore(results <-chan result) {
 	for range 1000 {
 		select {
 		case one := <-results:
-			l.take(one)
+			l.handle(one)
 		default:
 			return
 		}
 	}
 }
 
-// take takes an answer, and has its watch asked again.
-func (l *loop) take(r result) {
+// handle takes an answer, and has its watch asked again.
+func (l *loop) handle(r result) {
 	w, now := r.watch, time.Now()
 	l.plan.ends(w)
 	switch {

@@ -76,7 +76,7 @@ func newTest(t *testing.T, more string) (*publication, *shard) {
 
 func (p *publication) must(t *testing.T, b etcd.Batch) {
 	t.Helper()
-	if err := p.take(b); err != nil {
+	if err := p.handle(b); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -29,7 +29,7 @@ func (r registry) Run(ctx context.Context, out sdk.Publisher) error {
 	connected.Go(func() { session.Run(ctx, out.Log) })
 	p := newPublication(r.Config, out)
 	f := &etcd.Followed{Session: session, Prefix: r.Prefix, Most: int(r.Limits.Records), Left: func(n int) { p.left = n }, Log: out.Log}
-	return f.Run(ctx, p.take)
+	return f.Run(ctx, p.handle)
 }
 
 // publication is what was published of an etcd.
@@ -58,8 +58,8 @@ func newPublication(c Config, out sdk.Publisher) *publication {
 	}
 }
 
-// take publishes what a batch changes.
-func (p *publication) take(b etcd.Batch) error {
+// handle publishes what a batch changes.
+func (p *publication) handle(b etcd.Batch) error {
 	touched := map[string]bool{}
 	if b.Whole {
 		there := make(map[string]bool, len(b.Put))

@@ -215,7 +215,7 @@ func (l *loop) apply() {
 	if l.failures == 0 || !l.lost {
 		l.view.expire(time.Now(), l.config.Keep)
 	}
-	changed := l.view.take()
+	changed := l.view.drain()
 	for _, key := range slices.Sorted(maps.Keys(changed)) {
 		i := l.view.have[key]
 		missing := i == nil && l.view.held[key] != nil

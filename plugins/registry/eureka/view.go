@@ -204,8 +204,8 @@ func (i *instance) lease() time.Duration {
 	return usualLease
 }
 
-// take returns what changed since it was asked last.
-func (v *view) take() map[string]bool {
+// drain returns what changed since it was asked last.
+func (v *view) drain() map[string]bool {
 	out := v.changed
 	v.changed = map[string]bool{}
 	return out

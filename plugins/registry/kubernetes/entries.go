@@ -91,9 +91,9 @@ func readEntry(u *unstructured.Unstructured) (*workloadentry.Entry, error) {
 // entriesIn are the entries of a namespace that count, by their names, each the last good version.
 type entriesIn map[string]*workloadentry.Entry
 
-// takeEntries takes the WorkloadEntries that have changed, and adds to units the services that
+// readEntries takes the WorkloadEntries that have changed, and adds to units the services that
 // select them, or did.
-func (p *publication) takeEntries(units map[unit]bool) {
+func (p *publication) readEntries(units map[unit]bool) {
 	if p.watched.entries == nil {
 		return
 	}

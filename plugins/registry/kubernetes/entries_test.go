@@ -81,7 +81,7 @@ func (r *remote) set(t *testing.T, text string) []string {
 		t.Fatal(err)
 	}
 	units := map[unit]bool{{kinds.WorkloadEntry, u.GetNamespace() + "/" + u.GetName()}: true}
-	r.takeEntries(units)
+	r.readEntries(units)
 	var services []string
 	for u := range units {
 		if u.table == state.Services {

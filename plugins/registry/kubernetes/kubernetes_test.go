@@ -439,7 +439,7 @@ func TestNetwork(t *testing.T) {
 	for _, network := range []string{"", "n1", "n2", ""} {
 		put(p.watched.namespaces, object[corev1.Namespace](t, "{metadata: {name: other, labels: {topology.istio.io/network: wrong}}}"))
 		put(p.watched.namespaces, object[corev1.Namespace](t, "{metadata: {name: system, labels: {topology.istio.io/network: '"+network+"'}}}"))
-		if err := p.publish(p.dirt.Take()); err != nil {
+		if err := p.publish(p.dirt.Drain()); err != nil {
 			t.Fatal(err)
 		}
 		var e pb.Endpoint
@@ -471,7 +471,7 @@ func TestOnNodes(t *testing.T) {
 	}
 	want := func(addresses string) {
 		t.Helper()
-		if err := p.publish(p.dirt.Take()); err != nil {
+		if err := p.publish(p.dirt.Drain()); err != nil {
 			t.Fatal(err)
 		}
 		var s, other pb.Service
@@ -519,7 +519,7 @@ func TestSelection(t *testing.T) {
 	}
 	want := func(services, workloads string, aliases int) {
 		t.Helper()
-		if err := p.publish(p.dirt.Take()); err != nil {
+		if err := p.publish(p.dirt.Drain()); err != nil {
 			t.Fatal(err)
 		}
 		n := 0

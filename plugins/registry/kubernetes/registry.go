@@ -71,7 +71,7 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 		return nil
 	}
 	for synced := false; ; {
-		if err := p.publish(p.dirt.Take()); err != nil {
+		if err := p.publish(p.dirt.Drain()); err != nil {
 			return err
 		}
 		if !synced {
@@ -350,7 +350,7 @@ var seed = maphash.MakeSeed()
 func (p *publication) publish(units map[unit]bool) error {
 	upserts, deletes := map[string][]*sdk.Row{}, map[string][]string{}
 	p.cross(units)
-	p.takeEntries(units)
+	p.readEntries(units)
 	for u := range units {
 		before := map[rowName]uint64{}
 		for _, is := range p.published[u] {

@@ -16,11 +16,11 @@ type standing map[unit]time.Time
 
 // Time for which a service keeps the endpoints that it had.
 const (
-	// settling is where its slices name nobody: as long as istiod waits before it pushes.
-	settling = 100 * time.Millisecond
-	// lingering is where they name pods that are unknown. Until a watch is tried again a minute may
-	// pass: client-go waits for 30 seconds, and for up to as long again.
-	lingering = 90 * time.Second
+	// betweenSlices is where its slices name nobody: as long as istiod waits before it pushes.
+	betweenSlices = 100 * time.Millisecond
+	// unknownPods is where they name pods that are unknown. Until a watch is tried again a minute
+	// may pass: client-go waits for 30 seconds, and for up to as long again.
+	unknownPods = 90 * time.Second
 )
 
 // judge returns for how long a service keeps the endpoints that it had, since those that were made
@@ -37,9 +37,9 @@ func (s standing) judge(u unit, made []*pb.Endpoint, unknown int, now time.Time)
 	case since.IsZero():
 		since = now
 	}
-	left = settling
+	left = betweenSlices
 	if unknown > 0 {
-		left = lingering
+		left = unknownPods
 	}
 	if left -= now.Sub(since); left <= 0 {
 		delete(s, u)

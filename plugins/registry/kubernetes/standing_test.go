@@ -45,7 +45,7 @@ func TestStanding(t *testing.T) {
 		}
 		want := func(what string, addresses ...string) {
 			t.Helper()
-			if err := p.publish(p.dirt.Take()); err != nil {
+			if err := p.publish(p.dirt.Drain()); err != nil {
 				t.Fatal(err)
 			}
 			var got []string
@@ -71,30 +71,30 @@ func TestStanding(t *testing.T) {
 		want("one of the pods comes", "4")
 		gone(p.watched.pods, pod("4"))
 		want("slices that are behind", "4")
-		time.Sleep(lingering - time.Second)
+		time.Sleep(unknownPods - time.Second)
 		want("slices that are behind, still", "4")
 		slice("5")
 		put(p.watched.pods, pod("5"))
 		want("slices that have come", "5")
-		settled := func() {
-			time.Sleep(settling)
+		passed := func() {
+			time.Sleep(betweenSlices)
 			synctest.Wait()
 		}
 		slice()
 		want("slices that name nobody", "5")
-		settled()
+		passed()
 		want("slices that name nobody, still")
 		slice("5")
 		want("a pod again", "5")
 		put(p.watched.pods, podOf(t, "{metadata: {name: p5, namespace: a}, status: {phase: Failed, podIP: 10.0.0.5}}"))
 		want("a pod that failed", "5")
-		settled()
+		passed()
 		want("a pod that failed, still")
 		put(p.watched.pods, pod("5"))
 		want("one that didn't", "5")
 		slice("6")
 		want("nobody comes", "5")
-		time.Sleep(lingering)
+		time.Sleep(unknownPods)
 		synctest.Wait()
 		want("nobody has come")
 		slice("5")
@@ -103,13 +103,13 @@ func TestStanding(t *testing.T) {
 		want("it has left one slice", "5")
 		sliceOf("web-2", "5")
 		want("it is in another", "5")
-		settled()
+		passed()
 		want("it is in another, still", "5")
 		sliceOf("web-2")
 		want("it has left that, too", "5")
 		slice("7")
 		want("one comes that isn't known", "5")
-		settled()
+		passed()
 		want("one comes that isn't known, still", "5")
 		slice("5")
 		want("a pod for the last time", "5")

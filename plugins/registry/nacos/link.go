@@ -305,7 +305,7 @@ func (s *session) told(ctx context.Context, a answer) {
 		return
 	}
 	if w.heard == a.heard { // otherwise it told something newer meanwhile
-		s.take(ctx, a.key, w, a.info, now)
+		s.handle(ctx, a.key, w, a.info, now)
 	}
 }
 
@@ -314,11 +314,11 @@ func (s *session) hear(ctx context.Context, info *serviceInfo) {
 	name := key{s.namespace, info.Group, strings.TrimPrefix(info.Name, info.Group+"@@")}
 	if w := s.watched[name]; w != nil {
 		w.heard++
-		s.take(ctx, name, w, info, time.Now())
+		s.handle(ctx, name, w, info, time.Now())
 	}
 }
 
-func (s *session) take(ctx context.Context, name key, w *watched, info *serviceInfo, now time.Time) {
+func (s *session) handle(ctx context.Context, name key, w *watched, info *serviceInfo, now time.Time) {
 	var has *hosted
 	has, w.read = info.hosted(w.read)
 	if len(s.config.Clusters) > 0 {

@@ -47,9 +47,9 @@ func (r *Registry) Run(ctx context.Context, out sdk.Publisher) error {
 		case <-ctx.Done():
 			return nil
 		case n := <-heard:
-			l.take(ctx, n)
+			l.handle(ctx, n)
 			for more := len(heard); more > 0; more-- {
-				l.take(ctx, <-heard)
+				l.handle(ctx, <-heard)
 			}
 		case <-tick.C:
 			sdk.Progress(ctx)
@@ -98,8 +98,8 @@ func newLoop(c *Config, out sdk.Publisher) *loop {
 	return l
 }
 
-// take takes what a link tells.
-func (l *loop) take(ctx context.Context, n news) {
+// handle takes what a link tells.
+func (l *loop) handle(ctx context.Context, n news) {
 	switch {
 	case n.failed != nil:
 		l.fails(ctx, n)
@@ -197,7 +197,7 @@ func (l *loop) believes(now time.Time) bool {
 
 // apply brings what changed into the book.
 func (l *loop) apply() {
-	for k := range l.view.take() {
+	for k := range l.view.drain() {
 		s := l.view.services[k]
 		if s == nil {
 			s = &service{}

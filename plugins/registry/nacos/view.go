@@ -163,8 +163,8 @@ func (v *view) expire(now time.Time, keep time.Duration, told func(namespace str
 	}
 }
 
-// take returns the services that changed since it was asked last.
-func (v *view) take() map[key]bool {
+// drain returns the services that changed since it was asked last.
+func (v *view) drain() map[key]bool {
 	out := v.changed
 	v.changed = map[key]bool{}
 	return out

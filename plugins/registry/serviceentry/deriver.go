@@ -41,12 +41,12 @@ func (d *deriver) Derive(_ context.Context, change *state.Change, out sdk.Publis
 		d.forget(change.State)
 	}
 	for _, key := range change.Keys[kinds.ServiceEntry] {
-		d.takeEntry(key, change.State.Row(kinds.ServiceEntry, key))
+		d.handleEntry(key, change.State.Row(kinds.ServiceEntry, key))
 	}
 	for _, key := range change.Keys[kinds.WorkloadEntry] {
-		d.takeWorkload(key, change.State.Row(kinds.WorkloadEntry, key))
+		d.handleWorkload(key, change.State.Row(kinds.WorkloadEntry, key))
 	}
-	d.takeOthers(change)
+	d.handleOthers(change)
 	if err := d.publish(out); err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (d *deriver) mark(units []unit) {
 	}
 }
 
-func (d *deriver) takeEntry(key string, row *sdk.Row) {
+func (d *deriver) handleEntry(key string, row *sdk.Row) {
 	n := rowName{Table: kinds.ServiceEntry, Key: key}
 	delete(d.faults, n)
 	if row == nil {
@@ -100,7 +100,7 @@ func (d *deriver) takeEntry(key string, row *sdk.Row) {
 	d.mark(d.setEntry(key, e))
 }
 
-func (d *deriver) takeWorkload(key string, row *sdk.Row) {
+func (d *deriver) handleWorkload(key string, row *sdk.Row) {
 	n := rowName{Table: kinds.WorkloadEntry, Key: key}
 	delete(d.faults, n)
 	if row == nil {
@@ -115,22 +115,22 @@ func (d *deriver) takeWorkload(key string, row *sdk.Row) {
 	d.mark(d.setWorkload(key, w))
 }
 
-// takeOthers takes what other registries have: pods for entries that select them, and services that
-// select WorkloadEntries. They are read where there is something to select or to be selected alone:
-// most namespaces have no such thing, and a cluster many pods.
-func (d *deriver) takeOthers(change *state.Change) {
+// handleOthers takes what other registries have: pods for entries that select them, and services
+// that select WorkloadEntries. They are read where there is something to select or to be selected
+// alone: most namespaces have no such thing, and a cluster many pods.
+func (d *deriver) handleOthers(change *state.Change) {
 	if d.config.SelectPods {
-		d.take(change, state.Workloads, d.podsOf, namespaces(d.selecting), d.takePod, namesIn(d.running))
+		d.handle(change, state.Workloads, d.podsOf, namespaces(d.selecting), d.handlePod, namesIn(d.running))
 	}
 	if d.config.SelectWorkloadEntries {
-		d.take(change, state.Services, d.servicesOf, namespaces(d.present), d.takeService, namesIn(d.choosing))
+		d.handle(change, state.Services, d.servicesOf, namespaces(d.present), d.handleService, namesIn(d.choosing))
 	}
 }
 
-// take has one take the rows of a table that have changed, of namespaces that count. Those of one
+// handle has one take the rows of a table that have changed, of namespaces that count. Those of one
 // that counts since then are taken all, those of one that no longer does are forgotten. known are
 // the namespaces that counted so far, and taken what was taken of one.
-func (d *deriver) take(change *state.Change, table string, known map[string]bool, counts map[string]bool, one func(key string, row *sdk.Row), taken func(namespace string) []string) {
+func (d *deriver) handle(change *state.Change, table string, known map[string]bool, counts map[string]bool, one func(key string, row *sdk.Row), taken func(namespace string) []string) {
 	for namespace := range known {
 		if !counts[namespace] {
 			for _, key := range taken(namespace) {
@@ -172,7 +172,7 @@ func namesIn[V any](of map[string]map[string]V) func(namespace string) []string 
 	return func(namespace string) []string { return slices.Collect(maps.Keys(of[namespace])) }
 }
 
-func (d *deriver) takePod(key string, row *sdk.Row) {
+func (d *deriver) handlePod(key string, row *sdk.Row) {
 	n := rowName{Table: state.Workloads, Key: key}
 	delete(d.faults, n)
 	pod, err := readPod(row)
@@ -183,7 +183,7 @@ func (d *deriver) takePod(key string, row *sdk.Row) {
 	d.mark(d.setPod(key, pod))
 }
 
-func (d *deriver) takeService(key string, row *sdk.Row) {
+func (d *deriver) handleService(key string, row *sdk.Row) {
 	n := rowName{Table: state.Services, Key: key}
 	delete(d.faults, n)
 	s, err := readService(row)

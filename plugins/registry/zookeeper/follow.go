@@ -141,15 +141,15 @@ func (f *follower) next() (t target, ok bool) {
 	return t, false
 }
 
-// errand is what a target that next named is to be read by.
-func (f *follower) errand(t target) errand {
+// job is what a target that next named is to be read by.
+func (f *follower) job(t target) readJob {
 	n := f.nodes[t]
-	return errand{t, n != nil && n.plain, f.reads + 1}
+	return readJob{t, n != nil && n.plain, f.reads + 1}
 }
 
-// starts notes that an errand is out. Its answer, which has its number, has to be given to take,
+// starts notes that a read is out. Its answer, which has its number, has to be given to handle,
 // unless the session ends.
-func (f *follower) starts(e errand) {
+func (f *follower) starts(e readJob) {
 	n := f.nodes[e.target]
 	n.queued, n.read = false, e.number
 	f.queue = f.queue[1:]
@@ -207,8 +207,8 @@ func (f *follower) rings(now time.Time) {
 // synced reports whether the first list is in.
 func (f *follower) synced() bool { return len(f.unread) == 0 }
 
-// take takes what was read. An error ends the session.
-func (f *follower) take(r found, now time.Time) error {
+// handle takes what was read. An error ends the session.
+func (f *follower) handle(r found, now time.Time) error {
 	f.reading--
 	n := f.nodes[r.target]
 	if n == nil || n.read != r.number { // nobody wants to know any more, or not of this one

@@ -129,7 +129,7 @@ func TestRefused(t *testing.T) {
 	w := newWorld(t, `{}`, "")
 	w.tree[provider("10.0.0.1")] = ""
 	refuse := func(path string) {
-		if err := w.take(found{target: target{path: path}, err: zk.ErrNoAuth}, w.now); err != nil {
+		if err := w.handle(found{target: target{path: path}, err: zk.ErrNoAuth}, w.now); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -194,7 +194,7 @@ func TestRevisions(t *testing.T) {
 	}
 	is("the first list", "10.0.0.1")
 	w.tree["/services/app/1"], w.tree["/dubbo/metadata/app/r2"] = instance("r2"), serves
-	if err := w.take(found{target: target{"/services/app/1", true}, data: []byte(instance("r2"))}, w.now); err != nil {
+	if err := w.handle(found{target: target{"/services/app/1", true}, data: []byte(instance("r2"))}, w.now); err != nil {
 		t.Fatal(err)
 	}
 	published(t, w.book, w.table)
@@ -239,14 +239,14 @@ func TestRefresh(t *testing.T) {
 		if !ok {
 			break
 		}
-		e := w.errand(next)
+		e := w.job(next)
 		if !e.plain && next != list {
 			t.Errorf("%v is to be watched once more", next)
 		}
 		w.starts(e)
 		r := found{target: next, number: e.number, plain: e.plain, children: w.tree.children(next.path)}
 		r.missing = len(r.children) == 0
-		if err := w.take(r, w.now); err != nil {
+		if err := w.handle(r, w.now); err != nil {
 			t.Fatal(err)
 		}
 		if next == list && e.plain && !w.nodes[list].queued {
@@ -258,7 +258,7 @@ func TestRefresh(t *testing.T) {
 	}
 	w.changed(list.path)
 	w.refresh()
-	if w.errand(list).plain {
+	if w.job(list).plain {
 		t.Error("what has changed is to be read with a watch")
 	}
 }
@@ -270,17 +270,17 @@ func TestOneReadAtOnce(t *testing.T) {
 	w.tree[provider("10.0.0.1")] = ""
 	w.endpoints(t, "a.b.dubbo")
 	list := target{path: "/dubbo/a.B/providers"}
-	read := func() errand {
+	read := func() readJob {
 		t.Helper()
 		next, ok := w.next()
 		if !ok || next != list {
 			t.Fatalf("%v is to be read, not the list", next)
 		}
-		e := w.errand(next)
+		e := w.job(next)
 		w.starts(e)
 		return e
 	}
-	answer := func(e errand) found {
+	answer := func(e readJob) found {
 		return found{target: list, number: e.number, children: w.tree.children(list.path)}
 	}
 	w.changed(list.path)
@@ -293,15 +293,15 @@ func TestOneReadAtOnce(t *testing.T) {
 		if next == list {
 			t.Fatal("it is to be read a second time at once")
 		}
-		w.starts(w.errand(next))
+		w.starts(w.job(next))
 	}
-	if err := w.take(old, w.now); err != nil {
+	if err := w.handle(old, w.now); err != nil {
 		t.Fatal(err)
 	}
 	if e = read(); e.plain {
 		t.Error("what has changed is to be read with a watch")
 	}
-	if err := w.take(answer(e), w.now); err != nil {
+	if err := w.handle(answer(e), w.now); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.endpoints(t, "a.b.dubbo"); got != "10.0.0.1 10.0.0.2" {
@@ -317,7 +317,7 @@ func TestOneReadAtOnce(t *testing.T) {
 	e = read()
 	newer := answer(e)
 	for _, r := range []found{newer, old} {
-		if err := w.take(r, w.now); err != nil {
+		if err := w.handle(r, w.now); err != nil {
 			t.Fatal(err)
 		}
 	}

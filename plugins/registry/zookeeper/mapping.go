@@ -64,7 +64,7 @@ func (c *Config) member(o *offer, rules []*override) (m instances.Member, ok boo
 	if o.parameters["ssl-enabled"] == "true" {
 		lost(lostTLS, o.of)
 	}
-	weight, disabled := settled(o, rules)
+	weight, disabled := overridden(o, rules)
 	health := pb.EndpointHealthHealthy
 	if disabled {
 		health = pb.EndpointHealthUnhealthy

@@ -92,7 +92,7 @@ func (t tree) walk(f *follower, now clock) {
 		if !ok {
 			return
 		}
-		e := f.errand(next)
+		e := f.job(next)
 		f.starts(e)
 		r := found{target: next, number: e.number}
 		if value, there := t[next.path]; next.value {
@@ -101,7 +101,7 @@ func (t tree) walk(f *follower, now clock) {
 			r.children = t.children(next.path)
 			r.missing = !there && len(r.children) == 0
 		}
-		_ = f.take(r, now())
+		_ = f.handle(r, now())
 	}
 }
 

@@ -71,9 +71,9 @@ func (r *override) concerns(o *offer) bool {
 		fits(r.group, o.service.group) && (fits(r.version, o.service.version) || r.version == "0.0.0" && o.service.version == "")
 }
 
-// settled returns an offer's weight, and whether it is disabled, as overrides have it: those of one
-// address go before those of all.
-func settled(o *offer, rules []*override) (weight uint32, disabled bool) {
+// overridden returns an offer's weight, and whether it is disabled, as overrides have it: those of
+// one address go before those of all.
+func overridden(o *offer, rules []*override) (weight uint32, disabled bool) {
 	weight, _ = readWeight(o.parameters["weight"]) // looked at before
 	disabled = o.disabled
 	rules = slices.Clone(rules)

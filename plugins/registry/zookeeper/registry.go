@@ -67,7 +67,7 @@ func (l *loop) visit(ctx context.Context) error {
 		return err
 	}
 	l.follower.begin(time.Now())
-	work, results := make(chan errand), make(chan found)
+	work, results := make(chan readJob), make(chan found)
 	done := make(chan struct{})
 	var readers sync.WaitGroup
 	for range l.config.Limits.Reads {
@@ -93,10 +93,10 @@ func (l *loop) visit(ctx context.Context) error {
 	refresh := time.NewTicker(l.config.Refresh)
 	defer refresh.Stop()
 	for {
-		var to chan<- errand
-		var e errand
+		var to chan<- readJob
+		var e readJob
 		if next, ok := l.follower.next(); ok {
-			e, to = l.follower.errand(next), work
+			e, to = l.follower.job(next), work
 		}
 		timer := time.NewTimer(l.pause())
 		select {
@@ -116,7 +116,7 @@ func (l *loop) visit(ctx context.Context) error {
 				l.follower.changed(path)
 			}
 		case r := <-results:
-			err = l.takeAll(r, results)
+			err = l.handleAll(r, results)
 		}
 		timer.Stop()
 		if ctx.Err() != nil || err != nil {
@@ -128,8 +128,8 @@ func (l *loop) visit(ctx context.Context) error {
 	}
 }
 
-// errand is a target to be read, and the number of the read; plain: it is watched already.
-type errand struct {
+// readJob is a target to be read, and the number of the read; plain: it is watched already.
+type readJob struct {
 	target
 	plain  bool
 	number int
@@ -147,11 +147,11 @@ func (l *loop) pause() time.Duration {
 	return most
 }
 
-// takeAll takes what was read, and what else was meanwhile, up to as much as one revision should
+// handleAll takes what was read, and what else was meanwhile, up to as much as one revision should
 // bring.
-func (l *loop) takeAll(r found, results <-chan found) error {
+func (l *loop) handleAll(r found, results <-chan found) error {
 	for range 1000 {
-		if err := l.follower.take(r, time.Now()); err != nil {
+		if err := l.follower.handle(r, time.Now()); err != nil {
 			return err
 		}
 		select {
@@ -160,7 +160,7 @@ func (l *loop) takeAll(r found, results <-chan found) error {
 			return nil
 		}
 	}
-	return l.follower.take(r, time.Now())
+	return l.follower.handle(r, time.Now())
 }
 
 // gather is for how long changes gather while more is being read.

@@ -189,7 +189,7 @@ type found struct {
 	// plain: it was not asked to be watched.
 	plain bool
 	err   error
-	// number is the errand's.
+	// number is the read's.
 	number int
 }
 

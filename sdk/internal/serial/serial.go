@@ -31,7 +31,7 @@ func (q *Queue) Add(job func()) {
 	}
 }
 
-func (q *Queue) take() func() {
+func (q *Queue) next() func() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.jobs) == 0 {
@@ -51,7 +51,7 @@ func (q *Queue) Run(ctx context.Context) {
 	quiet := time.NewTimer(restAfter)
 	defer quiet.Stop()
 	for ctx.Err() == nil {
-		if job := q.take(); job != nil {
+		if job := q.next(); job != nil {
 			job()
 			quiet.Reset(restAfter)
 			continue

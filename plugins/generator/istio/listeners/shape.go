@@ -78,7 +78,7 @@ func (s *shape) add(b listener.Bind, a arrival, c caller) {
 	switch {
 	case c.forwards:
 		*s = shape{More: c.more, Dialed: c.dialed, kept: requests}
-		s.take(b, a, c, false)
+		s.addRequests(b, a, c, false)
 	case s.kept == nothing:
 		s.More, s.Dialed = c.more, c.dialed
 		s.begin(b, a, c)
@@ -90,10 +90,10 @@ func (s *shape) add(b listener.Bind, a arrival, c caller) {
 		*s = shape{More: c.more, Dialed: c.dialed}
 		s.begin(b, a, c)
 	case http:
-		s.take(b, a, c, a.everywhere())
+		s.addRequests(b, a, c, a.everywhere())
 		s.kept = mixed
 	case !tcp:
-		s.take(b, a, c, true)
+		s.addRequests(b, a, c, true)
 		s.joinAll(c)
 		s.kept = mixed
 	default:
@@ -112,19 +112,19 @@ func (s *shape) begin(b listener.Bind, a arrival, c caller) {
 		if a.everywhere() {
 			s.kept = mixed
 		}
-		s.take(b, a, c, a.everywhere())
+		s.addRequests(b, a, c, a.everywhere())
 	case c.protocol.IsTCP():
 		s.kept = connections
 		s.joinAll(c)
 	default:
 		s.kept = mixed
-		s.take(b, a, c, true)
+		s.addRequests(b, a, c, true)
 		s.joinAll(c)
 	}
 }
 
-// take adds the chain for requests.
-func (s *shape) take(b listener.Bind, a arrival, c caller, sniffed bool) {
+// addRequests adds the chain for requests.
+func (s *shape) addRequests(b listener.Bind, a arrival, c caller, sniffed bool) {
 	if !s.HTTP {
 		s.HTTP, s.Sniffed, s.Protocol, s.Route = true, sniffed, c.protocol, routeName(b, a, c.protocol)
 	}

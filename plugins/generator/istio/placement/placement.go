@@ -93,9 +93,9 @@ type From struct {
 // Placement is that of all proxies.
 type Placement struct {
 	from From
-	// Proxies are those that are connected, by seat.
+	// Proxies are those that are connected, by slot.
 	Proxies *incr.Input[uint64, *node.Node]
-	// At is where the proxy of a seat is placed.
+	// At is where the proxy of a slot is placed.
 	At *incr.Func[uint64, Placed]
 }
 

@@ -63,8 +63,8 @@ type Scopes struct {
 	Hosts *incr.Index[Scope, Host, *config.Service]
 	// OnPort are the hosts at which requests are routed at a port.
 	OnPort *incr.Index[ScopePort, HostPort, *config.Service]
-	// routedPorts are the ports of the services that a virtual service names; anyKnown says whether
-	// a wildcard has a service at one.
+	// routedPorts are the ports of the services that a virtual service names; anyKnown reports
+	// whether a wildcard has a service at one.
 	routedPorts *incr.Func[routedKey, []uint32]
 	anyKnown    *incr.Func[HostPort, bool]
 }

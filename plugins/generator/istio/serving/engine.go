@@ -32,9 +32,9 @@ type Engine struct {
 	from        From
 	state       *state.State
 	connections map[uint64]*connection
-	seats       *seats
-	// lastSeat is the number of the seat that was made last.
-	lastSeat    uint64
+	retained    *retained
+	// lastSlot is the number of the slot that was made last.
+	lastSlot    uint64
 	views       *views
 	assignments *assignments.Assignments
 	// watched are what a wave may change, by root.
@@ -69,14 +69,14 @@ func (e *Engine) unwatch(r incr.Observed) { delete(e.watched, r) }
 // connection is an attached proxy.
 type connection struct {
 	id uint64
-	// seat is its number in the graph, which may be that of another connection before.
-	seat  uint64
-	key   seatKey
+	// slot is its number in the graph, which may be that of another connection before.
+	slot  uint64
+	key   proxyKey
 	types []string
 	root  *incr.Root[uint64, placement.Placed]
 	// views that it was placed in, by type.
 	views map[string]uint64
-	// since is when it ended, if only its seat is kept.
+	// since is when it ended, if it is retained.
 	since time.Time
 }
 
@@ -102,7 +102,7 @@ func New(from From) *Engine {
 	e := &Engine{
 		from:        from,
 		connections: map[uint64]*connection{},
-		seats:       newSeats(),
+		retained:    newRetained(),
 		assignments: assignments.New(from.Tables.Reader),
 		watched:     map[incr.Observed]watched{},
 		scopes:      map[scope.Scope]int{},
@@ -119,15 +119,15 @@ type Kept struct {
 	// Watched are roots, Scopes those in use, Services those of which there are endpoints or load
 	// assignments.
 	Watched, Scopes, Views, Parts, Services int
-	// Seats are those of proxies that have gone, ByKey those that can be found.
-	Seats, ByKey int
+	// Retained are those that have ended, ByKey those of them that can be found.
+	Retained, ByKey int
 }
 
 // Kept counts what the engine keeps.
 func (e *Engine) Kept() Kept {
 	return Kept{
 		Nodes: e.from.Graph.Nodes(), Watched: len(e.watched), Scopes: len(e.scopes), Views: len(e.views.byID), Parts: len(e.views.parts),
-		Services: e.assignments.Services(), Seats: e.seats.left.Len(), ByKey: len(e.seats.by),
+		Services: e.assignments.Services(), Retained: e.retained.left.Len(), ByKey: len(e.retained.by),
 	}
 }
 
@@ -202,7 +202,7 @@ func (e *Engine) Overtake(_ context.Context, change *state.Change, out sdk.Outpu
 // Attach implements sdk.Engine.
 func (e *Engine) Attach(_ context.Context, p *sdk.Proxy, out sdk.Output) error {
 	key := keyOf(p)
-	if e.connections[p.Connection] == nil && e.sit(p, key) {
+	if e.connections[p.Connection] == nil && e.resume(p, key) {
 		placing{e, e.connections[p.Connection]}.report(out)
 		return nil
 	}
@@ -213,14 +213,14 @@ func (e *Engine) Attach(_ context.Context, p *sdk.Proxy, out sdk.Output) error {
 	n.Metadata.ClusterID = cmp.Or(e.from.ClusterAliases[n.Metadata.ClusterID], n.Metadata.ClusterID)
 	c := e.connections[p.Connection]
 	if c == nil {
-		e.lastSeat++
-		c = &connection{id: p.Connection, seat: e.lastSeat, views: map[string]uint64{}}
+		e.lastSlot++
+		c = &connection{id: p.Connection, slot: e.lastSlot, views: map[string]uint64{}}
 		e.connections[p.Connection] = c
 	}
 	c.types, c.key = p.Types, key
-	e.from.Placement.Proxies.Set(c.seat, n)
+	e.from.Placement.Proxies.Set(c.slot, n)
 	if c.root == nil {
-		c.root = incr.Observe(e.from.Placement.At, c.seat)
+		c.root = incr.Observe(e.from.Placement.At, c.slot)
 		e.watch(c.root, placing{e, c})
 	}
 	e.wave(out)
@@ -238,7 +238,7 @@ func (e *Engine) Detach(connection uint64) {
 		return
 	}
 	delete(e.connections, connection)
-	e.vacate(c)
+	e.retain(c)
 }
 
 // Want implements sdk.Engine.

@@ -162,14 +162,14 @@ func (p *part) report(out sdk.Output) {
 	for _, n := range removes {
 		p.held[n] = true
 	}
-	p.settle(upserts, out)
+	p.publish(upserts, out)
 }
 
 // review implements holder.
-func (p *part) review(out sdk.Output) { p.settle(nil, out) }
+func (p *part) review(out sdk.Output) { p.publish(nil, out) }
 
-// settle tells what is new, and takes away what is gone and not held.
-func (p *part) settle(upserts []sdk.Resource, out sdk.Output) {
+// publish tells what is new, and takes away what is gone and not held.
+func (p *part) publish(upserts []sdk.Resource, out sdk.Output) {
 	var removes []string
 	for _, n := range sortedNames(p.held) {
 		if !p.e.holds.refused[resourceName{p.typeURL, n}] {
@@ -183,7 +183,7 @@ func (p *part) settle(upserts []sdk.Resource, out sdk.Output) {
 		out.Part(p.typeURL, p.id, upserts, removes)
 	}
 	for v := range p.views {
-		v.settle(out)
+		v.tellAbsent(out)
 	}
 }
 

@@ -51,7 +51,7 @@ func (p *partView) answer(_ []string, out sdk.Output) {
 		}
 		out.Change(p.v.typeURL, p.v.id, ids, p.keep(), nil)
 	}
-	p.settle(out)
+	p.tellAbsent(out)
 }
 
 // follow implements content.
@@ -78,11 +78,11 @@ func (p *partView) keep() []sdk.Resource {
 }
 
 // review implements holder.
-func (p *partView) review(out sdk.Output) { p.settle(out) }
+func (p *partView) review(out sdk.Output) { p.tellAbsent(out) }
 
-// settle says of each name asked for whether it is absent, and lets go what needn't be kept any
+// tellAbsent says of each name asked for whether it is absent, and lets go what needn't be kept any
 // more.
-func (p *partView) settle(out sdk.Output) {
+func (p *partView) tellAbsent(out sdk.Output) {
 	var absent []sdk.Resource
 	found := p.letGo()
 	for _, n := range sortedNames(p.names) {

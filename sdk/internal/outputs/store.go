@@ -1,7 +1,7 @@
-// Package ledger has what a generator's session has told the core, and makes the messages that tell
-// it: bodies by number, and which entries name them. It is what lets equal bodies be sent once,
-// large ones as an edit, and those that the core let go too early again.
-package ledger
+// Package outputs has what a generator's session has told the core, and makes the messages that
+// tell it: bodies by number, and which entries name them. It is what lets equal bodies be sent
+// once, large ones as an edit, and those that the core let go too early again.
+package outputs
 
 import (
 	"hash/maphash"
@@ -9,8 +9,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Ledger is that of one session. Its caller guards it.
-type Ledger struct {
+// Store is that of one session. Its caller guards it.
+type Store struct {
 	digest Digest
 	next   uint64
 	byHash map[Hash]uint64
@@ -52,8 +52,8 @@ type entries struct {
 }
 
 // New returns one in which nothing was told.
-func New() *Ledger {
-	return &Ledger{
+func New() *Store {
+	return &Store{
 		byHash: map[Hash]uint64{}, bodies: map[uint64]*Body{}, places: map[Place]*entries{},
 		seed: maphash.MakeSeed(), byFields: map[uint64]uint64{},
 	}
@@ -61,35 +61,35 @@ func New() *Ledger {
 
 // Number returns the number of a body, and whether it is new to the core. That of an absent
 // resource is 0.
-func (l *Ledger) Number(b Body) (id uint64, fresh bool) {
+func (s *Store) Number(b Body) (id uint64, fresh bool) {
 	if b.bytes == nil && b.fields == nil {
 		return 0, false
 	}
 	if b.fields != nil {
-		b.places = placesOf(l.seed, b.fields)
-		id = l.byFields[b.places]
-		if have := l.bodies[id]; have != nil && sameFields(have.fields, b.fields) {
+		b.places = placesOf(s.seed, b.fields)
+		id = s.byFields[b.places]
+		if have := s.bodies[id]; have != nil && sameFields(have.fields, b.fields) {
 			return id, false
 		}
-		l.byFields[b.places] = l.next + 1
+		s.byFields[b.places] = s.next + 1
 	} else {
-		b.hash = l.digest.Of(b.bytes)
-		if id, ok := l.byHash[b.hash]; ok {
+		b.hash = s.digest.Of(b.bytes)
+		if id, ok := s.byHash[b.hash]; ok {
 			return id, false
 		}
-		l.byHash[b.hash] = l.next + 1
+		s.byHash[b.hash] = s.next + 1
 	}
-	l.next++
+	s.next++
 	kept := b
-	l.bodies[l.next] = &kept
-	return l.next, true
+	s.bodies[s.next] = &kept
+	return s.next, true
 }
 
 // Named returns the number of the body that an entry names; 0 where it names none that the core
 // still has.
-func (l *Ledger) Named(p Place, name string) uint64 {
-	if e := l.places[p]; e != nil {
-		if b := l.bodies[e.bodies[name]]; b != nil && !b.freed {
+func (s *Store) Named(p Place, name string) uint64 {
+	if e := s.places[p]; e != nil {
+		if b := s.bodies[e.bodies[name]]; b != nil && !b.freed {
 			return e.bodies[name]
 		}
 	}
@@ -97,107 +97,107 @@ func (l *Ledger) Named(p Place, name string) uint64 {
 }
 
 // Set notes that an entry names a body.
-func (l *Ledger) Set(p Place, typeURL, name string, id uint64) {
-	e := l.at(p, typeURL)
+func (s *Store) Set(p Place, typeURL, name string, id uint64) {
+	e := s.at(p, typeURL)
 	old, had := e.bodies[name]
-	l.count(id, 1)
+	s.count(id, 1)
 	if had {
-		l.count(old, -1)
+		s.count(old, -1)
 	}
 	e.bodies[name] = id
 }
 
 // Remove takes an entry away.
-func (l *Ledger) Remove(p Place, typeURL, name string) {
-	e := l.at(p, typeURL)
+func (s *Store) Remove(p Place, typeURL, name string) {
+	e := s.at(p, typeURL)
 	if old, had := e.bodies[name]; had {
-		l.count(old, -1)
+		s.count(old, -1)
 		delete(e.bodies, name)
 	}
 }
 
 // Body returns one by its number, nil where the core can't ask for it any more.
-func (l *Ledger) Body(id uint64) *Body { return l.bodies[id] }
+func (s *Store) Body(id uint64) *Body { return s.bodies[id] }
 
-func (l *Ledger) at(p Place, typeURL string) *entries {
-	e := l.places[p]
+func (s *Store) at(p Place, typeURL string) *entries {
+	e := s.places[p]
 	if e == nil {
 		e = &entries{typeURL: typeURL, bodies: map[string]uint64{}}
-		l.places[p] = e
+		s.places[p] = e
 	}
 	return e
 }
 
-func (l *Ledger) count(id uint64, by int) {
-	b := l.bodies[id]
+func (s *Store) count(id uint64, by int) {
+	b := s.bodies[id]
 	if b == nil {
 		return
 	}
 	if b.named += by; b.freed && b.named <= 0 {
-		delete(l.bodies, id)
+		delete(s.bodies, id)
 	}
 }
 
 // List sets the parts of a view; parts that no view lists any more are forgotten.
-func (l *Ledger) List(view uint64, typeURL string, parts []uint64) {
-	e := l.at(Place{Number: view}, typeURL)
+func (s *Store) List(view uint64, typeURL string, parts []uint64) {
+	e := s.at(Place{Number: view}, typeURL)
 	old := e.parts
 	e.parts = append([]uint64(nil), parts...)
 	for _, p := range parts {
-		l.at(Place{Part: true, Number: p}, typeURL).listed++
+		s.at(Place{Part: true, Number: p}, typeURL).listed++
 	}
 	for _, p := range old {
-		l.unlist(Place{Part: true, Number: p})
+		s.unlist(Place{Part: true, Number: p})
 	}
 }
 
-func (l *Ledger) unlist(p Place) {
-	if e := l.places[p]; e != nil {
+func (s *Store) unlist(p Place) {
+	if e := s.places[p]; e != nil {
 		if e.listed--; e.listed <= 0 {
-			l.Forget(p)
+			s.Forget(p)
 		}
 	}
 }
 
 // Forget lets go of a place and, for a view, of the parts that only it listed.
-func (l *Ledger) Forget(p Place) {
-	e := l.places[p]
+func (s *Store) Forget(p Place) {
+	e := s.places[p]
 	if e == nil {
 		return
 	}
-	delete(l.places, p)
+	delete(s.places, p)
 	for _, id := range e.bodies {
-		l.count(id, -1)
+		s.count(id, -1)
 	}
 	for _, part := range e.parts {
-		l.unlist(Place{Part: true, Number: part})
+		s.unlist(Place{Part: true, Number: part})
 	}
 }
 
 // Freed lets go of bodies that the core let go. Those that entries name are kept for the core to
 // ask for, if it takes these entries still; those of names that it dropped are asked for by nobody.
-func (l *Ledger) Freed(ids []uint64) {
+func (s *Store) Freed(ids []uint64) {
 	for _, id := range ids {
-		b := l.bodies[id]
+		b := s.bodies[id]
 		if b == nil {
 			continue
 		}
-		if b.fields == nil && l.byHash[b.hash] == id {
-			delete(l.byHash, b.hash)
+		if b.fields == nil && s.byHash[b.hash] == id {
+			delete(s.byHash, b.hash)
 		}
-		if b.fields != nil && l.byFields[b.places] == id {
-			delete(l.byFields, b.places)
+		if b.fields != nil && s.byFields[b.places] == id {
+			delete(s.byFields, b.places)
 		}
 		if b.freed = true; b.named <= 0 {
-			delete(l.bodies, id)
+			delete(s.bodies, id)
 		}
 	}
 }
 
 // Naming returns the messages that name any of the bodies, as they are now.
-func (l *Ledger) Naming(ids map[uint64]bool, revision *pb.Revision, room int) []*pb.FromPlugin {
+func (s *Store) Naming(ids map[uint64]bool, revision *pb.Revision, room int) []*pb.FromPlugin {
 	var messages []*pb.FromPlugin
-	for p, e := range l.places {
+	for p, e := range s.places {
 		var found []*pb.Entry
 		for name, id := range e.bodies {
 			if ids[id] {

@@ -1,4 +1,4 @@
-package ledger
+package outputs
 
 import (
 	"bytes"
@@ -32,8 +32,8 @@ func (b *Body) Whole() []byte {
 
 // Edit returns the message for a new body: what differs from the one that it replaces, where the
 // core has that and most of it stays, and it reads edits.
-func (l *Ledger) Edit(id uint64, b Body, before uint64, edits bool) *pb.Body {
-	base := l.bodies[before]
+func (s *Store) Edit(id uint64, b Body, before uint64, edits bool) *pb.Body {
+	base := s.bodies[before]
 	if b.fields == nil || base == nil || base.fields == nil || !edits {
 		return &pb.Body{Id: id, Bytes: b.Whole()}
 	}

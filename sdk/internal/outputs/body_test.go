@@ -1,4 +1,4 @@
-package ledger
+package outputs
 
 import (
 	"bytes"
@@ -11,14 +11,14 @@ import (
 
 // told books a resource as an Output does and returns what is sent of its body; nil where the core
 // has it.
-func told(l *Ledger, edits bool, name string, bytes []byte, fields [][]byte) (id uint64, sent *pb.Body) {
+func told(s *Store, edits bool, name string, bytes []byte, fields [][]byte) (id uint64, sent *pb.Body) {
 	p := Place{Number: 1}
 	b := Of(bytes, fields)
-	id, fresh := l.Number(b)
+	id, fresh := s.Number(b)
 	if fresh {
-		sent = l.Edit(id, b, l.Named(p, name), edits)
+		sent = s.Edit(id, b, s.Named(p, name), edits)
 	}
-	l.Set(p, "t", name, id)
+	s.Set(p, "t", name, id)
 	return id, sent
 }
 
@@ -28,7 +28,7 @@ func TestFields(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	field := func() []byte { return bytes.Repeat([]byte{byte(rnd.IntN(256))}, 1+rnd.IntN(4000)) }
 	for _, edits := range []bool{true, false} {
-		l := New()
+		s := New()
 		has := map[uint64][]byte{}
 		var fields [][]byte
 		edited := 0
@@ -51,7 +51,7 @@ func TestFields(t *testing.T) {
 					fields = append(slices.Clone(fields), field())
 				}
 			}
-			id, sent := told(l, edits, "a", nil, slices.Clone(fields))
+			id, sent := told(s, edits, "a", nil, slices.Clone(fields))
 			if sent != nil {
 				has[id] = sent.Bytes
 				if sent.Base != 0 {
@@ -71,8 +71,8 @@ func TestFields(t *testing.T) {
 			}
 			if rnd.IntN(10) == 0 { // the core lets go of what nothing names
 				for id := range has {
-					if b := l.bodies[id]; b == nil || b.named <= 0 {
-						l.Freed([]uint64{id})
+					if b := s.bodies[id]; b == nil || b.named <= 0 {
+						s.Freed([]uint64{id})
 						delete(has, id)
 					}
 				}
@@ -87,20 +87,20 @@ func TestFields(t *testing.T) {
 // TestEqualFields: resources of the same fields are one body, though small ones were made anew; so
 // are small resources of the same bytes.
 func TestEqualFields(t *testing.T) {
-	l := New()
+	s := New()
 	large := bytes.Repeat([]byte{1}, manyBytes)
-	first, _ := told(l, true, "a", nil, [][]byte{[]byte("head"), large})
-	if id, sent := told(l, true, "b", nil, [][]byte{[]byte("head"), large}); id != first || sent != nil {
+	first, _ := told(s, true, "a", nil, [][]byte{[]byte("head"), large})
+	if id, sent := told(s, true, "b", nil, [][]byte{[]byte("head"), large}); id != first || sent != nil {
 		t.Error("equal fields are two bodies")
 	}
-	if id, _ := told(l, true, "c", nil, [][]byte{[]byte("hea!"), large}); id == first {
+	if id, _ := told(s, true, "c", nil, [][]byte{[]byte("hea!"), large}); id == first {
 		t.Error("different fields are one body")
 	}
-	small, _ := told(l, true, "d", []byte("ab"), nil)
-	if id, sent := told(l, true, "e", nil, [][]byte{[]byte("a"), []byte("b")}); id != small || sent != nil {
+	small, _ := told(s, true, "d", []byte("ab"), nil)
+	if id, sent := told(s, true, "e", nil, [][]byte{[]byte("a"), []byte("b")}); id != small || sent != nil {
 		t.Error("equal bytes are two bodies")
 	}
-	if id, _ := told(l, true, "f", nil, [][]byte{}); id == 0 {
+	if id, _ := told(s, true, "f", nil, [][]byte{}); id == 0 {
 		t.Error("an empty resource is absent")
 	}
 }

@@ -1,4 +1,4 @@
-package ledger
+package outputs
 
 import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"

@@ -1,6 +1,6 @@
 //go:build wasip1
 
-package ledger
+package outputs
 
 import "github.com/coxswain-mesh/coxswain/sdk/internal/sum"
 
