@@ -33,14 +33,14 @@ type child struct {
 	tail      *tail
 	copy      io.Writer
 	leftOut   func(lines, bytes int)
-	begun     func(pid int) error // Called when it runs.
+	openFiles uint64
 	family    *family.Family
 	mark      string
 	rules     sandbox.Rules
 	report    atomic.Pointer[sandbox.Report]
 	heard     chan struct{} // Closed when its standard output was read to the end.
 	told      func()        // Closes it.
-	pid       atomic.Int64
+	number    number
 	killed    atomic.Bool   // Kill was called.
 	done      chan struct{} // Closed when it was waited for.
 	err       error
@@ -51,9 +51,8 @@ var _ runner.Runner = (*child)(nil)
 
 func newChild(spec Spec) *child {
 	c := &child{cmd: exec.Command(spec.Path, spec.Args...), tail: newTail(), copy: spec.Stderr, leftOut: spec.LeftOut,
-		heard: make(chan struct{}), done: make(chan struct{})}
+		openFiles: spec.OpenFiles, heard: make(chan struct{}), done: make(chan struct{})}
 	c.told = sync.OnceFunc(func() { close(c.heard) })
-	c.begun = func(pid int) error { return c.confined(confine(pid, spec.OpenFiles)) }
 	c.cmd.Dir = spec.Dir
 	c.cmd.SysProcAttr = attributes(spec)
 	c.rules = spec.Sandbox
@@ -156,7 +155,12 @@ func (c *child) Start(ctx context.Context) error {
 		<-exited
 		c.wait()
 	}()
-	return c.begun(c.PID())
+	return c.confine()
+}
+
+// confine sets the limits of the child, unless it has ended.
+func (c *child) confine() error {
+	return c.confined(c.number.owned(func(pid int) error { return confine(pid, c.openFiles) }))
 }
 
 // confined reports whether a process's limits could be set. Those of another user's may not be,
@@ -200,18 +204,18 @@ func (c *child) fork() error {
 		if err != nil {
 			return 0, err
 		}
-		c.pid.Store(int64(c.cmd.Process.Pid))
+		c.number.pid.Store(int64(c.cmd.Process.Pid))
 		return c.cmd.Process.Pid, nil
 	})
 }
 
 // PID of the child; 0: there is none.
-func (c *child) PID() int { return int(c.pid.Load()) }
+func (c *child) PID() int { return int(c.number.pid.Load()) }
 
 // wait ends what is left of an ended child: its process group, and then whatever else it started.
 func (c *child) wait() {
 	defer close(c.done)
-	c.err = waitGroup(c.cmd)
+	c.err = c.collect()
 	c.family.Waited(c.PID())
 	c.family.End(c.mark)
 	// A descendant that got away may hold the pipes open; what is in them by now is read.
@@ -256,17 +260,9 @@ func (c *child) wasKilled() bool {
 
 func (c *child) terminate() { _ = c.signal(syscall.SIGTERM) }
 
+// signal sends a signal to all of the child's process group.
 func (c *child) signal(s syscall.Signal) error {
-	pid := c.PID()
-	if pid == 0 {
-		return nil
-	}
-	select {
-	case <-c.done:
-		return nil
-	default:
-		return syscall.Kill(-pid, s)
-	}
+	return c.number.owned(func(pid int) error { return syscall.Kill(-pid, s) })
 }
 
 // exitedWithin reports whether the child ends by itself within a time.

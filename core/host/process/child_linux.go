@@ -28,9 +28,12 @@ func awaitExit(cmd *exec.Cmd) {
 	}
 }
 
-// waitGroup collects a child that has ended, and kills what is left of its group: before the
+// collect collects the child, which has ended, and kills what is left of its group: before the
 // child's number is free to be used again.
-func waitGroup(cmd *exec.Cmd) error {
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	return cmd.Wait()
+func (c *child) collect() (err error) {
+	c.number.free(func(pid int) {
+		_ = syscall.Kill(-pid, syscall.SIGKILL)
+		err = c.cmd.Wait()
+	})
+	return err
 }

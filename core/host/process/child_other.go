@@ -12,12 +12,12 @@ func attributes(spec Spec) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Credential: credential(spec.User)}
 }
 
-// awaitExit doesn't wait here: waitGroup does.
+// awaitExit doesn't wait here: collect does.
 func awaitExit(*exec.Cmd) {}
 
-// waitGroup waits for a child and kills what is left of its group.
-func waitGroup(cmd *exec.Cmd) error {
-	err := cmd.Wait()
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+// collect waits for the child and kills what is left of its group.
+func (c *child) collect() error {
+	err := c.cmd.Wait()
+	c.number.free(func(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) })
 	return err
 }

@@ -4,6 +4,7 @@ package process
 
 import (
 	"errors"
+	"io"
 	"os/exec"
 	"syscall"
 	"testing"
@@ -30,5 +31,32 @@ func TestConfined(t *testing.T) {
 	c.cmd.SysProcAttr.Credential = nil
 	if err := c.confined(syscall.EPERM); !errors.Is(err, syscall.EPERM) {
 		t.Error("of its own user:", err)
+	}
+}
+
+// TestEndedChild: what is done to a child that has ended, and whose number may be another's, is
+// done to nobody and is no error: that it has ended says why it did not start.
+func TestEndedChild(t *testing.T) {
+	path, err := exec.LookPath("true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newChild(Spec{Path: path})
+	if err := c.prepare(nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, c.Stdout())
+	<-c.done
+	if err := c.confine(); err != nil {
+		t.Error("its limits:", err)
+	}
+	if err := c.Kill(t.Context()); err != nil {
+		t.Error("killed:", err)
+	}
+	if got := c.state(); got != "exit status 0" || c.wasKilled() {
+		t.Errorf("it ended with %s", got)
 	}
 }

@@ -58,7 +58,9 @@ func (d *dialer) dial(ctx context.Context, _ string) (net.Conn, error) {
 		return nil, err
 	}
 	if err := d.own(c); err != nil {
-		d.refused.Store(&err)
+		if errors.Is(err, errStranger) {
+			d.refused.Store(&err)
+		}
 		_ = c.Close()
 		return nil, err
 	}
@@ -76,7 +78,11 @@ func (d *dialer) own(c net.Conn) error {
 	if who.UID != d.child.uid() {
 		return fmt.Errorf("%w: user %d listens on %s", errStranger, who.UID, d.address)
 	}
-	if group, err := syscall.Getpgid(who.PID); err != nil || group != int(d.child.pid.Load()) {
+	group, err := syscall.Getpgid(who.PID)
+	if errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("process %d, which listened on %s, has ended", who.PID, d.address)
+	}
+	if err != nil || group != d.child.PID() {
 		return fmt.Errorf("%w: process %d listens on %s, which is not of the plugin's process group", errStranger, who.PID, d.address)
 	}
 	return nil

@@ -108,7 +108,7 @@ func (p *Process) connect(ctx context.Context) (*sdkprocess.Carrier, error) {
 	p.dialer.address = address
 	// Go's runtime has raised its limit of files by now, as it does when a program starts; until
 	// here the process was told nothing.
-	if err := p.child.begun(p.PID()); err != nil {
+	if err := p.child.confine(); err != nil {
 		return nil, fmt.Errorf("its limits: %w", err)
 	}
 	protocol, err := p.client.Client()
@@ -126,10 +126,10 @@ func (p *Process) connect(ctx context.Context) (*sdkprocess.Carrier, error) {
 func (p *Process) startError(ctx context.Context, err error) error {
 	defer p.removeSockets()
 	c := p.child
-	if c.pid.Load() == 0 && p.spec.User != nil && errors.Is(err, syscall.EPERM) {
+	if c.PID() == 0 && p.spec.User != nil && errors.Is(err, syscall.EPERM) {
 		return fmt.Errorf("plugin %s: can't be started as user %d: the core must be root, or have CAP_SETUID and CAP_SETGID", p.spec.Name, p.spec.User.UID)
 	}
-	if c.pid.Load() == 0 {
+	if c.PID() == 0 {
 		return fmt.Errorf("plugin %s: can't be started: %w", p.spec.Name, err)
 	}
 	early := c.exitedWithin(ctx, terminating) && !c.wasKilled()
@@ -185,7 +185,7 @@ func (p *Process) removeSockets() {
 func (p *Process) Carrier() session.Carrier { return p.carrier }
 
 // PID returns the process's number.
-func (p *Process) PID() int { return int(p.child.pid.Load()) }
+func (p *Process) PID() int { return p.child.PID() }
 
 // Done is closed when the process has ended and everything of it is cleaned up.
 func (p *Process) Done() <-chan struct{} { return p.done }
