@@ -48,8 +48,9 @@ func (e *Error) Error() string {
 }
 
 // Decode reads JSON into what the pointer into points to. What the text doesn't name keeps its
-// value, and so does all where it is empty or null. The first mistake is returned, as an *Error. It
-// panics if into has fields, or tags, that it does not know.
+// value, and so does all where it is empty or null; lists, maps and what pointers lead to become
+// copies then, so that who changes them changes no other's defaults. The first mistake is returned,
+// as an *Error. It panics if into has fields, or tags, that it does not know.
 func Decode(text []byte, into any) error {
 	if len(text) == 0 {
 		text = []byte("null")
@@ -62,7 +63,49 @@ func Decode(text []byte, into any) error {
 		return r.broken()
 	}
 	r.at = 0
-	return r.value("", tags{}, reflect.ValueOf(into).Elem())
+	v := reflect.ValueOf(into).Elem()
+	own(v)
+	return r.value("", tags{}, v)
+}
+
+// own puts copies in the place of what a value may share with another one.
+func own(v reflect.Value) {
+	switch sort(v.Type()) {
+	case rawSort:
+		v.SetBytes(slices.Clone(v.Bytes()))
+	case objectSort:
+		for _, f := range fieldsOf(v.Type()) {
+			own(v.FieldByIndex(f.index))
+		}
+	case listSort:
+		if !v.IsNil() {
+			all := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+			for i := range reflect.Copy(all, v) {
+				own(all.Index(i))
+			}
+			v.Set(all)
+		}
+	case mapSort:
+		if !v.IsNil() {
+			all := reflect.MakeMapWithSize(v.Type(), v.Len())
+			for key, value := range v.Seq2() {
+				all.SetMapIndex(key, owned(value))
+			}
+			v.Set(all)
+		}
+	case pointerSort:
+		if !v.IsNil() {
+			v.Set(owned(v.Elem()).Addr())
+		}
+	}
+}
+
+// owned returns a copy that shares nothing.
+func owned(v reflect.Value) reflect.Value {
+	c := reflect.New(v.Type()).Elem()
+	c.Set(v)
+	own(c)
+	return c
 }
 
 // value reads a value. All that is read was found to be JSON before.
@@ -85,12 +128,10 @@ func (r *reader) value(path string, t tags, into reflect.Value) error {
 	case mapSort:
 		return r.entries(path, t, into)
 	case pointerSort:
-		n := reflect.New(into.Type().Elem())
-		if !into.IsNil() {
-			n.Elem().Set(into.Elem())
+		if into.IsNil() {
+			into.Set(reflect.New(into.Type().Elem()))
 		}
-		into.Set(n)
-		return r.value(path, t, n.Elem())
+		return r.value(path, t, into.Elem())
 	}
 	return r.leaf(path, t, into)
 }

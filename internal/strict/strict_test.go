@@ -44,6 +44,25 @@ func TestDecode(t *testing.T) {
 	}
 }
 
+// TestDefaultsStay: what is done to a config does nothing to the defaults that it was made from,
+// whatever the text names.
+func TestDefaultsStay(t *testing.T) {
+	made := func() config {
+		return config{List: []element{{Tags: []string{"a"}}}, Map: map[string]uint32{"x": 2}, Next: &element{N: 3, Tags: []string{"b"}}}
+	}
+	for _, text := range []string{"", "{}", `{"next": {"n": 4}}`, `{"map": {"x": 5}}`} {
+		defaults := made()
+		c := defaults
+		if err := Decode([]byte(text), &c); err != nil {
+			t.Fatal(err)
+		}
+		c.List[0].Tags[0], c.Map["x"], c.Next.N, c.Next.Tags[0] = "changed", 6, 7, "changed"
+		if !reflect.DeepEqual(defaults, made()) {
+			t.Errorf("%q: the defaults are %+v, %+v now", text, defaults, defaults.Next)
+		}
+	}
+}
+
 func TestMistakes(t *testing.T) {
 	for _, c := range []struct{ in, field, reason string }{
 		{`[]`, "", "expected an object"},
