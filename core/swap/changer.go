@@ -170,6 +170,9 @@ func (ch *changer) add(ctx context.Context, e *manifest.Entry, c *attempt) error
 	_, order := set.Get(e.Name)
 	c.step(Starting)
 	err := ch.control.Declare(state.Expect(&on, order), state.RulesOf(set))
+	if program, ok := stampOf(set, &on); ok {
+		ch.windows.starts(e.Name, program)
+	}
 	if err == nil {
 		err = ch.host.Add(&on, order)
 	}

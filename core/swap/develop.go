@@ -16,8 +16,7 @@ func (s *Swapper) Develop(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	before := s.running.programs()
-	runs := maps.Clone(before)
+	before, runs := s.first, maps.Clone(s.first)
 	for range ticks.Every(ctx, pollEvery) {
 		now := s.running.programs()
 		for name, stamp := range now {

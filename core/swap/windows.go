@@ -25,8 +25,8 @@ type windows struct {
 	mu sync.Mutex
 	// last are the last ones by plugin, over or not.
 	last map[string]*window
-	// programs are what could be seen of programs that took another's place when they were started,
-	// by plugin.
+	// programs are what could be seen of programs that were started later than the control plane
+	// when they were, by plugin.
 	programs map[string]stamp
 }
 
@@ -43,8 +43,9 @@ func (ws *windows) open(st *standing, last, e *manifest.Entry, c *attempt, faile
 	}
 	c.step(Switched)
 	c.warm(time.Now().Add(length))
+	ws.starts(e.Name, st.program)
 	ws.mu.Lock()
-	ws.last[e.Name], ws.programs[e.Name] = w, st.program
+	ws.last[e.Name] = w
 	ws.mu.Unlock()
 	ws.run.Go(func() { w.run(length) })
 }
@@ -111,6 +112,13 @@ func (ws *windows) end() {
 		ws.close(name)
 	}
 	ws.run.Wait()
+}
+
+// starts notes what a plugin is started from.
+func (ws *windows) starts(name string, from stamp) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.programs[name] = from
 }
 
 // startedFrom returns the stamp of what a plugin was started from, as far as that is known: its

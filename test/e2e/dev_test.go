@@ -41,6 +41,27 @@ func TestDev(t *testing.T) {
 	hasService(t, plane, "other.example.com")
 }
 
+// TestDevDuringStart: a program that changes while it starts for the first time is no other case.
+func TestDevDuringStart(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	buildHello(t, dir, map[string]string{in("first"): "hello.example.com", in("second"): "other.example.com"})
+	place(t, in("hello"), "#!/bin/sh\n: > began\nwhile [ ! -e go ]; do sleep 0.01; done\nexec ./first\n")
+	place(t, in("next"), "#!/bin/sh\nexec ./second\n")
+	for _, script := range []string{"hello", "next"} {
+		if err := os.Chmod(in(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	place(t, in("plugins.yaml"), "plugins: [{name: hello, kind: registry, insecure: true, process: {command: ./hello}, guard: {maxRemoved: 100%}}]\n")
+	plane := mesh.Start(t, program, "", "--plugins", in("plugins.yaml"), "--dev")
+	wait.For(t, "the program runs", func() error { _, err := os.Stat(in("began")); return err })
+	rename(t, in("next"), in("hello"))
+	place(t, in("go"), "")
+	plane.Ready(t)
+	hasService(t, plane, "other.example.com")
+}
+
 // TestDevLeavesSwapsAlone: a swap for another program is no change of the program; a change of that
 // one is.
 func TestDevLeavesSwapsAlone(t *testing.T) {
