@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/coxswain-mesh/coxswain/test/mesh"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
@@ -19,8 +20,8 @@ func TestRuntimeDirectoryRemoved(t *testing.T) {
 		name   string
 		remove func() error
 	}{
-		{"all", func() error { return os.RemoveAll(runtime) }},
-		{"its own", func() error { return each(filepath.Join(runtime, "[0-9]*"), os.RemoveAll) }},
+		{"all", func() error { return mesh.Remove(runtime) }},
+		{"its own", func() error { return each(filepath.Join(runtime, "[0-9]*"), mesh.Remove) }},
 		{"the socket", func() error { return each(filepath.Join(runtime, "*", "admin.sock"), os.Remove) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -42,7 +43,7 @@ func TestRuntimeDirectoryRemoved(t *testing.T) {
 		})
 	}
 	pid := b.detail("memory").PID
-	if err := os.RemoveAll(runtime); err != nil {
+	if err := mesh.Remove(runtime); err != nil {
 		t.Fatal(err)
 	}
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {

@@ -25,11 +25,20 @@ func (w *world) certificateOf(t *testing.T, token string, args ...string) (strin
 // serial is the number of the certificate in the folder, whose key must be its own.
 func (w *world) serial(t *testing.T) string {
 	t.Helper()
-	own, err := tls.LoadX509KeyPair(filepath.Join(w.dir, "certs/cert-chain.pem"), filepath.Join(w.dir, "certs/key.pem"))
+	number, err := w.own()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return own.Leaf.SerialNumber.String()
+	return number
+}
+
+// own reads the same; between a certificate and its key others may take their place.
+func (w *world) own() (serial string, err error) {
+	own, err := tls.LoadX509KeyPair(filepath.Join(w.dir, "certs/cert-chain.pem"), filepath.Join(w.dir, "certs/key.pem"))
+	if err != nil {
+		return "", err
+	}
+	return own.Leaf.SerialNumber.String(), nil
 }
 
 // TestCommand: `coxswain certificate` gets a certificate with a token, the next one with the
@@ -84,13 +93,11 @@ func TestFollow(t *testing.T) {
 			if !p.Runs() {
 				t.Fatalf("it has ended: %s", p.Last())
 			}
-			if _, err := os.Stat(filepath.Join(w.dir, "certs/key.pem")); err != nil {
-				return err
-			}
-			if serial = w.serial(t); serial == before {
+			var err error
+			if serial, err = w.own(); err == nil && serial == before {
 				return os.ErrExist
 			}
-			return nil
+			return err
 		})
 		return serial
 	}

@@ -51,6 +51,7 @@ plugins:
   kind: controller
   builtin: controller/ca
   config: {plugged: cacerts, keep: file, file: state/ca.pem, maxTTL: 48h}
+  limits: {call: 30s}
 - name: certificates
   kind: authenticator
   builtin: authenticator/certificate

@@ -220,7 +220,7 @@ func TestSigners(t *testing.T) {
 	} {
 		r.signer.Do(does)
 		began := time.Now()
-		if _, _, err := web.ask(t, conn); ends(err, c.code, c.words) != nil || time.Since(began) > 10*time.Second {
+		if _, _, err := web.ask(t, conn); ends(err, c.code, c.words) != nil || time.Since(began) > 20*time.Second {
 			t.Errorf("the signer %s: %v, after %v", does, ends(err, c.code, c.words), time.Since(began))
 		}
 		r.none(t)

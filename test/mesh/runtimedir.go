@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -39,4 +40,14 @@ func runtimeDir() (dir string, remove func(), err error) {
 		err = os.Symlink(shared, filepath.Join(own, "wasm"))
 	}
 	return dir, func() { _ = os.RemoveAll(dir) }, err
+}
+
+// Remove removes a folder that others write to meanwhile. It is taken away first: what they made
+// while its contents are removed would be left.
+func Remove(folder string) error {
+	away, err := os.MkdirTemp("", "gone")
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.Rename(folder, filepath.Join(away, "it")), os.RemoveAll(away))
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/coxswain-mesh/coxswain/test/mesh"
 )
 
 const keepPromise = "what was served stays; it is held and asked"
@@ -236,7 +238,7 @@ func busyDirectory(w *world) {
 
 // runtimeRemoved is what a cleaner of /tmp does.
 func runtimeRemoved(w *world) {
-	if err := os.RemoveAll(filepath.Join(w.runtime, "coxswain")); err != nil {
+	if err := mesh.Remove(filepath.Join(w.runtime, "coxswain")); err != nil {
 		w.t.Fatal(err)
 	}
 	w.again("reg", w.kill("reg", syscall.SIGKILL))

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
@@ -18,9 +19,11 @@ func TestFolder(t *testing.T) {
 	w := newWorldOf(t, set+fmt.Sprintf("- {name: pem, kind: config, builtin: config/pem, config: {dir: %q, rescan: 1h}}\n", certificates), map[string]string{
 		"gateway.yaml": fill(gateway, "NAMESPACE", "edge", "HTTPPORT", fmt.Sprint(http), "HTTPSPORT", fmt.Sprint(https)),
 	})
+	begun := time.Now()
 	e := w.gateway(t, "edge", "web", "delta")
 	e.Ready(t)
 	wait.For(t, "plain HTTP is served", func() error { return plain(http) })
+	took := time.Since(begun)
 	w.says(t, "kubernetes://web", "there is no Secret edge/web")
 	w.shows(t, "(IST0101)", "analyze", "--live")
 
@@ -45,9 +48,7 @@ func TestFolder(t *testing.T) {
 	volume.swap(t, "..4", third)
 	c.shows(t, third)
 	stop()
-	for _, line := range e.Unhappy(t) {
-		t.Error(line)
-	}
+	happy(t, e, took > patience)
 }
 
 // mount is a volume as a kubelet writes it: links to the files of a folder to which the link ..data
