@@ -6,10 +6,10 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { wait.Main(m) }
 
 func drain(q *Queue) (ids []uint64) {
 	for id, ok := q.Next(); ok; id, ok = q.Next() {

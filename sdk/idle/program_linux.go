@@ -13,6 +13,11 @@ import (
 // What is needed again comes back by itself, from the system's cache of the file, where the pages
 // stay as long as there is room.
 func dropProgram() {
+	advise(syscall.MADV_DONTNEED)
+}
+
+// advise gives advice about the mappings of the program's file, as far as they are clean.
+func advise(advice uintptr) {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return
@@ -23,7 +28,7 @@ func dropProgram() {
 	}
 	for _, m := range clean(maps, program) {
 		// Not by syscall.Madvise, which wants a slice: this is no memory that Go may write to.
-		_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, m.begin, m.end-m.begin, syscall.MADV_DONTNEED)
+		_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, m.begin, m.end-m.begin, advice)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	coordination "k8s.io/api/coordination/v1"
@@ -222,59 +223,65 @@ func (c *candidates) next() string {
 // TestOneLeads: one leads; when it ends, the Lease is free and the next leads.
 func TestOneLeads(t *testing.T) {
 	t.Parallel()
-	c := newCandidates(t, "a", "b", "c")
-	seen := map[string]bool{}
-	for range 3 {
-		name := c.next()
-		if seen[name] {
-			t.Errorf("%s leads again", name)
+	synctest.Test(t, func(t *testing.T) {
+		c := newCandidates(t, "a", "b", "c")
+		seen := map[string]bool{}
+		for range 3 {
+			name := c.next()
+			if seen[name] {
+				t.Errorf("%s leads again", name)
+			}
+			seen[name] = true
+			c.ends[name]()
 		}
-		seen[name] = true
-		c.ends[name]()
-	}
-	c.ended.Wait()
-	if h := c.holder(); h != "" {
-		t.Errorf("%s still holds the Lease", h)
-	}
+		c.ended.Wait()
+		if h := c.holder(); h != "" {
+			t.Errorf("%s still holds the Lease", h)
+		}
+	})
 }
 
 // TestWhoIsCutOff: who can't reach the store leads no more, before another one does; it leads again
 // when it is the only one left.
 func TestWhoIsCutOff(t *testing.T) {
 	t.Parallel()
-	c := newCandidates(t, "a", "b")
-	cut := c.next()
-	c.refuse(cut, &sdk.StoreError{Code: sdk.StoreUnavailable, Reason: "nobody there"})
-	other := c.next()
-	if other == cut {
-		t.Fatalf("%s leads without a store", cut)
-	}
-	if c.said("nobody there") == 0 {
-		t.Errorf("nothing was said of it: %v", c.logs)
-	}
-	c.refuse(cut, nil)
-	c.ends[other]()
-	if name := c.next(); name != cut {
-		t.Errorf("%s leads", name)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := newCandidates(t, "a", "b")
+		cut := c.next()
+		c.refuse(cut, &sdk.StoreError{Code: sdk.StoreUnavailable, Reason: "nobody there"})
+		other := c.next()
+		if other == cut {
+			t.Fatalf("%s leads without a store", cut)
+		}
+		if c.said("nobody there") == 0 {
+			t.Errorf("nothing was said of it: %v", c.logs)
+		}
+		c.refuse(cut, nil)
+		c.ends[other]()
+		if name := c.next(); name != cut {
+			t.Errorf("%s leads", name)
+		}
+	})
 }
 
 // TestTakenAway: a Lease that is deleted is made again by who leads, one that is somebody else's
 // ends the term at once, and until it has run out nobody leads.
 func TestTakenAway(t *testing.T) {
 	t.Parallel()
-	c := newCandidates(t, "a", "b")
-	other := map[string]string{"a": "b", "b": "a"}[c.next()]
-	c.until("the other one knows who leads", func() bool { return c.looks(other) > 0 })
-	mine := c.holder()
-	c.put(nil)
-	c.until("it is made again", func() bool { return c.holder() == mine })
-	thief, seconds := "thief", int32(1)
-	c.put(&coordination.Lease{Spec: coordination.LeaseSpec{HolderIdentity: &thief, LeaseDurationSeconds: &seconds}})
-	c.next()
-	if n := c.said("leads no more"); n != 1 {
-		t.Errorf("it stopped %d times", n)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := newCandidates(t, "a", "b")
+		other := map[string]string{"a": "b", "b": "a"}[c.next()]
+		c.until("the other one knows who leads", func() bool { return c.looks(other) > 0 })
+		mine := c.holder()
+		c.put(nil)
+		c.until("it is made again", func() bool { return c.holder() == mine })
+		thief, seconds := "thief", int32(1)
+		c.put(&coordination.Lease{Spec: coordination.LeaseSpec{HolderIdentity: &thief, LeaseDurationSeconds: &seconds}})
+		c.next()
+		if n := c.said("leads no more"); n != 1 {
+			t.Errorf("it stopped %d times", n)
+		}
+	})
 }
 
 // TestEnds: a task that ends by itself ends all, and frees the Lease.

@@ -66,6 +66,7 @@ func TestAuthenticator(t *testing.T) {
 			t.Errorf("%s: %v", shown, got)
 		}
 	}
+	h.WaitLog(func(_ sdk.Level, text string, _ map[string]string) bool { return text == "at the door" })
 	logs := strings.Join(h.Logs(), "\n")
 	for _, want := range []string{"at the door", "the plugin panicked", "authenticator_test.go"} {
 		if !strings.Contains(logs, want) {

@@ -204,7 +204,6 @@ func TestSuiteFindsFaults(t *testing.T) {
 	}
 }
 
-// TestPatience: how long is waited for a plugin can be said, and is said where it was too short.
 // TestMany: the environment says how many endpoints are many, where the suite doesn't.
 func TestMany(t *testing.T) {
 	for _, c := range []struct{ said, fails string }{
@@ -233,14 +232,17 @@ func TestMany(t *testing.T) {
 	}
 }
 
+// TestPatience: how long is waited for a plugin can be said, and is said where it was too short.
 func TestPatience(t *testing.T) {
-	target := plugintest.Memory(registry(func(ctx context.Context, _ sdk.Publisher) error { <-ctx.Done(); return nil }))
-	target.Patience = 0.001
-	var found []string
-	plugintest.Suite{Only: "whole state"}.Run(target, func(r plugintest.Result) { found = append(found, r.Failures...) })
-	if text := strings.Join(found, "\n"); !strings.Contains(text, "no Synced within 20ms") {
-		t.Errorf("found: %s", text)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		target := plugintest.Memory(registry(func(ctx context.Context, _ sdk.Publisher) error { <-ctx.Done(); return nil }))
+		target.Patience = 0.001
+		var found []string
+		plugintest.Suite{Only: "whole state"}.Run(target, func(r plugintest.Result) { found = append(found, r.Failures...) })
+		if text := strings.Join(found, "\n"); !strings.Contains(text, "no Synced within 20ms") {
+			t.Errorf("found: %s", text)
+		}
+	})
 }
 
 // TestProgressIsWaitedFor: who says that work goes on is waited for longer, but not forever.

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
 // Main is the TestMain of a package that tests the program: it builds the program, puts its path
@@ -76,7 +77,7 @@ func start(program *string, run func() int, race bool, built string) {
 // LeakFree runs tests that fail if they leave goroutines behind.
 func LeakFree(m goleak.TestingM) func() int {
 	return func() (code int) {
-		goleak.VerifyTestMain(m, goleak.Cleanup(func(c int) { code = c }))
+		wait.Main(m, goleak.Cleanup(func(c int) { code = c }))
 		return code
 	}
 }

@@ -65,7 +65,7 @@ func TestGateway(t *testing.T) {
 			put(t, file, third.secret("edge", "web"))
 			c.shows(t, third)
 			stop()
-			// Nobody can tell a client of the state of the world that there is no secret: it waited.
+			// Nobody can tell a client of the state of the world that there is no secret.
 			happy(t, e, protocol != "delta" || took > patience)
 		})
 	}

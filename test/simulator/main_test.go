@@ -3,7 +3,7 @@ package simulator
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { wait.Main(m) }

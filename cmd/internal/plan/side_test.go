@@ -62,11 +62,11 @@ func TestSideHangs(t *testing.T) {
 		}, asked + "type.googleapis.com/envoy.config.cluster.v3.Cluster: no answer in 5s (--timeout)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			program, dir := filepath.Join(t.TempDir(), "program"), t.TempDir()
 			if err := os.WriteFile(program, []byte("#!/bin/sh\n"+c.script(t)), 0o700); err != nil {
 				t.Fatal(err)
 			}
+			t.Parallel() // no process starts while a program is being written
 			s := Side{Flag: "--against", Program: program, Dir: dir, Environ: os.Environ()}
 			_, _, err := s.answers(t.Context(), run{[]Proxy{{Node: &corev3.Node{Id: "web"}}}, c.patience, &bodies{}})
 			if want := "the control plane for --against " + dir + ": " + c.want; err == nil || !strings.HasPrefix(err.Error(), want) {

@@ -16,12 +16,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/coxswain-mesh/coxswain/core/host/process"
 	sdkprocess "github.com/coxswain-mesh/coxswain/sdk/process"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
+	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
 const patience = 20 * time.Second
@@ -59,7 +58,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	code := m.Run()
-	if err := goleak.Find(); code == 0 && err != nil {
+	if err := wait.Goroutines(); code == 0 && err != nil {
 		fmt.Println(err)
 		return 1
 	}

@@ -15,10 +15,10 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
-	"go.uber.org/goleak"
+	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { wait.Main(m) }
 
 // certificate returns one with URIs.
 func certificate(t *testing.T, uris ...string) []byte {

@@ -118,11 +118,8 @@ func peer(address string) string {
 // expires.
 func (a *Authenticator) whose(ctx context.Context, s *server, token string, until time.Time, peer string) (account, error) {
 	k := key(sha256.Sum256([]byte(s.id + "\x00" + s.hash + "\x00" + token)))
-	if is, ok := a.accepted.Get(k); ok {
-		return is.(account), nil
-	}
-	if err, ok := a.refused.Get(k); ok {
-		return account{}, err.(error)
+	if is, known, err := a.remembers(k); known {
+		return is, err
 	}
 	answer := a.asking.DoChan(string(k[:]), func() (any, error) { return a.ask(s, k, token, until, peer) })
 	select {
@@ -136,8 +133,22 @@ func (a *Authenticator) whose(ctx context.Context, s *server, token string, unti
 	}
 }
 
+// remembers returns what the server has said of a token; known: it has, not long ago.
+func (a *Authenticator) remembers(k key) (is account, known bool, err error) {
+	if is, ok := a.accepted.Get(k); ok {
+		return is.(account), true, nil
+	}
+	if err, ok := a.refused.Get(k); ok {
+		return account{}, true, err.(error)
+	}
+	return account{}, false, nil
+}
+
 // ask asks the server, when it is the peer's turn, and remembers what it says.
 func (a *Authenticator) ask(s *server, k key, token string, until time.Time, peer string) (account, error) {
+	if is, known, err := a.remembers(k); known { // it was asked by another call since this one has looked
+		return is, err
+	}
 	ctx, cancel := context.WithTimeout(a.life, a.config.Reviews.Timeout)
 	defer cancel()
 	leave, err := a.limiter.enter(ctx, peer)

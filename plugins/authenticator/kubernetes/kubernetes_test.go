@@ -25,7 +25,6 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
-	"go.uber.org/goleak"
 	authenticationv1 "k8s.io/api/authentication/v1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
@@ -33,9 +32,10 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
+	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { wait.Main(m) }
 
 const web = "spiffe://cluster.local/ns/shop/sa/web"
 
@@ -294,7 +294,7 @@ func TestFirstParty(t *testing.T) {
 func TestRemembers(t *testing.T) {
 	s := newServer(t)
 	s.knows("system:serviceaccount:shop:web", "istio-ca")
-	h := start(t, s, reviews(map[string]any{"accepted": "5s", "refused": "2s"}))
+	h := start(t, s, reviews(map[string]any{"accepted": "5s", "refused": "5s"}))
 	good, bad := token(t, 1), token(t, 2)
 	var all sync.WaitGroup
 	for range 50 {
@@ -371,7 +371,7 @@ func TestOtherClusters(t *testing.T) {
 func TestFlood(t *testing.T) {
 	s := newServer(t)
 	s.slow = make(chan struct{})
-	h := start(t, s, reviews(map[string]any{"concurrent": 8, "perPeer": 3, "waiting": 10}))
+	h := start(t, s, reviews(map[string]any{"concurrent": 8, "perPeer": 3, "waiting": 10, "timeout": "1m"}))
 	var flood sync.WaitGroup
 	var refused, sentAway atomic.Int64
 	for n := range 100 {

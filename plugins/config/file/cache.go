@@ -124,7 +124,7 @@ func (c *cache) doubt(f *file, path string, now time.Time) {
 		c.emptied[path] = now
 	case !since.IsZero() && now.Sub(since) >= emptyFor*c.config.Settle:
 		c.emptied[path] = time.Time{}
-		f.parsed = nil // so that the fault ends when the same content is back
+		f.cut = true // so that the fault ends when the same content is back
 		c.catalog.Fail(path, catalog.Unreadable(path, errEmptied))
 	}
 }

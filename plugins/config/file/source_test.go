@@ -13,11 +13,11 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/watch"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
-	"go.uber.org/goleak"
+	"github.com/coxswain-mesh/coxswain/test/wait"
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { wait.Main(m) }
 
 // route is a VirtualService whose first host is its state.
 func route(name, host string) string {

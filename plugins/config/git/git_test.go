@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -28,6 +27,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
 // shard is a Publisher that keeps what was published.
@@ -305,12 +305,7 @@ func safe(t *testing.T) string {
 // daemon serves by git's own protocol.
 func daemon(t *testing.T, root string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	_ = l.Close()
+	port := wait.Port(t)
 	cmd := exec.Command("git", "daemon", "--listen=127.0.0.1", "--port="+strconv.Itoa(port), "--base-path="+root, "--export-all", "--reuseaddr")
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+safe(t))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

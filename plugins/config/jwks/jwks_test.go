@@ -10,16 +10,16 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
 	security "istio.io/api/security/v1beta1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
+	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { wait.Main(m) }
 
 // issuer is a server that publishes keys.
 type issuer struct {

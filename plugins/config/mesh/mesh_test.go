@@ -17,13 +17,13 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
-	"go.uber.org/goleak"
+	"github.com/coxswain-mesh/coxswain/test/wait"
 	"google.golang.org/protobuf/proto"
 	api "istio.io/api/mesh/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { wait.Main(m) }
 
 func read(t *testing.T, text string) *api.MeshConfig {
 	t.Helper()

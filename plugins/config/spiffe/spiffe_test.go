@@ -19,7 +19,6 @@ import (
 
 	"github.com/spiffe/go-spiffe/v2/bundle/spiffebundle"
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
-	"go.uber.org/goleak"
 	mesh "istio.io/api/mesh/v1alpha1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
@@ -28,9 +27,10 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
+	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { wait.Main(m) }
 
 // authority returns a certificate that may sign, or one that may not.
 func authority(t *testing.T, signs bool) *x509.Certificate {

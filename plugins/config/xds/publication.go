@@ -28,8 +28,10 @@ type publication struct {
 	heard map[string]bool
 	// away says why there is no answer; empty: there is one, or the first try goes on. late: what
 	// was not heard is missed.
-	away   string
-	late   bool
+	away string
+	late bool
+	// there: the present connection is made.
+	there  bool
 	synced bool
 	// strange are types that were answered without being asked for, stand is how many services were
 	// left out last.
@@ -81,11 +83,15 @@ const mostStrange = 10
 // connecting says that another connection is made: it has answered nothing. lost: the one before
 // had.
 func (p *publication) connecting() (lost bool) {
+	p.there = false
 	if lost = len(p.heard) > 0; lost {
 		p.heard, p.late = map[string]bool{}, false
 	}
 	return lost
 }
+
+// connected says that the connection is made.
+func (p *publication) connected() { p.there = true }
 
 // missed says that answers could have been in by now.
 func (p *publication) missed() error {
@@ -169,6 +175,9 @@ func (p *publication) tell() error {
 // enough, or there is one.
 func (p *publication) silent() string {
 	if p.away == "" && p.late && len(p.heard) == 0 {
+		if !p.there {
+			return "the connection is not made yet"
+		}
 		return "it is connected, and says nothing"
 	}
 	return p.away

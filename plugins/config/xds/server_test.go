@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
 // server says what a test wants it to say, also what no real one would.
@@ -32,8 +34,9 @@ type server struct {
 	says    chan *discovery.DiscoveryResponse
 	streams int
 	live    context.CancelCauseFunc
-	// refuse is why each stream ends at once; nil: it doesn't.
+	// refuse is why each stream ends at once whose authorization is not accept.
 	refuse error
+	accept string
 	// on is told of each request.
 	on func(*discovery.DiscoveryRequest) *discovery.DiscoveryResponse
 }
@@ -41,12 +44,8 @@ type server struct {
 func newServer(t *testing.T) *server {
 	t.Helper()
 	s := &server{says: make(chan *discovery.DiscoveryResponse, 1000)}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.address = l.Addr().String()
-	s.serve(l)
+	s.address = wait.Address(t) // it is left and taken again
+	s.again(t)
 	t.Cleanup(func() { s.stop() })
 	return s
 }
@@ -59,7 +58,7 @@ func (s *server) serve(l net.Listener) {
 	s.stop = func() { g.Stop(); done.Wait() }
 }
 
-// again serves at the same address after stop.
+// again serves at its address, the first time or after stop.
 func (s *server) again(t *testing.T) {
 	t.Helper()
 	l, err := net.Listen("tcp", s.address)
@@ -77,10 +76,12 @@ func (s *server) StreamAggregatedResources(stream discovery.AggregatedDiscoveryS
 	s.live = end
 	s.headers, _ = metadata.FromIncomingContext(ctx)
 	refuse, on := s.refuse, s.on
+	refused := s.accept != "" && !slices.Equal(s.headers.Get("authorization"), []string{s.accept})
 	s.mu.Unlock()
-	if refuse != nil {
+	if refuse != nil && refused {
 		return refuse
 	}
+	answers := make(chan *discovery.DiscoveryResponse, 1000) // this stream's alone
 	go func() {
 		for {
 			r, err := stream.Recv()
@@ -94,7 +95,7 @@ func (s *server) StreamAggregatedResources(stream discovery.AggregatedDiscoveryS
 				continue
 			}
 			if m := on(r); m != nil {
-				s.says <- m
+				answers <- m
 			}
 		}
 	}()
@@ -102,6 +103,10 @@ func (s *server) StreamAggregatedResources(stream discovery.AggregatedDiscoveryS
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		case m := <-answers:
+			if err := stream.Send(m); err != nil {
+				return err
+			}
 		case m := <-s.says:
 			if err := stream.Send(m); err != nil {
 				return err

@@ -76,6 +76,7 @@ func (s *stream) follow(ctx context.Context) (failed, err error) {
 				return nil, h.err
 			case h.ads != nil:
 				s.ads = h.ads
+				s.publication.connected()
 				err = s.ask()
 			default:
 				failed, err = s.handle(h.answer)

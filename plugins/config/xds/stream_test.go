@@ -169,11 +169,14 @@ func TestWaiting(t *testing.T) {
 			}
 			began := time.Now()
 			wait := 1500 * time.Millisecond // longer than the pause between two tries
+			if c.shows == "" {
+				wait = time.Hour // it is not waited for
+			}
 			out := s.run(t, map[string]any{"waitFor": c.waitFor, "wait": wait.String()})
 			if c.synced {
 				eventually(t, "it is in sync", out.inSync)
-				if early := time.Since(began) < wait; early != (c.shows == "") {
-					t.Errorf("in sync after %v", time.Since(began))
+				if took := time.Since(began); c.shows != "" && took < wait {
+					t.Errorf("in sync after %v", took)
 				}
 			}
 			eventually(t, "it shows "+c.shows, func() bool {
@@ -191,6 +194,7 @@ func TestWaiting(t *testing.T) {
 				s.again(t)
 			} else {
 				s.with(func() { s.on = empty })
+				eventually(t, "a stream", func() bool { return s.streamed() > 0 })
 				s.cut(status.Error(codes.Unavailable, "a restart"))
 			}
 			eventually(t, "it is in sync, and all is well", func() bool { return out.inSync() && len(out.faults(t)) == 0 })
@@ -270,7 +274,7 @@ func TestToken(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.refuse = status.Error(codes.Unauthenticated, "the token s3cr3t-token is unknown")
+	s.refuse, s.accept, s.on = status.Error(codes.Unauthenticated, "the token s3cr3t-token is unknown"), "Bearer an0ther", empty
 	out := s.run(t, map[string]any{"tokenFile": file})
 	eventually(t, "a missing file is shown", func() bool { return strings.Contains(strings.Join(out.faults(t), "\n"), "tokenFile: open ") })
 	put("s3cr3t token\n")
@@ -279,7 +283,6 @@ func TestToken(t *testing.T) {
 	eventually(t, "the refusal is shown", func() bool {
 		return strings.Contains(strings.Join(out.faults(t), "\n"), "Unauthenticated: the token [secret] is unknown")
 	})
-	s.with(func() { s.refuse, s.on = nil, empty })
 	put("an0ther\n")
 	eventually(t, "it is in sync", out.inSync)
 	s.with(func() {
@@ -298,10 +301,10 @@ func TestPace(t *testing.T) {
 	s.on = empty
 	out := s.run(t, map[string]any{"types": []string{entries}, "limits": map[string]any{"answers": 10}})
 	eventually(t, "it is in sync", out.inSync)
+	began := time.Now()
 	for range 40 {
 		s.says <- say(entries, "1")
 	}
-	began := time.Now()
 	eventually(t, "all are acknowledged", func() bool { return len(s.seen(replies(entries))) == 41 })
 	if took := time.Since(began); took < 1500*time.Millisecond { // 20 at once, 10 a second
 		t.Errorf("41 answers were read in %v", took)

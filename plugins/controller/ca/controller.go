@@ -363,7 +363,9 @@ func (c *Controller) folders() (all []string) {
 func (l *life) watch(w *watch.Watcher) {
 	w.Sweep()
 	for _, dir := range l.folders() {
-		for ; w.Add(dir) != nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		for above := dir; w.Add(above) != nil && above != filepath.Dir(above); {
+			above = filepath.Dir(above)
 		}
+		_ = w.Add(dir) // if it came before the one above it was watched
 	}
 }

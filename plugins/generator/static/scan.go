@@ -22,7 +22,10 @@ func (c *Config) scan(visit func(dir string)) *tree.Found {
 		w := tree.Walk{Visit: visit, Ignored: hidden, Wanted: readable}
 		found, err := w.Dir(c.Dir)
 		if err != nil {
-			visit(filepath.Dir(c.Dir)) // to see it come back
+			visit(filepath.Dir(c.Dir)) // to see it come back, which it may have by now
+			found, err = w.Dir(c.Dir)
+		}
+		if err != nil {
 			return &tree.Found{Unread: map[string]error{c.Dir: err}}
 		}
 		return found

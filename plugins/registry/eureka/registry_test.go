@@ -10,15 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/coxswain-mesh/coxswain/plugins/internal/registrytest"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
+	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { wait.Main(m) }
 
 // TestConformance: the suite passes on the plugin in the test's process, as a process of its own
 // and as a module.
@@ -54,7 +53,7 @@ func begin(t *testing.T, more map[string]any, twins ...*twin) *plugintest.Harnes
 }
 
 func configOf(more map[string]any, twins ...*twin) map[string]any {
-	config := map[string]any{"interval": "50ms", "maxRetry": "300ms", "timeout": "2s"}
+	config := map[string]any{"interval": "50ms", "maxRetry": "300ms", "timeout": "1m"}
 	var servers []string
 	for _, w := range twins {
 		servers = append(servers, w.URL+"/eureka")
@@ -138,10 +137,11 @@ func TestAway(t *testing.T) {
 // TestStartedAnew: a server that was started anew takes nothing away until those whom it lacks have
 // had the time of their lease to register.
 func TestStartedAnew(t *testing.T) {
+	t.Parallel()
 	one, two, three := at("web", 1), at("web", 2), at("web", 3)
 	w := newTwin(t)
 	w.put(one, two, three)
-	h := begin(t, map[string]any{"keep": "3s"}, w)
+	h := begin(t, map[string]any{"keep": "10s"}, w)
 	has(t, h, "web", "10.0.0.1", "10.0.0.2", "10.0.0.3")
 	w.restart()
 	w.keeps(t, h, "/apps", 3, "web", "10.0.0.1", "10.0.0.2", "10.0.0.3")
@@ -174,12 +174,13 @@ func TestEmpty(t *testing.T) {
 
 // TestServers: where one fails, the next is asked, and what it lacks stays for a while.
 func TestServers(t *testing.T) {
+	t.Parallel()
 	one, two := newTwin(t), newTwin(t)
 	for _, w := range []*twin{one, two} {
 		w.put(at("web", 1))
 	}
 	one.put(at("web", 2))
-	h := begin(t, map[string]any{"keep": "2s"}, one, two)
+	h := begin(t, map[string]any{"keep": "10s"}, one, two)
 	has(t, h, "web", "10.0.0.1", "10.0.0.2")
 	one.change(func() {
 		one.instead = func(out http.ResponseWriter, _ *http.Request) bool { out.WriteHeader(500); return true }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -18,9 +17,10 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
+	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { wait.Main(m) }
 
 // TestConformance: the suite passes on the plugin in the test's process.
 func TestConformance(t *testing.T) {
@@ -65,7 +65,7 @@ func configOf(more map[string]any, twins ...*twin) map[string]any {
 	for _, w := range twins {
 		servers = append(servers, w.address)
 	}
-	config := map[string]any{"servers": servers, "grpcOffset": 0, "host": "{service}.nacos", "interval": "50ms", "maxRetry": "300ms", "timeout": "2s", "keep": "2s"}
+	config := map[string]any{"servers": servers, "grpcOffset": 0, "host": "{service}.nacos", "interval": "50ms", "maxRetry": "300ms", "timeout": "1m", "keep": "2s"}
 	maps.Copy(config, more)
 	return config
 }
@@ -167,9 +167,10 @@ func TestDetection(t *testing.T) {
 // TestAway: what changed while there was no connection counts once there is one; what went stays
 // for a while.
 func TestAway(t *testing.T) {
+	t.Parallel()
 	w := newTwin(t)
 	w.set("web", at(1), at(2))
-	h := begin(t, map[string]any{"keep": "1s"}, w)
+	h := begin(t, map[string]any{"keep": "10s"}, w)
 	has(t, h, "web", "10.0.0.1", "10.0.0.2")
 	w.change(func() {
 		w.instead = func(*payload, map[string]any) (*payload, error) { return fails(300, "Server is starting"), nil }
@@ -189,10 +190,11 @@ func TestAway(t *testing.T) {
 // TestStartedAnew: a server that was started anew takes nothing away until those whom it lacks have
 // had time to register.
 func TestStartedAnew(t *testing.T) {
+	t.Parallel()
 	w := newTwin(t)
 	w.set("web", at(1), at(2), at(3))
 	w.set("other", at(9))
-	h := begin(t, map[string]any{"keep": "2s"}, w)
+	h := begin(t, map[string]any{"keep": "10s"}, w)
 	has(t, h, "web", "10.0.0.1", "10.0.0.2", "10.0.0.3")
 	w.restart(nil)
 	w.keeps(t, h, serviceList, 4, "web", "10.0.0.1", "10.0.0.2", "10.0.0.3")
@@ -210,10 +212,11 @@ func TestStartedAnew(t *testing.T) {
 // TestRefusedAnew: a server that was started anew may refuse at first whom it takes later, and know
 // nothing then.
 func TestRefusedAnew(t *testing.T) {
+	t.Parallel()
 	w := newTwin(t)
 	w.set("web", at(1), at(2))
 	w.set("other", at(9))
-	h := begin(t, map[string]any{"keep": "2s"}, w)
+	h := begin(t, map[string]any{"keep": "10s"}, w)
 	has(t, h, "web", "10.0.0.1", "10.0.0.2")
 	w.change(func() { w.refuses["DEFAULT_GROUP/web"] = true })
 	w.restart(map[string][]record{"other": {at(9)}})
@@ -246,12 +249,13 @@ func TestEmpty(t *testing.T) {
 
 // TestServers: where one fails, the next is asked, and where one sends its clients away, too.
 func TestServers(t *testing.T) {
+	t.Parallel()
 	one, two := newTwin(t), newTwin(t)
 	for _, w := range []*twin{one, two} {
 		w.set("web", at(1))
 	}
 	one.set("web", at(1), at(2))
-	h := begin(t, map[string]any{"keep": "1s"}, one, two)
+	h := begin(t, map[string]any{"keep": "10s"}, one, two)
 	has(t, h, "web", "10.0.0.1", "10.0.0.2")
 	one.server.Stop()
 	two.keeps(t, h, serviceList, 3, "web", "10.0.0.1", "10.0.0.2")

@@ -18,6 +18,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+
+	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
 // record is an instance as it is written.
@@ -72,7 +74,7 @@ type known struct {
 func newTwin(t testing.TB) *twin {
 	t.Helper()
 	w := &twin{services: map[key][]record{}, known: map[string]*known{}, refuses: map[string]bool{}, acks: make(chan string, 10000)}
-	w.serve(t, "127.0.0.1:0")
+	w.serve(t, wait.Address(t)) // which it may leave, and take again
 	return w
 }
 
