@@ -56,10 +56,11 @@ type CallError struct {
 func (e *CallError) Error() string { return e.Message }
 
 // codeInternal is gRPC's code for what is the server's fault, codeUnimplemented that for methods
-// that it doesn't have.
+// that it doesn't have, and codeUnavailable for what may be tried again.
 const (
 	codeUnimplemented = 12
 	codeInternal      = 13
+	codeUnavailable   = 14
 )
 
 // callee answers what is asked of a CallHandler. It is an interface, so that only programs with
@@ -138,7 +139,11 @@ func (h *handling) call(ctx context.Context, m *pb.Call) {
 		})
 		return err
 	})
-	if err != nil {
+	var told *CallError
+	switch {
+	case err != nil && limited.Err() != nil && !errors.As(err, &told):
+		called = &pb.Called{Code: codeUnavailable, Message: "no answer within limits.call"}
+	case err != nil:
 		called = h.failed(ctx, m.Method, err)
 	}
 	called.Id = m.Id

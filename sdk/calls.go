@@ -157,7 +157,10 @@ func (a *authentication) call(ctx context.Context, m *pb.Authenticate) {
 		caller.Identities, err = a.authenticator.Authenticate(limited, shown)
 		return err
 	})
-	if err != nil {
+	switch {
+	case err != nil && limited.Err() != nil: // who is late has no verdict
+		caller = &pb.Caller{Id: m.Id, Failure: "no answer within limits.call"}
+	case err != nil:
 		caller = a.verdict(ctx, m.Id, err)
 	}
 	a.answer(ctx, &pb.FromPlugin{Caller: caller}, func(reason string) *pb.FromPlugin {

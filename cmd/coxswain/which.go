@@ -10,20 +10,23 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/swap/api"
 )
 
-// corePatience is how long a control plane may take to say which it is: one that hangs must not
-// keep commands from the others.
-const corePatience = 2 * time.Second
+// corePatience is how long control planes may take to say which they are: one that hangs must not
+// keep commands from the others for longer.
+const corePatience = 5 * time.Second
 
 // found is a control plane of this user on this machine.
 type found struct {
 	api.Core
 	socket string
+	// silent is why it didn't say which it is; nil: it did. It can be named by its socket.
+	silent error
 }
 
 // socket returns the admin socket of the control plane that is meant, or of the only one of this
@@ -63,18 +66,27 @@ func (p *program) cores(ctx context.Context) ([]found, error) {
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, corePatience)
+	defer cancel()
+	all := make([]*found, len(paths))
+	var asking sync.WaitGroup
+	for i, path := range paths {
+		asking.Go(func() {
+			c, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+			if err != nil {
+				return
+			}
+			_ = c.Close()
+			all[i] = &found{socket: path}
+			_, _, all[i].silent = askSocket(ctx, path, http.MethodGet, "/core", nil, &all[i].Core)
+		})
+	}
+	asking.Wait()
 	var live []found
-	for _, path := range paths {
-		c, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
-		if err != nil {
-			continue
+	for _, f := range all {
+		if f != nil {
+			live = append(live, *f)
 		}
-		_ = c.Close()
-		f := found{socket: path}
-		ctx, cancel := context.WithTimeout(ctx, corePatience)
-		_, _, _ = askSocket(ctx, path, http.MethodGet, "/core", nil, &f.Core) // one that doesn't say can be named by its socket
-		cancel()
-		live = append(live, f)
 	}
 	return live, nil
 }
@@ -99,7 +111,10 @@ func choices(all []found, bySocket bool) string {
 			flag = "--admin " + f.socket
 		}
 		line := "  " + flag
-		if f.PID > 0 {
+		switch {
+		case f.silent != nil:
+			line += fmt.Sprintf("   it doesn't say which it is: %v", f.silent)
+		case f.PID > 0:
 			line += fmt.Sprintf("   process %d, %s", f.PID, cmp.Or(f.File, "the built-in plugins"))
 		}
 		if grpc := cmp.Or(f.Ports["grpc"], f.Ports["secureGRPC"]); grpc != "" {

@@ -17,6 +17,9 @@ type ports struct {
 
 	mu   sync.Mutex
 	open map[string]string
+	// admin: the admin socket is open. Whoever waits for the control plane may have something to
+	// say to it.
+	admin bool
 }
 
 // None is what GRPCAddr is where xDS in plain text is not served.
@@ -53,6 +56,13 @@ func (p *ports) noting(next func(string, net.Addr)) func(string, net.Addr) {
 	}
 }
 
+// opened notes that the admin socket is open.
+func (p *ports) opened() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.admin = true
+}
+
 // addresses returns where the ports are that are open.
 func (p *ports) addresses() map[string]string {
 	p.mu.Lock()
@@ -60,9 +70,14 @@ func (p *ports) addresses() map[string]string {
 	return maps.Clone(p.open)
 }
 
-// ready returns why proxies can't connect; none: they can.
+// ready returns why proxies can't connect, or operators; none: they can.
 func (p *ports) ready() (reasons []string) {
 	open, expected := p.addresses(), p.xds
+	p.mu.Lock()
+	if !p.admin {
+		reasons = append(reasons, "the admin socket is not open yet")
+	}
+	p.mu.Unlock()
 	if p.pending != nil {
 		made, why := p.pending()
 		switch {

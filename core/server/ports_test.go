@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Before each xDS port is open the control plane is not ready.
+// Before each xDS port is open, and the admin socket, the control plane is not ready.
 func TestReadyWithOpenPorts(t *testing.T) {
 	p := newPorts(&Config{GRPCAddr: "127.0.0.1:0", SecureGRPCAddr: "127.0.0.1:0", TLS: TLS{CertFile: "cert.pem"}})
 	for _, port := range []string{"grpc", "secureGRPC"} {
@@ -16,18 +16,27 @@ func TestReadyWithOpenPorts(t *testing.T) {
 		}
 		p.noting(nil)(port, &net.TCPAddr{})
 	}
+	if why := p.ready(); len(why) != 1 || why[0] != "the admin socket is not open yet" {
+		t.Errorf("the admin socket is missing, and the reasons are %q", why)
+	}
+	p.opened()
 	if why := p.ready(); len(why) > 0 {
 		t.Errorf("all are open, and the reasons are %q", why)
 	}
 	made, why := false, "it is being made"
 	p = newPorts(&Config{})
+	p.opened()
 	p.pending = func() (bool, string) { return made, why }
 	for _, step := range []struct {
 		change func()
 		want   string
 	}{
 		{func() {}, why}, {func() { made, why = true, "" }, "port secureGRPC is not open yet"}, {func() { p.noting(nil)("secureGRPC", &net.TCPAddr{}) }, ""},
-		{func() { p = newPorts(&Config{}); made, p.pending = false, func() (bool, string) { return made, why } }, ""}, // nobody makes one
+		{func() {
+			p = newPorts(&Config{})
+			p.opened()
+			made, p.pending = false, func() (bool, string) { return made, why }
+		}, ""}, // nobody makes one
 	} {
 		step.change()
 		if got := strings.Join(p.ready(), ", "); got != step.want {
@@ -41,7 +50,9 @@ func TestReadyWithOpenPorts(t *testing.T) {
 		{Config{}, false}, {Config{GRPCAddr: None}, false}, {Config{GRPCAddr: None, HTTPAddr: "127.0.0.1:0"}, false},
 		{Config{HTTPAddr: "127.0.0.1:0"}, true},
 	} {
-		if why := newPorts(&c.Config).ready(); (len(why) > 0) != c.waits {
+		p := newPorts(&c.Config)
+		p.opened()
+		if why := p.ready(); (len(why) > 0) != c.waits {
 			t.Errorf("of %q and %q, the reasons are %q", c.GRPCAddr, c.HTTPAddr, why)
 		}
 	}

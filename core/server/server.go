@@ -325,7 +325,7 @@ func (s *Server) Run(ctx context.Context) error {
 			return nil // it stops already, or could not start and says why itself
 		}
 		a := &api.Server{
-			Swapper: s.swap, Holds: s.control, Pins: s.past, Rollout: s.rollout, Plugins: s.pages.Plugins, Rows: s.pages.rows, Core: s.which, Outdated: s.host.Outdated, Secrets: s.secrets, Audit: s.audit, Levels: s.levels, Log: s.cfg.Log.With(levels.Attr, "core/admin"),
+			Swapper: s.swap, Holds: s.control, Pins: s.past, Rollout: s.rollout, Plugins: s.pages.Plugins, Rows: s.pages.rows, Core: s.which, Outdated: s.host.Outdated, Secrets: s.secrets, Audit: s.audit, Levels: s.levels, Log: s.cfg.Log.With(levels.Attr, "core/admin"), Opened: s.ports.opened,
 		}
 		err = a.Serve(inner, filepath.Join(dir, api.Socket))
 		if _, over := s.host.Dir(inner); over != nil {

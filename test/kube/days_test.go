@@ -229,6 +229,13 @@ func (d *days) without(rule int, kind, meanwhile, again string) {
 			fmt.Sprintf("[{op: replace, path: /rules/%d/resources, value: %s}]", rule, resources))
 	}
 	allow(meanwhile)
+	// A watch that begins before the API server knows of it would go on for minutes.
+	wait.For(d.t, "the right is gone", func() error {
+		if out := d.cluster.May(account, kind); out != "no" {
+			return fmt.Errorf("%s", out)
+		}
+		return nil
+	})
 	d.line.Cut()
 	d.line.Open()
 	d.logged(fmt.Sprintf(`cannot list resource \"%s\"`, kind))

@@ -218,6 +218,12 @@ func (c *Cluster) kubectl(t testing.TB, input string, args ...string) string {
 	return string(out)
 }
 
+// May returns yes where an account may list all objects of a kind, and no where it may not.
+func (c *Cluster) May(account, kind string) string {
+	out, _ := c.command("", "auth", "can-i", "list", kind, "--all-namespaces", "--as", account).CombinedOutput()
+	return strings.TrimSpace(string(out))
+}
+
 func (c *Cluster) command(input string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(c.bin, "kubectl"), append([]string{"--kubeconfig", c.Kubeconfig, "--cache-dir", filepath.Join(c.dir, "kubectl")}, args...)...)
 	cmd.Stdin = strings.NewReader(input)

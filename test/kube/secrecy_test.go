@@ -170,7 +170,7 @@ func TestSecretsOfAClusterStaySecret(t *testing.T) {
 		clean(path, text)
 	}
 	for _, name := range []string{"secrets", "sds", "clusters", "remote@east", "accounts", "ca", "crds"} {
-		clean("the recording of "+name, leaks.Recording(t, program, s.plane.HTTP, name))
+		clean("the recording of "+name, leaks.Recording(t, program, s.plane.HTTP, name, ""))
 	}
 	for _, command := range []string{"config", "views", "plugins", "proxy-status"} {
 		out, _ := exec.Command(program, command, "--addr", s.plane.HTTP).CombinedOutput()

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/test/page"
 )
@@ -45,25 +46,34 @@ func Pages(t testing.TB, address string, more ...string) map[string][]byte {
 	return said
 }
 
-// Recording is what a plugin of a control plane and the core say to each other for four seconds
-// from the plugin's start on: the file, and what its lines hold.
-func Recording(t testing.TB, program, address, plugin string) []byte {
+// Recording is what a plugin of a control plane and the core say to each other from the plugin's
+// start on, for four seconds, or longer where something that is wanted was not said by then: the
+// file, and what its lines hold.
+func Recording(t testing.TB, program, address, plugin, wanted string) (text []byte) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), plugin)
-	if out, err := exec.Command(program, "plugins", "record", plugin, file, "--for", "4s", "--addr", address).CombinedOutput(); err != nil {
-		t.Errorf("recording %s: %v: %s", plugin, err, out)
-		return nil
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for field := range bytes.SplitSeq(bytes.Clone(text), []byte{'"'}) {
-		if frame, err := base64.StdEncoding.DecodeString(string(field)); err == nil {
-			text = append(text, frame...)
+	for during := 4 * time.Second; ; during *= 2 {
+		file := filepath.Join(t.TempDir(), plugin)
+		if out, err := exec.Command(program, "plugins", "record", plugin, file, "--for", during.String(), "--addr", address).CombinedOutput(); err != nil {
+			t.Errorf("recording %s: %v: %s", plugin, err, out)
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for field := range bytes.SplitSeq(bytes.Clone(text), []byte{'"'}) {
+			if frame, err := base64.StdEncoding.DecodeString(string(field)); err == nil {
+				text = append(text, frame...)
+			}
+		}
+		switch {
+		case bytes.Contains(text, []byte(wanted)):
+			return text
+		case during > 30*time.Second:
+			t.Errorf("the recording of %s, %d bytes, has no %q", plugin, len(text), wanted)
+			return text
 		}
 	}
-	return text
 }
 
 // Shown are the environment and the command line of a process, as /proc has them. It must not be

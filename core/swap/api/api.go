@@ -49,6 +49,8 @@ type Server struct {
 	// Levels are those of the log.
 	Levels *levels.Levels
 	Log    *slog.Logger
+	// Opened is called when the socket is there, for the first time; optional.
+	Opened func()
 }
 
 // Order is the body of a request for a change.
@@ -88,6 +90,9 @@ func (s *Server) Serve(ctx context.Context, path string) error {
 		return fmt.Errorf("admin socket: %w", err)
 	}
 	s.Log.Info("listening", "port", "admin", "address", path)
+	if s.Opened != nil {
+		s.Opened()
+	}
 	server := &http.Server{Handler: s.Handler(), BaseContext: func(net.Listener) context.Context { return ctx }}
 	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return audit.With(ctx, audit.Peer(c)) }
 	admin.Limit(server)

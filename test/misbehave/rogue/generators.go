@@ -137,7 +137,7 @@ func patches(r *rogue) error {
 			}
 		}
 		late := make(chan struct{})
-		time.AfterFunc(1500*time.Millisecond, func() { close(late) })
+		time.AfterFunc(3*time.Second, func() { close(late) })
 		<-late
 		for range 2 {
 			if err := r.send(&pb.FromPlugin{Patched: &pb.Patched{Id: id, Removes: []string{"good"}}}); err != nil {
