@@ -205,10 +205,11 @@ func (c *Cluster) kubectl(t testing.TB, input string, args ...string) string {
 	t.Helper()
 	out, err := c.command(input, args...).CombinedOutput()
 	for range 4 {
-		if err == nil || !bytes.Contains(out, []byte("Error from server (Timeout)")) {
+		if err == nil || !bytes.Contains(out, []byte("Error from server (Timeout)")) && !bytes.Contains(out, []byte("no matches for kind")) {
 			break
 		}
-		// On a busy machine a large object can take the API server longer than it gives itself.
+		// On a busy machine a large object can take the API server longer than it gives itself, and
+		// a kind whose definition is established can take it a moment.
 		t.Logf("kubectl %s again: %s", strings.Join(args, " "), out)
 		out, err = c.command(input, args...).CombinedOutput()
 	}

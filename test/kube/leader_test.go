@@ -19,7 +19,7 @@ import (
 )
 
 // leaseTime is for how long a Lease of the test holds.
-const leaseTime = 2 * time.Second
+const leaseTime = 4 * time.Second
 
 // leaders are replicas with the rights of deploy/ of which one at a time gives addresses.
 type leaders struct {

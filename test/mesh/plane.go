@@ -7,11 +7,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/url"
+	"os"
 	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -31,7 +31,7 @@ type Plane struct {
 	args    []string
 	prepare func(*exec.Cmd)
 	cmd     *exec.Cmd
-	log     *log
+	log     string // its file
 	ended   chan struct{}
 }
 
@@ -72,10 +72,15 @@ func (p *Plane) Again(t testing.TB) *Plane {
 
 func (p *Plane) start(t testing.TB) {
 	t.Helper()
-	p.log, p.ended = &log{}, make(chan struct{})
+	// In a file is what it has said, at once: a pipe would have to be read by this process first.
+	log, err := os.CreateTemp(t.TempDir(), "log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }()
+	p.log, p.ended = log.Name(), make(chan struct{})
 	p.cmd = exec.Command(p.binary, p.args...)
-	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	p.cmd.WaitDelay = time.Second // plugins that outlive it would hold its standard error open
+	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{}
 	p.prepare(p.cmd)
 	p.cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL // for tests that are killed
@@ -205,28 +210,16 @@ func (p *Plane) Dump(t testing.TB, bootstrap []byte) []byte {
 }
 
 // Log returns what it has said.
-func (p *Plane) Log() string { return p.log.String() }
+func (p *Plane) Log() string {
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
 
 // LastLines of its log.
 func (p *Plane) LastLines(n int) string {
 	lines := slices.Collect(strings.Lines(p.Log()))
 	return strings.Join(lines[max(0, len(lines)-n):], "")
-}
-
-// log is what a process writes, while others read it.
-type log struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
