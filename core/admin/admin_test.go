@@ -19,9 +19,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/view"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/test/wait"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 )
@@ -288,7 +288,7 @@ func TestMonitoring(t *testing.T) {
 }
 
 func TestRun(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer wait.Ended(t)
 	ports := make(chan net.Addr, 2)
 	a, err := New(Config{
 		HTTPAddr: "127.0.0.1:0", MonitoringAddr: "127.0.0.1:0", Source: twin{}, Registry: prometheus.NewRegistry(),
@@ -316,7 +316,7 @@ func TestRun(t *testing.T) {
 }
 
 func TestRunSaysWhichPort(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer wait.Ended(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/wait"
 	"go.uber.org/goleak"
 )
 
@@ -33,7 +34,7 @@ func TestLimitsMemory(t *testing.T) {
 }
 
 func testLimitsMemory(t *testing.T, limits string, most manifest.Size) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	defer wait.Ended(t, goleak.IgnoreCurrent())
 	h, ended, stop := real(t, short(t), `
 plugins:
   - {name: good, kind: registry, builtin: registry/idle, limits: {memory: 1Gi}}

@@ -20,6 +20,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/wait"
 	"go.uber.org/goleak"
 )
 
@@ -189,7 +190,7 @@ func until(t *testing.T, what string, holds func() bool) {
 }
 
 func TestKilledPluginIsBack(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	defer wait.Ended(t, goleak.IgnoreCurrent())
 	dir := short(t)
 	h, ended, stop := real(t, dir, "plugins: [{name: a, kind: registry, builtin: registry/idle}]")
 	if err := h.WaitStarted(t.Context()); err != nil {

@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
 // TestMeter reads what a Prometheus server answers, as its HTTP API is documented
 // (prometheus.io/docs/prometheus/latest/querying/api), and what it should not answer.
 func TestMeter(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	defer wait.Ended(t, goleak.IgnoreCurrent())
 	vector := func(values ...string) string {
 		var all []string
 		for i, v := range values {

@@ -94,8 +94,8 @@ type street struct {
 
 const shop = `{"host": %q, "doors": %d, "opened": true, "list": []}`
 
-// newStreet makes one whose entry has the given onLoss.
-func newStreet(t *testing.T, rows map[string]string, onLoss string) *street {
+// newStreet makes one whose entry has the given onLoss, and waits so long for its instances.
+func newStreet(t *testing.T, rows map[string]string, onLoss, wait string) *street {
 	t.Helper()
 	s := &street{t: t, path: filepath.Join(t.TempDir(), "shops.json")}
 	s.write(rows)
@@ -104,10 +104,10 @@ func newStreet(t *testing.T, rows map[string]string, onLoss string) *street {
   - name: shop
     kind: registry
     builtin: registry/shop
-    forEach: {table: shops, max: 3, wait: 2s}
+    forEach: {table: shops, max: 3, wait: %s}
     config: {host: {row: host}, doors: {row: doors}, opened: {row: opened}}
     onLoss: %s
-  - {name: shops, kind: registry, builtin: registry/shops, onLoss: apply, config: {from: %s}}`, onLoss, s.path), nil)
+  - {name: shops, kind: registry, builtin: registry/shops, onLoss: apply, config: {from: %s}}`, wait, onLoss, s.path), nil)
 	return s
 }
 
@@ -175,7 +175,7 @@ func one(host string, doors int) string { return fmt.Sprintf(shop, host, doors) 
 // TestForEach: there is an instance for each row, from the first revision on; it comes, changes and
 // goes with its row, and no other one is touched.
 func TestForEach(t *testing.T) {
-	s := newStreet(t, map[string]string{"one": one("1.example", 1), "two": one("2.example", 2)}, "apply")
+	s := newStreet(t, map[string]string{"one": one("1.example", 1), "two": one("2.example", 2)}, "apply", "1m")
 	if got, want := s.services(), "1.example:1 true 2.example:2 true"; got != want {
 		t.Errorf("the first revision has %s, not %s", got, want)
 	}
@@ -232,7 +232,7 @@ func TestForEach(t *testing.T) {
 // TestForEachHurries: a swap that waits for what does not come ends when its row changes again, and
 // for a command.
 func TestForEachHurries(t *testing.T) {
-	s := newStreet(t, map[string]string{"one": one("1.example", 1), "two": one("2.example", 2)}, "apply")
+	s := newStreet(t, map[string]string{"one": one("1.example", 1), "two": one("2.example", 2)}, "apply", "1m")
 	s.is("a shop@one shop@two shops", "1.example:1 true 2.example:2 true")
 	state := func(want State, why string) {
 		t.Helper()
@@ -271,7 +271,7 @@ func TestForEachMisfits(t *testing.T) {
 		"1": one("1.example", 1), "2": one("2.example", 2), "3": one("3.example", 3), "4": one("4.example", 4),
 		"no/name": one("5.example", 5), "none": "[1]", "0-lacks": `{"host": "6.example"}`, "0-other": `{"host": "7.example", "doors": [], "opened": true}`,
 	}
-	s := newStreet(t, rows, "apply")
+	s := newStreet(t, rows, "apply", "1m")
 	s.is("a shop@1 shop@2 shop@3 shops", "1.example:1 true 2.example:2 true 3.example:3 true")
 	want := map[string]string{
 		"4": "there are 3 instances already", "no/name": "its key can't be part of a name", "none": "it is no JSON object",
@@ -295,7 +295,7 @@ func TestForEachMisfits(t *testing.T) {
 // says, and no longer.
 func TestForEachWait(t *testing.T) {
 	began := time.Now()
-	s := newStreet(t, map[string]string{"dumb": one("never", 1), "one": one("1.example", 1)}, "apply")
+	s := newStreet(t, map[string]string{"dumb": one("never", 1), "one": one("1.example", 1)}, "apply", "2s")
 	if took := time.Since(began); took < 2*time.Second {
 		t.Errorf("the first revision took %v", took)
 	}
@@ -307,7 +307,7 @@ func TestForEachWait(t *testing.T) {
 // TestForEachFails: an instance that refuses its config fails alone, and a row that changes to what
 // is refused leaves what ran before.
 func TestForEachFails(t *testing.T) {
-	s := newStreet(t, map[string]string{"bad": one("bad", 1), "one": one("1.example", 1)}, "apply")
+	s := newStreet(t, map[string]string{"bad": one("bad", 1), "one": one("1.example", 1)}, "apply", "2s")
 	s.is("a shop@bad shop@one shops", "1.example:1 true")
 	s.write(map[string]string{"bad": one("2.example", 1), "one": one("bad", 1)})
 	s.is("a shop@bad shop@one shops", "1.example:1 true 2.example:1 true")
@@ -322,7 +322,7 @@ func TestForEachFails(t *testing.T) {
 
 // TestForEachGuard: the end of an instance is judged as that of an entry is.
 func TestForEachGuard(t *testing.T) {
-	s := newStreet(t, map[string]string{"one": one("1.example", 1), "two": one("2.example", 2)}, "hold")
+	s := newStreet(t, map[string]string{"one": one("1.example", 1), "two": one("2.example", 2)}, "hold", "1m")
 	s.is("a shop@one shop@two shops", "1.example:1 true 2.example:2 true")
 	s.write(map[string]string{"one": one("1.example", 2), "two": one("2.example", 2)})
 	s.is("a shop@one shop@two shops", "1.example:2 true 2.example:2 true")

@@ -315,7 +315,7 @@ func TestFastRequests(t *testing.T) {
 // TestSilentStreams: a stream that has not asked for anything, and a connection without a stream,
 // end after a while.
 func TestSilentStreams(t *testing.T) {
-	server, conn := serve(t, Config{Source: oneCluster(), Limits: limits(func(l *budget.Limits) { l.Stream.Idle = 50 * time.Millisecond })})
+	server, conn := serve(t, Config{Source: oneCluster(), Limits: limits(func(l *budget.Limits) { l.Stream.Idle = 2 * time.Second })})
 	s := open(t, conn)
 	if _, err := s.Recv(); status.Code(err) != codes.DeadlineExceeded || !strings.Contains(err.Error(), "idleTimeout") {
 		t.Fatal(err)

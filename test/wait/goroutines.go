@@ -1,6 +1,7 @@
 package wait
 
 import (
+	"testing"
 	"time"
 
 	"go.uber.org/goleak"
@@ -21,10 +22,18 @@ func (p patient) Run() int {
 	return code
 }
 
+// Ended lets a test fail if goroutines are left that don't end; options say of which that is known.
+func Ended(t testing.TB, options ...goleak.Option) {
+	t.Helper()
+	if err := Goroutines(options...); err != nil {
+		t.Error(err)
+	}
+}
+
 // Goroutines waits until none is left that a test has begun, and says which are left after that.
-func Goroutines() (err error) {
+func Goroutines(options ...goleak.Option) (err error) {
 	for end := time.Now().Add(30 * time.Second); ; {
-		if err = goleak.Find(); err == nil || time.Now().After(end) {
+		if err = goleak.Find(options...); err == nil || time.Now().After(end) {
 			return err
 		}
 	}

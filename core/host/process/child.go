@@ -155,6 +155,9 @@ func (c *child) Start(ctx context.Context) error {
 		<-exited
 		c.wait()
 	}()
+	if c.killed.Load() { // before it had a number
+		_ = c.signal(syscall.SIGKILL)
+	}
 	return c.confine()
 }
 

@@ -28,7 +28,7 @@ echo $$ > $0/plugin
 setsid sh -c 'echo $$ > '$0'/session; exec sleep 1000' &
 (setsid sh -c 'echo $$ > '$0'/daemon; trap "" TERM HUP INT; while :; do sleep 1; done' &) &
 (env -i PATH="$PATH" setsid sh -c 'echo $$ > '$0'/%s; exec sleep 1000' &) &
-while [ $(ls $0 | wc -l) -lt 4 ]; do sleep 0.01; done
+while [ $(cat $0/* | wc -l) -lt 4 ]; do sleep 0.01; done
 exec "$1"`
 
 // flight starts the plugin with fugitives, which leave their numbers in dir. secret is the name of

@@ -135,6 +135,7 @@ func (p *Process) startError(ctx context.Context, err error) error {
 	early := c.exitedWithin(ctx, terminating) && !c.wasKilled()
 	_ = c.Kill(ctx)
 	<-c.done
+	early = early || !c.wasKilled() // it ended by itself, and only now is it known how
 	p.client.Kill()
 	switch {
 	case ctx.Err() != nil:

@@ -22,15 +22,21 @@ import (
 // starter is run or spawn.
 type starter func(testing.TB, []byte, *pb.Hello, ...func(*Config)) *core
 
-// mode runs the test's guest.
+// mode runs the test's guest, with limits that it doesn't come to.
 func mode(start starter, t testing.TB, what string, g spec.Grants, more ...func(*Config)) *core {
+	t.Helper()
+	return limited(start, t, what, g, &pb.Limits{CallMs: 60_000, ProgressMs: 60_000}, more...)
+}
+
+// limited runs it with limits.
+func limited(start starter, t testing.TB, what string, g spec.Grants, limits *pb.Limits, more ...func(*Config)) *core {
 	t.Helper()
 	g.Env = append(g.Env, "MODE")
 	text, err := json.Marshal(g)
 	if err != nil {
 		t.Fatal(err)
 	}
-	hello := &pb.Hello{Instance: "guest", Grants: text, Limits: &pb.Limits{CallMs: 1000, ProgressMs: 1000}}
+	hello := &pb.Hello{Instance: "guest", Grants: text, Limits: limits}
 	environ := func(c *Config) { c.Environ = append(c.Environ, "MODE="+what, "SECRET=x") }
 	return start(t, build(t, "./testdata/guest"), hello, append(more, environ)...)
 }
@@ -43,7 +49,6 @@ func TestMisbehaviour(t *testing.T) {
 		{"half", "in the middle of a frame, with 3 of 100 bytes written"},
 		{"large", "it wrote a frame of 1048577 bytes to standard output; a frame has at most 1048576"},
 		{"undecodable", "a message of 3 bytes can't be decoded"},
-		{"loop", "the module hangs: for 1s it has neither waited nor read nor written (limits.progress)"},
 		{"end", "the module ended with status 1"},
 	} {
 		t.Run(c.mode, func(t *testing.T) {
@@ -53,6 +58,9 @@ func TestMisbehaviour(t *testing.T) {
 			}
 		})
 	}
+	t.Run("loop", func(t *testing.T) {
+		limited(spawn, t, "loop", spec.Grants{}, &pb.Limits{CallMs: 60_000, ProgressMs: 1000}).hangs("the module hangs: for 1s it has neither waited nor read nor written (limits.progress)")
+	})
 }
 
 // A runner holds no more of a flood than credit allows, whoever floods.
@@ -155,17 +163,17 @@ func TestGrants(t *testing.T) {
 func TestWake(t *testing.T) {
 	c := mode(run, t, "wake", spec.Grants{})
 	if c.next().Ready == nil || c.next().Synced == nil {
-		t.Error("it was not woken in order")
+		t.Error("it was not woken")
 	}
 }
 
 // hangs waits for the end of a runner whose module computes without end: it is ended by who watches
-// it, by who waits for its answer, or, where a garbage collection that waits for the module has
-// stopped these, by the kernel.
-func (c *core) hangs() {
+// it, or waits for its answer, which says so, or, where a garbage collection that waits for the
+// module has stopped these, by the kernel.
+func (c *core) hangs(want string) {
 	c.t.Helper()
 	err := c.result()
-	if err == nil || !strings.Contains(err.Error(), "the module hangs") && !strings.Contains(err.Error(), "goes on computing") && c.process.Wait() != "signal: killed" {
+	if err == nil || !strings.Contains(err.Error(), want) && c.process.Wait() != "signal: killed" {
 		c.t.Errorf("it ended with %v; process: %s", err, c.process.Wait())
 	}
 }
@@ -200,7 +208,7 @@ func TestPatch(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	for n, bad := range []struct{ name, want, limit string }{
-		{"exit", "the module ended with status 7", ""}, {"trap", "nil pointer", ""}, {"slow", "did not answer within 1s (limits.call)", "call"},
+		{"exit", "the module ended with status 7", ""}, {"trap", "nil pointer", ""},
 	} {
 		if got := c.patch(uint64(10+n), bad.name); !strings.Contains(got.Error, bad.want) || got.Limit != bad.limit {
 			t.Errorf("%s: got %q, limit %q", bad.name, got.Error, got.Limit)
@@ -209,10 +217,44 @@ func TestPatch(t *testing.T) {
 			t.Errorf("after %s: got %+v", bad.name, got)
 		}
 	}
-	if got := c.patch(30, "loop"); !strings.Contains(got.Error, "limits.call") {
-		t.Errorf("got %q", got.Error)
+}
+
+// short are limits of a call alone that guests come to which are slow on purpose.
+var short = &pb.Limits{CallMs: 1000, ProgressMs: 60_000}
+
+// A patch that answers too late is stopped, and another instance goes on; one that computes without
+// end ends the runner.
+func TestLatePatch(t *testing.T) {
+	c := limited(spawn, t, "patch", spec.Grants{}, short)
+	if r := c.next().Ready; r == nil {
+		t.Fatal("no Ready")
 	}
-	c.hangs()
+	if got := c.patch(1, "slow"); !strings.Contains(got.Error, "did not answer within 1s (limits.call)") || got.Limit != "call" {
+		t.Errorf("got %q, limit %q", got.Error, got.Limit)
+	}
+	var got *pb.Patched
+	for end, id := time.Now().Add(patience), uint64(2); ; id++ { // to start another instance may take longer than a call may
+		if got = c.patch(id, "fine"); got.Error == "" || time.Now().After(end) {
+			break
+		}
+	}
+	if got.Error != "" || string(got.Resources[0].Bytes) != "x!" {
+		t.Errorf("after slow: got %+v", got)
+	}
+	c.loops(&pb.FromCore{Patch: &pb.Patch{Id: 1000, Type: "type.googleapis.com/a.B", Resources: []*pb.Resource{{Name: "loop"}}}}, func(m *pb.FromPlugin) bool {
+		return m.Patched != nil && strings.Contains(m.Patched.Error, "limits.call")
+	})
+}
+
+// loops sends a guest what it computes for without end: its answer says that it is late, if the
+// runner comes to answer, and then the runner ends.
+func (c *core) loops(m *pb.FromCore, late func(*pb.FromPlugin) bool) {
+	c.t.Helper()
+	c.send(m)
+	if got, err := c.try(); err == nil && !late(got) {
+		c.t.Errorf("got %+v", got)
+	}
+	c.hangs("goes on computing")
 }
 
 // authenticate asks an authenticator and returns its answer.
@@ -237,7 +279,6 @@ func TestAuthenticator(t *testing.T) {
 		{"bad", "", "the token is unknown", ""},
 		{"trap", "", "", "the plugin panicked"},
 		{"exit", "", "", "the module ended with status 7"},
-		{"slow", "", "", "did not answer within 1s (limits.call)"},
 		{"away", "", "", "asking my server: unavailable"},
 		{"good", "spiffe://cluster.local/ns/shop/sa/web", "", ""},
 	} {
@@ -246,8 +287,19 @@ func TestAuthenticator(t *testing.T) {
 			t.Errorf("%s: got %+v", tt.token, got)
 		}
 	}
-	if got := c.authenticate(30, "loop"); !strings.Contains(got.Failure, "limits.call") || got.Limit != "call" {
+}
+
+// An authenticator that is late is stopped, and the caller told so; one that computes without end
+// ends the runner.
+func TestLateAuthenticator(t *testing.T) {
+	c := limited(spawn, t, "authenticator", spec.Grants{}, short, func(c *Config) { c.Instances = 2 })
+	if r := c.next().Ready; r == nil {
+		t.Fatal("no Ready")
+	}
+	if got := c.authenticate(1, "slow"); !strings.Contains(got.Failure, "did not answer within 1s (limits.call)") || got.Limit != "call" {
 		t.Errorf("got %+v", got)
 	}
-	c.hangs()
+	c.loops(&pb.FromCore{Authenticate: &pb.Authenticate{Id: 2, Headers: map[string]string{"authorization": "Bearer loop"}}}, func(m *pb.FromPlugin) bool {
+		return m.Caller != nil && strings.Contains(m.Caller.Failure, "limits.call") && m.Caller.Limit == "call"
+	})
 }

@@ -181,7 +181,8 @@ func run(t testing.TB, code []byte, hello *pb.Hello, change ...func(*Config)) *c
 	return c
 }
 
-const patience = 60 * time.Second
+// patience is for the compilation of a module, too.
+const patience = 5 * time.Minute
 
 func (c *core) send(m *pb.FromCore) {
 	c.t.Helper()

@@ -152,7 +152,7 @@ func authenticate(ctx context.Context, c sdk.Credentials) ([]string, error) {
 	end(word)
 	switch word {
 	case "slow":
-		return nil, sdk.Sleep(ctx, 3*time.Second)
+		return nil, sdk.Sleep(context.WithoutCancel(ctx), time.Hour) // it doesn't heed its deadline
 	case "away":
 		return nil, fmt.Errorf("asking my server: %w", sdk.ErrUnavailable)
 	case "good":
@@ -162,16 +162,14 @@ func authenticate(ctx context.Context, c sdk.Credentials) ([]string, error) {
 }
 
 // wake is a module without timers of its own: it is ready, asks to be woken twice, and publishes
-// nothing when both Ticks have come, in order.
+// nothing when both Ticks have come.
 func wake() {
 	say(&pb.FromPlugin{Ready: &pb.Ready{Version: 1, Plugin: "wake", Kind: pb.KindRegistry, Publishes: []string{"services"}}})
 	say(&pb.FromPlugin{Wake: &pb.Wake{Id: 8, AfterMs: 60}})
 	say(&pb.FromPlugin{Wake: &pb.Wake{Id: 7, AfterMs: 20}})
-	for _, id := range []uint64{7, 8} {
-		for {
-			if m := hear(); m.Tick != nil && m.Tick.Id == id {
-				break
-			}
+	for woken := map[uint64]bool{}; !woken[7] || !woken[8]; {
+		if m := hear(); m.Tick != nil {
+			woken[m.Tick.Id] = true
 		}
 	}
 	say(&pb.FromPlugin{Synced: &pb.Synced{}})
