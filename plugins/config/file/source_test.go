@@ -1,6 +1,7 @@
 package file
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -103,6 +104,19 @@ func (b *bench) waitFaults(want ...string) {
 			}
 		}
 		return true
+	})
+}
+
+// waitFault waits until one is told with these words.
+func (b *bench) waitFault(words string) {
+	b.t.Helper()
+	b.WaitRows(kinds.FaultTable, func(rows map[string]*sdk.Row) bool {
+		for _, row := range rows {
+			if bytes.Contains(row.Payload, []byte(words)) {
+				return true
+			}
+		}
+		return false
 	})
 }
 
@@ -490,6 +504,14 @@ func TestFileThatIsCut(t *testing.T) {
 		b.write("x.yaml", whole)
 		b.waitFaults()
 	}
+	// Who empties it, and is interrupted, and again in the middle, has cut it, too.
+	b.write("x.yaml", "")
+	b.waitFault("it is empty, and was not")
+	b.write("x.yaml", whole[:inHost])
+	b.waitFault("it has become shorter, and ends amid a line")
+	b.waitRoutes("a=one b=one c=one y=one")
+	b.write("x.yaml", whole)
+	b.waitFaults()
 	// Documents that go whole, and last lines that go, are meant.
 	b.write("x.yaml", route("a", "one")+"---\n"+route("b", "one"))
 	b.waitRoutes("a=one b=one y=one")
