@@ -114,7 +114,7 @@ func (l *life) goneSoon() bool {
 	select {
 	case <-l.running.Done():
 		return true
-	case <-time.After(5 * farewell): // how it ended is worth more than to know it at once
+	case <-time.After(farewell):
 		return false
 	}
 }
