@@ -139,12 +139,8 @@ func (h *handling) call(ctx context.Context, m *pb.Call) {
 		})
 		return err
 	})
-	var told *CallError
-	switch {
-	case err != nil && limited.Err() != nil && !errors.As(err, &told):
-		called = &pb.Called{Code: codeUnavailable, Message: "no answer within limits.call"}
-	case err != nil:
-		called = h.failed(ctx, m.Method, err)
+	if err != nil {
+		called = h.failed(ctx, m.Method, err, late(limited))
 	}
 	called.Id = m.Id
 	h.answer(ctx, &pb.FromPlugin{Called: called}, func(reason string) *pb.FromPlugin {
@@ -153,10 +149,13 @@ func (h *handling) call(ctx context.Context, m *pb.Call) {
 }
 
 // failed is the answer for an error. What is not meant for the caller is the operator's affair.
-func (h *handling) failed(ctx context.Context, method string, err error) *pb.Called {
+func (h *handling) failed(ctx context.Context, method string, err error, late bool) *pb.Called {
 	var told *CallError
-	if errors.As(err, &told) && told.Code != 0 {
+	switch {
+	case errors.As(err, &told) && told.Code != 0:
 		return &pb.Called{Code: told.Code, Message: told.Message}
+	case late:
+		return &pb.Called{Code: codeUnavailable, Message: noAnswer}
 	}
 	h.log(ctx, Error, "a call failed", "method", method, "error", err)
 	return &pb.Called{Code: codeInternal, Message: "the call failed; the control plane's log says why"}

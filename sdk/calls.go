@@ -21,6 +21,12 @@ func (ps *pluginSession) deadline(ctx context.Context) (context.Context, context
 	return context.WithTimeout(ctx, time.Duration(ps.hello.Limits.CallMs)*time.Millisecond)
 }
 
+// noAnswer is why a call fails that has come to the deadline of the core.
+const noAnswer = "no answer within limits.call"
+
+// late reports whether the deadline of a call is over.
+func late(ctx context.Context) bool { return errors.Is(ctx.Err(), context.DeadlineExceeded) }
+
 // answer sends the answer of a call; one that is too large becomes an error of that call.
 func (ps *pluginSession) answer(ctx context.Context, m *pb.FromPlugin, failed func(reason string) *pb.FromPlugin) {
 	if err := ps.link.Send(ctx, m); errors.Is(err, session.ErrTooLarge) {
@@ -158,8 +164,8 @@ func (a *authentication) call(ctx context.Context, m *pb.Authenticate) {
 		return err
 	})
 	switch {
-	case err != nil && limited.Err() != nil: // who is late has no verdict
-		caller = &pb.Caller{Id: m.Id, Failure: "no answer within limits.call"}
+	case err != nil && late(limited): // who is late has no verdict
+		caller = &pb.Caller{Id: m.Id, Failure: noAnswer}
 	case err != nil:
 		caller = a.verdict(ctx, m.Id, err)
 	}

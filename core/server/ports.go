@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // ports are those that are open, by name. Before those of xDS are, nobody can be served.
@@ -15,11 +16,12 @@ type ports struct {
 	// why it has none yet (empty: nobody makes one); nil: there is no such port.
 	pending func() (made bool, why string)
 
-	mu   sync.Mutex
-	open map[string]string
 	// admin: the admin socket is open. Whoever waits for the control plane may have something to
 	// say to it.
-	admin bool
+	admin atomic.Bool
+
+	mu   sync.Mutex
+	open map[string]string
 }
 
 // None is what GRPCAddr is where xDS in plain text is not served.
@@ -57,11 +59,7 @@ func (p *ports) noting(next func(string, net.Addr)) func(string, net.Addr) {
 }
 
 // opened notes that the admin socket is open.
-func (p *ports) opened() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.admin = true
-}
+func (p *ports) opened() { p.admin.Store(true) }
 
 // addresses returns where the ports are that are open.
 func (p *ports) addresses() map[string]string {
@@ -73,11 +71,9 @@ func (p *ports) addresses() map[string]string {
 // ready returns why proxies can't connect, or operators; none: they can.
 func (p *ports) ready() (reasons []string) {
 	open, expected := p.addresses(), p.xds
-	p.mu.Lock()
-	if !p.admin {
+	if !p.admin.Load() {
 		reasons = append(reasons, "the admin socket is not open yet")
 	}
-	p.mu.Unlock()
 	if p.pending != nil {
 		made, why := p.pending()
 		switch {

@@ -297,6 +297,10 @@ func (s *Server) Run(ctx context.Context) error {
 	parts, inner := errgroup.WithContext(inner)
 	parts.Go(func() error { return s.audit.Run(inner) })
 	parts.Go(func() error { return s.admin.Run(inner) })
+	if s.cfg.Develop {
+		develop := s.swap.Develop()
+		parts.Go(func() error { return develop(inner) })
+	}
 	parts.Go(func() error { return s.control.Run(inner) })
 	parts.Go(func() error { return s.history.Run(inner) })
 	parts.Go(func() error { return s.host.Run(inner) })
@@ -315,9 +319,6 @@ func (s *Server) Run(ctx context.Context) error {
 			s.issued.run(inner)
 			return nil
 		})
-	}
-	if s.cfg.Develop {
-		parts.Go(func() error { return s.swap.Develop(inner) })
 	}
 	parts.Go(func() error {
 		dir, err := s.host.Dir(inner)

@@ -8,15 +8,24 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/ticks"
 )
 
-// Develop restarts each plugin whose program changes, until ctx ends: for those who write plugins.
-// A program that does not get ready leaves the old one running, as any swap does.
-func (s *Swapper) Develop(ctx context.Context) error {
-	select {
-	case <-s.cfg.Control.Started():
-	case <-ctx.Done():
+// Develop returns what restarts each plugin whose program changes, until ctx ends: for those who
+// write plugins. It is called before any is started, so that what changes meanwhile is noticed. A
+// program that does not get ready leaves the old one running, as any swap does.
+func (s *Swapper) Develop() (run func(ctx context.Context) error) {
+	first := s.running.programs()
+	return func(ctx context.Context) error {
+		select {
+		case <-s.cfg.Control.Started():
+		case <-ctx.Done():
+			return nil
+		}
+		s.develop(ctx, first)
 		return nil
 	}
-	before, runs := s.first, maps.Clone(s.first)
+}
+
+func (s *Swapper) develop(ctx context.Context, first map[string]stamp) {
+	before, runs := first, maps.Clone(first)
 	for range ticks.Every(ctx, pollEvery) {
 		now := s.running.programs()
 		for name, stamp := range now {
@@ -30,7 +39,6 @@ func (s *Swapper) Develop(ctx context.Context) error {
 		}
 		before = now
 	}
-	return nil
 }
 
 func (s *Swapper) renew(ctx context.Context, name string) {

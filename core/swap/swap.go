@@ -50,8 +50,6 @@ type Swapper struct {
 	pasts   *pasts
 	windows *windows
 	changer *changer
-	// first are the programs as they were before any was started; nobody asks without Develop.
-	first map[string]stamp
 	// follower has the turn again and again, for the file and for rows.
 	follower *follower
 }
@@ -68,7 +66,6 @@ func New(cfg Config) (*Swapper, error) {
 		cfg.Free = func() (uint64, bool) { return 0, false }
 	}
 	s := &Swapper{cfg: cfg, turn: newTurn(), history: newHistory(cfg.Log, cfg.Audit, cfg.Ended), running: &running{set: cfg.Set}}
-	s.first = s.running.programs()
 	s.file = &document{path: cfg.File, parse: cfg.Parse, log: cfg.Log, set: cfg.Set, text: cfg.Text}
 	s.desired = &desired{running: s.running, log: cfg.Log, applied: cfg.Set}
 	s.editor = &editor{file: s.file, desired: s.desired, running: s.running, dir: cfg.Set.Dir(), find: cfg.Host.Find}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -123,19 +122,4 @@ func TestAuthenticatorReads(t *testing.T) {
 
 func header(value string) sdk.Credentials {
 	return sdk.Credentials{Headers: map[string]string{"authorization": value}}
-}
-
-// TestLateAuthenticator: who has not decided in time refuses nobody, whatever it says of that.
-func TestLateAuthenticator(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := plugintest.Start(t, sdk.AuthenticatorPlugin{Name: "door", New: sdk.WithoutConfig(func() (sdk.Authenticator, error) {
-			return sdk.AuthenticatorFunc(func(ctx context.Context, _ sdk.Credentials) ([]string, error) {
-				<-ctx.Done()
-				return nil, ctx.Err()
-			}), nil
-		})}, nil)
-		if got := h.Authenticate(header("slow")); got.Refusal != "" || got.Failure != "no answer within limits.call" {
-			t.Errorf("%v", got)
-		}
-	})
 }

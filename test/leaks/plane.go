@@ -49,7 +49,7 @@ func Pages(t testing.TB, address string, more ...string) map[string][]byte {
 // Recording is what a plugin of a control plane and the core say to each other from the plugin's
 // start on, for four seconds, or longer where something that is wanted was not said by then: the
 // file, and what its lines hold.
-func Recording(t testing.TB, program, address, plugin, wanted string) (text []byte) {
+func Recording(t testing.TB, program, address, plugin, wanted string) []byte {
 	t.Helper()
 	for during := 4 * time.Second; ; during *= 2 {
 		file := filepath.Join(t.TempDir(), plugin)
