@@ -206,8 +206,9 @@ func proxiesCommand(p *program) *cobra.Command {
 		Short: "List the connected proxies, or those resources that they have not answered or refused",
 		Long: `List the connected proxies, or those resources that they have not answered (--pending) or refused (--refused).
 
-With --refused the resources that proxies refuse come first, with what became of them: a resource that most proxies of a view refuse is held at what
-they accepted before, for all of the view, until it changes; what one of several refuses is left out for that one alone.`,
+With --refused the resources that proxies refuse come first, with what became of them. A proxy that refuses a part of one (a virtual host, a filter
+chain, a filter, a cluster) has the rest. Where most identities of a namespace refuse a part, the namespace's other proxies that have not accepted it
+have it as most had it before, until it changes, unless it decides who may do what. Proxies without a verified identity speak for themselves alone.`,
 		Example: `  coxswain proxies
   coxswain proxies --refused
   coxswain proxies --pending -o json`,
@@ -293,11 +294,19 @@ func shown(all []streamLedger, shows func(xds.ResourceStatus) bool) []streamLedg
 func refusalText(r admin.Refusal) string {
 	text := fmt.Sprintf("%s %s (view %s) is refused for %s by %d of %d proxies, such as %s: %s\n", lastWord(r.Type), r.Name, cmp.Or(r.View.Label, fmt.Sprint(r.View.ID)),
 		age(r.Since), r.Refusing, r.View.Connections, strings.Join(r.Proxies, ", "), r.Reason)
+	if len(r.Proxies) == 0 {
+		text = fmt.Sprintf("%s %s (view %s) was refused %s ago by proxies that are gone: %s\n", lastWord(r.Type), r.Name, cmp.Or(r.View.Label, fmt.Sprint(r.View.ID)), age(r.Since), r.Reason)
+	}
+	if len(r.Pieces) > 0 {
+		text += "    what they refuse of it: " + strings.Join(r.Pieces, ", ") + "\n"
+	}
 	switch {
 	case r.Held:
-		text += "    held: all proxies of the view have version " + r.Instead + ", which was accepted before\n"
+		text += fmt.Sprintf("    held: proxies of namespace %s that have not accepted it have that as it was before (%d of %d identities refuse it)\n", strings.Join(r.Namespaces, ", "), r.Votes, r.Voters)
+	case r.Votes == 0:
+		text += "    those proxies have the rest; what they say counts for themselves alone\n"
 	default:
-		text += "    those proxies have what they accepted before\n"
+		text += fmt.Sprintf("    those proxies have the rest, and of that what they accepted before (%d of %d identities refuse it)\n", r.Votes, r.Voters)
 	}
 	for _, n := range r.Rows {
 		text += "    made from " + rowText(n) + "\n"

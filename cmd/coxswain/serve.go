@@ -213,7 +213,7 @@ func stages(s settings.Rollout) server.Rollout {
 		return server.Rollout{}
 	}
 	return server.Rollout{
-		Stages: &serving.Stages{First: first.Matches, Config: rollout.Config{Hold: s.Hold, Metric: s.MetricQuery != "", Most: s.MetricMost, Range: s.MetricInterval}},
+		Stages: &serving.Stages{First: first.Matches, Verified: first.Namespace != "" && first.Namespace != "*", Config: rollout.Config{Hold: s.Hold, Metric: s.MetricQuery != "", Most: s.MetricMost, Range: s.MetricInterval}},
 		URL:    s.MetricURL, Query: s.MetricQuery, Every: s.MetricInterval,
 	}
 }

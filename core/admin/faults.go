@@ -168,6 +168,9 @@ func kept(s Source) map[RowName][]Fault {
 		}
 	}
 	for _, r := range s.Refusals() {
+		if r.Votes == 0 {
+			continue // what some say of themselves says nothing of others' rows
+		}
 		f := refusalFault(r)
 		for _, n := range r.Rows {
 			out[n] = append(out[n], f)
@@ -180,22 +183,24 @@ func kept(s Source) map[RowName][]Fault {
 func refusalFault(r Refusal) Fault {
 	f := Fault{
 		Severity: "error", Since: r.Since, Plugin: r.Plugin, Reason: "refused",
-		Message: fmt.Sprintf("%s %s is refused by %d of the %d proxies of view %s, such as %s: %s", lastWord(r.Type), r.Name, r.Refusing, r.View.Connections, cmp.Or(r.View.Label, "-"), first(r.Proxies), r.Reason),
+		Message: fmt.Sprintf("%s %s%s is refused by %d of the %d proxies of view %s, such as %s: %s", lastWord(r.Type), r.Name, piecesWord(r), r.Refusing, r.View.Connections, cmp.Or(r.View.Label, "-"), strings.Join(r.Proxies[:min(1, len(r.Proxies))], ""), r.Reason),
 	}
-	switch {
-	case r.Held:
-		f.Hint = "all proxies of the view have what was accepted before"
-	default:
-		f.Hint = "those proxies have what they accepted before; others have it"
+	if len(r.Proxies) == 0 {
+		f.Message = fmt.Sprintf("%s %s%s was refused by proxies of view %s that are gone: %s", lastWord(r.Type), r.Name, piecesWord(r), cmp.Or(r.View.Label, "-"), r.Reason)
+	}
+	f.Hint = "those proxies have the rest, and of that what they accepted before; others have it"
+	if r.Held {
+		f.Hint = "proxies of namespace " + strings.Join(r.Namespaces, ", ") + " that have not accepted it have the rest, and of that what most had before"
 	}
 	return f
 }
 
-func first(names []string) string {
-	if len(names) == 0 {
-		return "none that is connected"
+// piecesWord says which parts of a resource are refused, where that is known.
+func piecesWord(r Refusal) string {
+	if len(r.Pieces) == 0 {
+		return ""
 	}
-	return names[0]
+	return " (" + strings.Join(r.Pieces, ", ") + ")"
 }
 
 // lastWord is a type without its package.

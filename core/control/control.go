@@ -48,6 +48,9 @@ type Config struct {
 	// nothing; optional. It is kept with the connection, so that another authenticator can be asked
 	// about it.
 	Shown func(context.Context) (*caller.Credentials, error)
+	// Naming says of which namespace an identity is, which has a vote for the proxies of that where
+	// what proxies say counts for others; without it nobody has.
+	Naming caller.Naming
 	// OnServing is called, in a goroutine of its own, when what a plugin's session said is being
 	// served; optional.
 	OnServing func(plugin string)

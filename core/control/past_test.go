@@ -377,7 +377,7 @@ func TestPinOutlivesARestart(t *testing.T) {
 		keep := remembering(t, history.Config{Dir: dir, Revisions: 100, Bytes: 1 << 20})
 		b := newBench(t, keep, memory, istio)
 		p := b.past()
-		w := &world{bench: b, m: b.join("memory", readyMemory()), g: b.join("istio", readyIstio())}
+		w := &world{bench: b, url: typeA, m: b.join("memory", readyMemory()), g: b.join("istio", readyIstio())}
 		w.m.rows("services", nil, row("ns/a.com", "1"))
 		w.m.synced()
 		if w.at = w.g.state().Revision; w.at.Number <= last {

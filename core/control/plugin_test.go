@@ -2,9 +2,15 @@ package control
 
 import (
 	"context"
+	"github.com/coxswain-mesh/coxswain/core/caller"
+	"github.com/coxswain-mesh/coxswain/core/serving/pieces"
+	"github.com/coxswain-mesh/coxswain/core/view"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	"google.golang.org/protobuf/proto"
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +27,8 @@ import (
 // Types that this binary has no messages for: contents are plain text in these tests.
 const (
 	typeA = "type.googleapis.com/test.A"
+	// typeC is one whose resources are held where most proxies refuse them.
+	typeC = pieces.Cluster
 	typeB = "type.googleapis.com/test.B"
 	typeT = "type.googleapis.com/test.T"
 )
@@ -54,7 +62,7 @@ func newBench(t *testing.T, edit func(*Config), plugins ...state.Expected) *benc
 		Plugins:       plugins,
 		Rules:         state.Rules{Choose: func(_ string, _ *corev3.Node, _ bool, offering []string) string { return offering[0] }},
 		DebounceAfter: 100 * time.Millisecond, DebounceMax: time.Second, EndpointPatience: 200 * time.Millisecond, HoldMax: 10 * time.Second,
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Metrics: state.NoMetrics{},
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Metrics: state.NoMetrics{}, Naming: naming,
 	}
 	if edit != nil {
 		edit(&cfg)
@@ -200,8 +208,13 @@ func keys(s *pb.State) []string {
 // stream connects a proxy.
 func (b *bench) stream(id string) *stream {
 	b.t.Helper()
+	return b.streamOf(peer(id))
+}
+
+func (b *bench) streamOf(p xds.Peer) *stream {
+	b.t.Helper()
 	s := &stream{t: b.t}
-	conn, err := b.Connect(b.t.Context(), peer(id), func(xds.Wake) { s.woken = true })
+	conn, err := b.Connect(b.t.Context(), p, func(xds.Wake) { s.woken = true })
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -225,9 +238,34 @@ func (s *stream) names(typeURL string) []string {
 	}
 	out := []string{}
 	for _, b := range snap.Bodies() {
-		out = append(out, b.Name()+"="+string(b.Value()))
+		out = append(out, b.Name()+"="+contentOf(b))
 	}
 	return out
 }
 
-func peer(id string) xds.Peer { return xds.Peer{Node: &corev3.Node{Id: id}} }
+// contentOf is what a resource says.
+func contentOf(b *view.Body) string {
+	var c clusterv3.Cluster
+	if err := proto.Unmarshal(b.Value(), &c); err == nil && c.Name == b.Name() && c.Name != "" {
+		return c.AltStatName
+	}
+	return string(b.Value())
+}
+
+// peer is a proxy with an identity of its own, of namespace shop.
+func peer(id string) xds.Peer {
+	return xds.Peer{Node: &corev3.Node{Id: id}, Identities: []string{"shop/" + id}}
+}
+
+// naming has identities that are NAMESPACE/NAME, of nodes that say nothing of theirs.
+var naming = caller.Naming{
+	Operators: "system",
+	Namespaces: func(identities []string) (all []string) {
+		for _, id := range identities {
+			ns, _, _ := strings.Cut(id, "/")
+			all = append(all, ns)
+		}
+		return all
+	},
+	NamespaceOf: func(*corev3.Node) string { return "" },
+}

@@ -3,6 +3,9 @@ package control
 import (
 	"errors"
 	"fmt"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/proto"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,7 +27,18 @@ type crowd struct {
 
 func newCrowd(t *testing.T, edit func(*Config), n int) *crowd {
 	t.Helper()
-	c := &crowd{world: newWorldOf(newBench(t, edit, memory, istio))}
+	return crowdOf(t, edit, n, readyIstio())
+}
+
+// newVoters is one whose resources may be held.
+func newVoters(t *testing.T, edit func(*Config), n int) *crowd {
+	t.Helper()
+	return crowdOf(t, edit, n, readyClusters())
+}
+
+func crowdOf(t *testing.T, edit func(*Config), n int, ready *pb.Ready) *crowd {
+	t.Helper()
+	c := &crowd{world: worldOf(newBench(t, edit, memory, istio), ready)}
 	c.all = append(c.all, c.proxy)
 	for i := range n - 1 {
 		c.all = append(c.all, c.joins(fmt.Sprint("p", i)))
@@ -35,13 +49,26 @@ func newCrowd(t *testing.T, edit func(*Config), n int) *crowd {
 	return c
 }
 
-// joins connects another proxy, which is placed in the view.
+// readyClusters is a generator of clusters.
+func readyClusters() *pb.Ready {
+	r := readyIstio()
+	r.Types[0].Url = typeC
+	return r
+}
+
+// joins connects another proxy, which is placed in the view, with an identity of its own.
 func (c *crowd) joins(id string) *stream {
 	c.t.Helper()
-	s := c.stream(id)
-	s.Subscribe(typeA, true, nil)
+	return c.joinsAs(id, peer(id).Identities...)
+}
+
+// joinsAs connects one with some identities, or none.
+func (c *crowd) joinsAs(id string, identities ...string) *stream {
+	c.t.Helper()
+	s := c.streamOf(xds.Peer{Node: &corev3.Node{Id: id}, Identities: identities})
+	s.Subscribe(c.url, true, nil)
 	c.g.others()
-	c.g.send(place(s.ID(), typeA, 1, c.at))
+	c.g.send(place(s.ID(), c.url, 1, c.at))
 	return s
 }
 
@@ -49,29 +76,30 @@ func (c *crowd) joins(id string) *stream {
 func (c *crowd) becomes(id uint64, content string) {
 	c.t.Helper()
 	c.at = c.revise(content)
-	c.g.send(body(id, content), change(typeA, 1, c.at, &pb.Entry{Name: "a", Body: id}))
+	c.g.send(c.body(id, content), change(c.url, 1, c.at, &pb.Entry{Name: "a", Body: id}))
 	c.g.done(c.at)
 	c.g.others()
 }
 
 func (c *crowd) acks(s *stream) {
 	served := s.Pull()
-	s.Report(xds.Outcome{Type: typeA, Version: "v", Number: served.Number, Has: served.Types[typeA], Answered: served.Number})
+	s.Report(xds.Outcome{Type: c.url, Version: "v", Number: served.Number, Has: served.Types[c.url], Answered: served.Number})
 }
 
 // refuses has a proxy refuse resource a.
 func (c *crowd) refuses(s *stream, instead *view.Body) {
 	served := s.Pull()
 	s.Report(xds.Outcome{
-		Type: typeA, Number: served.Number, Refused: "a: it is bad", Culprits: []xds.Culprit{{Body: served.Types[typeA].Get("a"), Instead: instead}},
+		Type: c.url, Number: served.Number, Refused: "a: it is bad", Culprits: []xds.Culprit{{Body: served.Types[c.url].Get("a"), Instead: instead}},
 	})
 }
 
 func (c *crowd) held(want ...string) {
 	c.t.Helper()
+	time.Sleep(time.Second) // votes are counted
 	var got []string
 	for _, r := range operator.NewExplainer(c.Operator()).Refusals() {
-		got = append(got, fmt.Sprintf("%s by %d, held %v", r.Name, r.Refusing, r.Held))
+		got = append(got, fmt.Sprintf("%s by %d, %d of %d votes, held %v", r.Name, r.Refusing, r.Votes, r.Voters, r.Held))
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		c.t.Errorf("refused are %v, want %v", got, want)
@@ -80,74 +108,140 @@ func (c *crowd) held(want ...string) {
 
 func (c *crowd) have(s *stream, want string) {
 	c.t.Helper()
-	if got := s.names(typeA); len(got) != 1 || got[0] != want {
+	if got := s.names(c.url); len(got) != 1 || got[0] != want {
 		c.t.Errorf("it has %v, not %s", got, want)
 	}
 }
 
-// TestQuarantine: what most proxies of a view refuse is held at what they had before, for those
-// that come too, until it changes.
+// TestQuarantine: what most identities of a namespace refuse is held at what they had before, for its
+// proxies that have not accepted it, and for those that come, until it changes. Nobody else has it
+// so.
 func TestQuarantine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, nil, 3)
-		good := c.proxy.Pull().Types[typeA].Get("a")
+		c := newVoters(t, nil, 4)
+		other, plain := c.joinsAs("other", "cart/other"), c.joinsAs("plain")
+		good := c.proxy.Pull().Types[c.url].Get("a")
 		c.becomes(2, "bad")
+		c.acks(c.all[3])
 		c.refuses(c.all[0], good)
-		c.held("a by 1, held false")
-		c.have(c.all[1], "a=bad")
 		c.refuses(c.all[1], good)
-		c.held("a by 2, held true")
+		c.held("a by 2, 2 of 4 votes, held false")
+		c.have(c.all[2], "a=bad")
+		c.refuses(c.all[2], good)
+		c.held("a by 3, 3 of 4 votes, held true")
 		c.have(c.all[0], "a=bad") // its stream leaves that out
-		c.have(c.all[2], "a=v1")
+		c.have(c.all[3], "a=bad") // it accepts it
 		c.have(c.joins("new"), "a=v1")
+		c.have(c.joinsAs("new-other", "cart/new"), "a=bad")
+		c.have(c.joinsAs("new-plain"), "a=bad")
+		c.have(other, "a=bad")
+		c.have(plain, "a=bad")
 		c.becomes(3, "better")
 		c.held()
-		for _, s := range c.all {
+		for _, s := range append(c.all, other, plain) {
 			c.have(s, "a=better")
 		}
 	})
 }
 
-// TestOneOfManyRefuses: a proxy that refuses what others accept takes it from nobody else; nor does
-// it where two answer first.
-func TestOneOfManyRefuses(t *testing.T) {
+// TestWhoHasNoVote: what these say counts for themselves alone, however many they are: streams in
+// plain text, identities of other namespaces, more streams of one identity, and identities that have
+// accepted nothing yet.
+func TestWhoHasNoVote(t *testing.T) {
+	for name, tt := range map[string]struct {
+		identity func(i int) []string
+		votes    string
+		silent   bool // they have accepted nothing before
+	}{
+		"plain text":        {identity: func(int) []string { return nil }, votes: "0 of 0"},
+		"another namespace": {identity: func(i int) []string { return []string{fmt.Sprint("evil/", i)} }, votes: "12 of 15"},
+		"one identity":      {identity: func(int) []string { return []string{"shop/mallory"} }, votes: "1 of 4"},
+		"newcomers":         {identity: func(i int) []string { return []string{fmt.Sprint("shop/new-", i)} }, votes: "0 of 3", silent: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newVoters(t, nil, 3)
+				good := c.proxy.Pull().Types[c.url].Get("a")
+				var strangers []*stream
+				for i := range 12 {
+					s := c.joinsAs(fmt.Sprint("x", i), tt.identity(i)...)
+					strangers = append(strangers, s)
+					if !tt.silent {
+						c.acks(s)
+					}
+				}
+				c.becomes(2, "policy")
+				for _, s := range strangers {
+					c.refuses(s, good)
+				}
+				want := fmt.Sprintf("a by 12, %s votes, held false", tt.votes)
+				if name == "another namespace" {
+					want = fmt.Sprintf("a by 12, %s votes, held true", tt.votes) // for that one
+				}
+				c.held(want)
+				late := c.joins("late")
+				for _, s := range append(c.all, late) {
+					c.have(s, "a=policy")
+					c.acks(s)
+				}
+				for _, s := range strangers {
+					s.Close()
+				}
+				time.Sleep(time.Hour)
+				c.held()
+				c.have(late, "a=policy")
+			})
+		})
+	}
+}
+
+// TestAcceptedStays: who has accepted something is never taken back, whatever others of its namespace
+// say, and what is held is never older than what most of them had.
+func TestAcceptedStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, nil, 6)
-		good := c.proxy.Pull().Types[typeA].Get("a")
-		c.becomes(2, "odd")
-		c.refuses(c.all[0], good)
-		for _, s := range c.all {
-			c.have(s, "a=odd")
-		}
-		for _, s := range c.all[2:] {
+		c := newVoters(t, nil, 2)
+		first := c.proxy.Pull().Types[c.url].Get("a")
+		var slow []*stream // have the first version, and say nothing
+		for i := range 12 {
+			s := c.joins(fmt.Sprint("slow", i))
 			c.acks(s)
+			slow = append(slow, s)
 		}
-		c.refuses(c.all[1], good)
-		c.held("a by 2, held false")
+		c.becomes(2, "policy")
+		c.acks(c.all[0])
+		c.acks(c.all[1])
+		for _, s := range slow {
+			c.refuses(s, first)
+		}
+		c.held("a by 12, 12 of 14 votes, held true")
+		c.have(c.all[0], "a=policy")
+		c.have(c.all[1], "a=policy")
+		c.becomes(3, "next")
+		c.refuses(slow[0], first)
 		for _, s := range c.all {
-			c.have(s, "a=odd")
+			c.have(s, "a=next")
 		}
 	})
 }
 
-// TestHastyQuarantine: two that refuse first hold it; once more have accepted it that is over.
-func TestHastyQuarantine(t *testing.T) {
+// TestNoMajorityBefore: where most did not have one version before, nothing is held.
+func TestNoMajorityBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, nil, 6)
-		good := c.proxy.Pull().Types[typeA].Get("a")
-		c.becomes(2, "odd")
-		odd := make([]xds.Served, len(c.all)) // what is under way to all
-		for i, s := range c.all {
-			odd[i] = s.Pull()
+		c := newVoters(t, nil, 4)
+		first := c.proxy.Pull().Types[c.url].Get("a")
+		c.becomes(2, "second")
+		second := c.proxy.Pull().Types[c.url].Get("a")
+		c.acks(c.all[2])
+		c.acks(c.all[3])
+		c.becomes(3, "bad")
+		for _, s := range c.all[:2] {
+			c.refuses(s, first)
 		}
-		c.refuses(c.all[0], good)
-		c.refuses(c.all[1], good)
-		c.held("a by 2, held true")
-		for i, s := range c.all[2:] {
-			s.Report(xds.Outcome{Type: typeA, Version: "v", Number: odd[i+2].Number, Has: odd[i+2].Types[typeA]})
+		for _, s := range c.all[2:] {
+			c.refuses(s, second)
 		}
-		c.held("a by 2, held false")
-		c.have(c.all[5], "a=odd")
+		c.held("a by 4, 4 of 4 votes, held false")
+		c.have(c.joins("new"), "a=bad")
 	})
 }
 
@@ -155,11 +249,11 @@ func TestHastyQuarantine(t *testing.T) {
 // again and again has what works, and no longer.
 func TestQuarantineEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, func(cfg *Config) { cfg.Retention.For = time.Hour }, 1)
-		good := c.proxy.Pull().Types[typeA].Get("a")
+		c := newVoters(t, func(cfg *Config) { cfg.Retention.For = time.Hour }, 1)
+		good := c.proxy.Pull().Types[c.url].Get("a")
 		c.becomes(2, "bad")
 		c.refuses(c.proxy, good)
-		c.held("a by 1, held true")
+		c.held("a by 1, 1 of 1 votes, held true")
 		next := c.joins("next")
 		c.proxy.Close()
 		time.Sleep(time.Minute)
@@ -174,14 +268,14 @@ func TestQuarantineEnds(t *testing.T) {
 // that the plugin's next session makes, where it makes the same of it.
 func TestQuarantineOutlivesASwap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, nil, 1)
-		good := c.proxy.Pull().Types[typeA].Get("a")
+		c := newVoters(t, nil, 1)
+		good := c.proxy.Pull().Types[c.url].Get("a")
 		c.becomes(2, "bad")
 		c.refuses(c.proxy, good)
-		c.held("a by 1, held true")
+		c.held("a by 1, 1 of 1 votes, held true")
 		trial := c.try(istio)
-		next := c.candidate("istio", readyIstio())
-		next.answer(c.proxy.ID(), "bad")
+		next := c.candidate("istio", readyClusters())
+		next.answerOf(c.proxy.ID(), cluster(1, "bad"))
 		if err := trial.Switch(t.Context(), c.mid.State.Roster.Rules, anyway); err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +285,7 @@ func TestQuarantineOutlivesASwap(t *testing.T) {
 		c.proxy.Close()
 		time.Sleep(time.Minute)
 		c.have(c.joins("newer"), "a=v1")
-		c.g.send(body(9, "better"), change(typeA, 1, c.at, &pb.Entry{Name: "a", Body: 9}))
+		c.g.send(c.body(9, "better"), change(c.url, 1, c.at, &pb.Entry{Name: "a", Body: 9}))
 		c.have(c.joins("newest"), "a=better")
 		c.held()
 	})
@@ -200,8 +294,8 @@ func TestQuarantineOutlivesASwap(t *testing.T) {
 // TestQuarantineOutlivesTheView: a proxy that is alone in its view and starts again has what works.
 func TestQuarantineOutlivesTheView(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, func(cfg *Config) { cfg.Retention.For = time.Nanosecond }, 1)
-		good := c.proxy.Pull().Types[typeA].Get("a")
+		c := newVoters(t, func(cfg *Config) { cfg.Retention.For = time.Nanosecond }, 1)
+		good := c.proxy.Pull().Types[c.url].Get("a")
 		c.becomes(2, "bad")
 		c.refuses(c.proxy, good)
 		c.proxy.Close()
@@ -212,9 +306,9 @@ func TestQuarantineOutlivesTheView(t *testing.T) {
 		}
 		c.g.others()
 		s := c.stream("again")
-		s.Subscribe(typeA, true, nil)
+		s.Subscribe(c.url, true, nil)
 		c.g.others()
-		c.g.send(describe(typeA, 2), place(s.ID(), typeA, 2, c.at), body(9, "bad"), change(typeA, 2, c.at, &pb.Entry{Name: "a", Body: 9}))
+		c.g.send(describe(c.url, 2), place(s.ID(), c.url, 2, c.at), c.body(9, "bad"), change(c.url, 2, c.at, &pb.Entry{Name: "a", Body: 9}))
 		for _, m := range c.g.others() {
 			if m.Want != nil {
 				c.g.send(wanted(m.Want.Id, c.at))
@@ -226,12 +320,12 @@ func TestQuarantineOutlivesTheView(t *testing.T) {
 
 func TestNoQuarantine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, func(cfg *Config) { cfg.Earlier.NoQuarantine = true }, 2)
-		good := c.proxy.Pull().Types[typeA].Get("a")
+		c := newVoters(t, func(cfg *Config) { cfg.Earlier.NoQuarantine = true }, 2)
+		good := c.proxy.Pull().Types[c.url].Get("a")
 		c.becomes(2, "bad")
 		c.refuses(c.all[0], good)
 		c.refuses(c.all[1], good)
-		c.held("a by 2, held false")
+		c.held("a by 2, 2 of 2 votes, held false")
 		c.have(c.joins("new"), "a=bad")
 	})
 }
@@ -239,8 +333,8 @@ func TestNoQuarantine(t *testing.T) {
 // TestBlame: the rows that a refused resource was made from, and that changed with it, are named.
 func TestBlame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, nil, 1)
-		good := c.proxy.Pull().Types[typeA].Get("a")
+		c := newVoters(t, nil, 1)
+		good := c.proxy.Pull().Types[c.url].Get("a")
 		c.becomes(2, "bad")
 		c.refuses(c.proxy, good)
 		asked := c.g.others()
@@ -260,7 +354,7 @@ func TestBlame(t *testing.T) {
 // something, once; when that is over; and anew when it starts again. Others are told nothing.
 func TestBlameIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, nil, 1)
+		c := newVoters(t, nil, 1)
 		told := func(want ...string) {
 			t.Helper()
 			var got []string
@@ -295,7 +389,7 @@ func TestBlameIsTold(t *testing.T) {
 		for s := c.g.state(); s != nil; s = c.g.state() {
 			c.g.done(s.Revision)
 		}
-		good := c.proxy.Pull().Types[typeA].Get("a")
+		good := c.proxy.Pull().Types[c.url].Get("a")
 		c.becomes(2, "worse")
 		c.refuses(c.proxy, good)
 		explained()
@@ -343,7 +437,7 @@ func TestExplainNeedsNoAnswer(t *testing.T) {
 // TestNoPushes: where pushes are not followed, nobody is told that all have been reached.
 func TestNoPushes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, func(cfg *Config) { cfg.Earlier.NoPushes = true }, 1)
+		c := newVoters(t, func(cfg *Config) { cfg.Earlier.NoPushes = true }, 1)
 		c.becomes(2, "v2")
 		c.have(c.proxy, "a=v2")
 		c.acks(c.proxy)
@@ -361,14 +455,14 @@ func TestNoPushes(t *testing.T) {
 // when all have answered or left.
 func TestPushesAreFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, nil, 3)
+		c := newVoters(t, nil, 3)
 		x := operator.NewExplainer(c.Operator())
 		last := func() report.Push {
 			all, _ := x.Pushes(0)
 			return all[len(all)-1]
 		}
 		c.becomes(2, "v2")
-		if p := last(); p.Proxies != 3 || p.Waiting != 3 || len(p.Rows) != 1 || p.Rows[0].Key != "ns/a.com" || p.Rows[0].What != "changed" || p.Rows[0].Plugin != "memory" || p.Views[typeA] != 1 {
+		if p := last(); p.Proxies != 3 || p.Waiting != 3 || len(p.Rows) != 1 || p.Rows[0].Key != "ns/a.com" || p.Rows[0].What != "changed" || p.Rows[0].Plugin != "memory" || p.Views[c.url] != 1 {
 			t.Errorf("%+v", p)
 		}
 		if p, _ := x.Progress(report.RowName{Table: "services", Key: "ns/gone"}); !p.Row.Gone || len(p.Waiting) != 3 {
@@ -382,7 +476,7 @@ func TestPushesAreFollowed(t *testing.T) {
 		c.refuses(c.all[1], nil)
 		c.acks(c.all[1]) // of the rest
 		c.all[2].Close()
-		if p := last(); p.Waiting != 0 || p.Left != 1 || p.Refusals != 1 || p.Done.IsZero() || p.Sent[typeA].Responses != 2 {
+		if p := last(); p.Waiting != 0 || p.Left != 1 || p.Refusals != 1 || p.Done.IsZero() || p.Sent[c.url].Responses != 2 {
 			t.Errorf("%+v", p)
 		}
 		if p, _ := x.Progress(row); len(p.Waiting) != 0 {
@@ -400,10 +494,10 @@ func TestSecretsAreNotHeld(t *testing.T) {
 		c := &crowd{world: worldOf(newBench(t, nil, memory, istio), ready)}
 		c.all = append(c.all, c.proxy)
 		c.acks(c.proxy)
-		good := c.proxy.Pull().Types[typeA].Get("a")
+		good := c.proxy.Pull().Types[c.url].Get("a")
 		c.becomes(2, "bad")
 		c.refuses(c.proxy, good)
-		c.held("a by 1, held false")
+		c.held("a by 1, 1 of 1 votes, held false")
 		c.have(c.proxy, "a=bad")
 		if r := operator.NewExplainer(c.Operator()).Refusals(); r[0].Instead != "" {
 			t.Errorf("%+v", r[0])
@@ -416,16 +510,17 @@ func TestSecretsAreNotHeld(t *testing.T) {
 func TestEverybodyRefusesAll(t *testing.T) {
 	const proxies, resources = 200, 1000
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, nil, proxies)
+		c := newVoters(t, nil, proxies)
 		all := func(from uint64, content string) {
 			t.Helper()
 			c.at = c.revise(content)
 			bodies, entries := &pb.Bodies{}, []*pb.Entry{}
 			for i := range uint64(resources) {
-				bodies.Bodies = append(bodies.Bodies, &pb.Body{Id: from + i, Bytes: fmt.Append(nil, content, i)})
+				bytes, _ := proto.Marshal(&clusterv3.Cluster{Name: fmt.Sprint("r", i), AltStatName: fmt.Sprint(content, i)})
+				bodies.Bodies = append(bodies.Bodies, &pb.Body{Id: from + i, Bytes: bytes})
 				entries = append(entries, &pb.Entry{Name: fmt.Sprint("r", i), Body: from + i})
 			}
-			c.g.send(&pb.FromPlugin{Bodies: bodies}, change(typeA, 1, c.at, entries...))
+			c.g.send(&pb.FromPlugin{Bodies: bodies}, change(c.url, 1, c.at, entries...))
 			c.g.done(c.at)
 			c.g.others()
 		}
@@ -433,16 +528,20 @@ func TestEverybodyRefusesAll(t *testing.T) {
 		for _, s := range c.all {
 			c.acks(s)
 		}
-		before := c.proxy.Pull().Types[typeA]
+		before := c.proxy.Pull().Types[c.url]
 		all(10_000, "bad")
 		for _, s := range c.all {
 			served := s.Pull()
-			o := xds.Outcome{Type: typeA, Number: served.Number, Refused: "all is bad"}
+			o := xds.Outcome{Type: c.url, Number: served.Number, Refused: "all is bad"}
 			for i := range resources {
 				name := fmt.Sprint("r", i)
-				o.Culprits = append(o.Culprits, xds.Culprit{Body: served.Types[typeA].Get(name), Instead: before.Get(name)})
+				o.Culprits = append(o.Culprits, xds.Culprit{Body: served.Types[c.url].Get(name), Instead: before.Get(name)})
 			}
 			s.Report(o)
+		}
+		time.Sleep(10 * time.Second) // votes are counted, some at once
+		for s := c.g.state(); s != nil; s = c.g.state() {
+			c.g.done(s.Revision)
 		}
 		asked := 0
 		for _, m := range c.g.others() {
@@ -453,15 +552,12 @@ func TestEverybodyRefusesAll(t *testing.T) {
 		if asked != operator.ExplainAtOnce {
 			t.Errorf("the generator was asked about %d resources at once", asked)
 		}
-		for _, s := range c.all {
-			c.acks(s)
-		}
-		if got := c.joins("new").Pull().Types[typeA].Get("r7"); got.Version() != before.Get("r7").Version() {
+		if got := c.joins("new").Pull().Types[c.url].Get("r7"); got.Version() != before.Get("r7").Version() {
 			t.Error("a proxy that comes gets what all refuse")
 		}
 		all(20_000, "better")
 		c.held()
-		if got := c.proxy.Pull().Types[typeA].Get("r7"); got.Version() == before.Get("r7").Version() {
+		if got := c.proxy.Pull().Types[c.url].Get("r7"); got.Version() == before.Get("r7").Version() {
 			t.Error("what is better is held")
 		}
 	})

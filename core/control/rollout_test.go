@@ -37,11 +37,12 @@ func newStaged(t *testing.T, first ...string) *staged {
 // inStages has a bench's pushes have stages.
 func inStages(edit func(*Config)) func(*Config) {
 	return func(c *Config) {
-		edit(c)
 		c.Earlier.Stages = &serving.Stages{
-			First:  func(n *corev3.Node) bool { return strings.HasPrefix(n.GetId(), "f") },
-			Config: rollout.Config{Hold: time.Minute},
+			First:    func(n *corev3.Node) bool { return strings.HasPrefix(n.GetId(), "f") },
+			Verified: true,
+			Config:   rollout.Config{Hold: time.Minute},
 		}
+		edit(c)
 	}
 }
 
@@ -121,10 +122,12 @@ func TestStage(t *testing.T) {
 		s.have(third, "a=v2")
 		s.acks(s.first)
 		s.passes(time.Hour)
-		s.is(rollout.Staged, "2 of 3 first proxies have not acknowledged")
-		s.acks(third)
+		s.is(rollout.Staged, "1 of 2 first proxies have not acknowledged") // who came since decides nothing
 		s.all[2].Close()
 		s.is(rollout.Staged, "")
+		s.refuses(third, nil)
+		s.is(rollout.Staged, "")
+		s.acks(third)
 		// An edit meanwhile belongs to it.
 		s.passes(50 * time.Second)
 		s.edits("v3")
@@ -186,7 +189,7 @@ func TestStageIsRefused(t *testing.T) {
 		for _, x := range s.all {
 			s.acks(x)
 		}
-		s.is(rollout.Staged, "1 of 3 first proxies")
+		s.is(rollout.Staged, "")
 		if err := s.promotes(); err != nil {
 			t.Error(err)
 		}
@@ -206,6 +209,45 @@ func (s *staged) passes(d time.Duration) {
 }
 
 func (s *staged) promotes() error { _, err := s.Promote(); return err }
+
+// TestStageOfStrangers: who has no verified identity, came after the stage began or never accepted
+// anything neither ends a stage nor keeps it from ending; where the first proxies are named by what
+// they say of themselves, no identity does so alone.
+func TestStageOfStrangers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStaged(t, "f0")
+		good := s.proxy.Pull().Types[typeA].Get("a")
+		plain, silent := s.joinsAs("f-plain"), s.joins("f-silent")
+		s.acks(plain)
+		s.edits("v2")
+		s.is(rollout.Staged, "1 of 1 first proxies have not acknowledged")
+		late := s.joins("f-late")
+		for _, x := range []*stream{plain, silent, late} {
+			s.have(x, "a=v2")
+			s.refuses(x, good)
+		}
+		s.is(rollout.Staged, "1 of 1 first proxies have not acknowledged")
+		s.acks(s.first)
+		s.passes(2 * time.Minute)
+		s.is(rollout.Idle, "")
+		s.have(s.proxy, "a=v2")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := newStagedWith(t, func(c *Config) { c.Earlier.Stages.Verified = false }, "f0", "f1", "f2")
+		good := s.proxy.Pull().Types[typeA].Get("a")
+		s.edits("v2")
+		s.refuses(s.all[1], good)
+		s.is(rollout.Staged, "")
+		s.acks(s.all[2])
+		s.refuses(s.all[3], good)
+		s.is(rollout.Withdrawn, "f2 refused")
+		s.edits("v3")
+		s.acks(s.all[1])
+		s.acks(s.all[2]) // and the third is silent
+		s.passes(2 * time.Minute)
+		s.is(rollout.Idle, "")
+	})
+}
 
 // TestStageIsTakenBack: who wrote the edit deletes it again, before or after it was refused. There
 // is nothing to try then.
@@ -237,7 +279,7 @@ func TestStageOfAllRefusing(t *testing.T) {
 		s.proxy.Close()
 		s.edits("bad")
 		s.refuses(s.first, good)
-		s.held("a by 1, held true")
+		s.held("a by 1, 1 of 1 votes, held false")
 		s.is(rollout.Withdrawn, "it is bad")
 		s.edits("better")
 		s.held()
@@ -274,7 +316,7 @@ func TestStageOrders(t *testing.T) {
 
 		pins(t, p, before, "id=f0", false)
 		s.edits("v3")
-		s.is(rollout.Staged, "none of the first proxies is connected")
+		s.is(rollout.Staged, "none of the first proxies is connected that has a verified identity")
 		s.have(s.first, "a=v1")
 		s.have(s.proxy, "a=v2")
 		if got := p.Pins(); len(got) != 1 || len(got[0].Pinned) != 1 {
@@ -345,13 +387,13 @@ func TestStageWithoutHistory(t *testing.T) {
 			f.Close()
 		}
 		s.passes(time.Hour)
-		s.is(rollout.Staged, "none of the first proxies is connected")
+		s.is(rollout.Staged, "none of the first proxies is connected that has a verified identity")
 		if is := s.Rollout.Shown(); len(is.Held) != 1 || is.Held[0].Node != "p" || is.Held[0].Types[typeA] != "own" {
 			t.Errorf("%+v", is.Held)
 		}
 		back := s.joins("f0")
 		s.have(back, "a=v2")
-		s.is(rollout.Staged, "1 of 1 first proxies have not acknowledged")
+		s.is(rollout.Staged, "none of the first proxies is connected that has a verified identity")
 		s.acks(back)
 		s.passes(2 * time.Minute)
 		s.is(rollout.Idle, "")
@@ -477,7 +519,7 @@ func TestStageOutlivesARestart(t *testing.T) {
 				b := newBench(t, edit, memory, files, istio)
 				ready := readyIstio()
 				ready.Reads = append(ready.Reads, &pb.Read{Table: routes})
-				w := &world{bench: b, m: b.join("memory", readyMemory())}
+				w := &world{bench: b, url: typeA, m: b.join("memory", readyMemory())}
 				f := b.join("files", &pb.Ready{Publishes: []string{routes}})
 				w.g = b.join("istio", ready)
 				w.m.rows("services", nil, row("ns/a.com", "1"))

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -180,6 +181,19 @@ func (p *plugin) answer(conn uint64, bodies ...string) {
 	for i, content := range bodies {
 		p.send(body(uint64(i+1), content), change(typeA, 1, s.Revision, &pb.Entry{Name: string(rune('a' + i)), Body: uint64(i + 1)}))
 	}
+	p.answered(s)
+}
+
+// answerOf answers with a body 1 of resource a of type C.
+func (p *plugin) answerOf(conn uint64, a *pb.FromPlugin) {
+	p.t.Helper()
+	s := p.state()
+	p.send(describe(typeC, 1), place(conn, typeC, 1, s.Revision), a, change(typeC, 1, s.Revision, &pb.Entry{Name: "a", Body: 1}))
+	p.answered(s)
+}
+
+func (p *plugin) answered(s *pb.State) {
+	p.t.Helper()
 	p.done(s.Revision)
 	for _, m := range p.others() {
 		if m.Want != nil {
@@ -238,6 +252,7 @@ func TestRefusalsAfterASwap(t *testing.T) {
 			s.Report(xds.Outcome{Type: typeA, Number: w.Revision().Number, Refused: refused})
 		}
 		report(sick, "always")
+		report(w.proxy, "")
 		trial := w.try(istio)
 		next := w.candidate("istio", readyIstio())
 		next.answer(w.proxy.ID(), "v2")
@@ -283,6 +298,8 @@ func TestRefusalsThatAreNotItsDoing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
+				w.proxy.Report(xds.Outcome{Type: typeA, Version: "v", Number: w.Revision().Number})
+				w.proxy.Report(xds.Outcome{Type: "another", Version: "v", Number: w.Revision().Number})
 				trial := w.try(istio)
 				next := w.candidate("istio", readyIstio())
 				next.answer(w.proxy.ID(), tt.content)
@@ -305,7 +322,7 @@ func TestRefusalsThatAreNotItsDoing(t *testing.T) {
 				}
 				refuses := w.proxy
 				if tt.late {
-					refuses = w.stream("late")
+					refuses = w.streamOf(xds.Peer{Node: &corev3.Node{Id: "late"}, Identities: peer("p").Identities})
 					refuses.Subscribe(typeA, true, nil)
 					next.send(place(refuses.ID(), typeA, 1, w.at))
 					if got := refuses.names(typeA); len(got) != 1 {

@@ -2,6 +2,8 @@ package control
 
 import (
 	"fmt"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	"google.golang.org/protobuf/proto"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +29,12 @@ func body(id uint64, content string) *pb.FromPlugin {
 	return &pb.FromPlugin{Bodies: &pb.Bodies{Bodies: []*pb.Body{{Id: id, Bytes: []byte(content)}}}}
 }
 
+// cluster is a resource a of type C that says something.
+func cluster(id uint64, content string) *pb.FromPlugin {
+	b, _ := proto.Marshal(&clusterv3.Cluster{Name: "a", AltStatName: content})
+	return body(id, string(b))
+}
+
 func change(url string, view uint64, rev *pb.Revision, entries ...*pb.Entry) *pb.FromPlugin {
 	return &pb.FromPlugin{Change: &pb.Change{Type: url, View: view, Revision: rev, Upserts: entries}}
 }
@@ -46,6 +54,8 @@ type world struct {
 	m, g  *plugin
 	proxy *stream
 	at    *pb.Revision
+	// url is the type of its resources.
+	url string
 }
 
 func newWorld(t *testing.T) *world {
@@ -60,31 +70,39 @@ func newWorldOf(b *bench) *world {
 
 func worldOf(b *bench, ready *pb.Ready) *world {
 	b.t.Helper()
-	t, w := b.t, &world{bench: b, m: b.join("memory", readyMemory()), g: b.join("istio", ready)}
+	t, w := b.t, &world{bench: b, url: ready.Types[0].Url, m: b.join("memory", readyMemory()), g: b.join("istio", ready)}
 	w.m.rows("services", nil, row("ns/a.com", "1"))
 	w.m.rows("endpoints", nil, row("ns/a.com/http/1.1.1.1:80", "1"))
 	w.m.synced()
 	w.at = w.g.state().Revision
 	w.g.done(w.at)
 	w.proxy = b.stream("p")
-	w.proxy.Subscribe(typeA, true, nil)
+	w.proxy.Subscribe(w.url, true, nil)
 	got := w.g.others()
 	if len(got) != 1 || got[0].Attach == nil {
 		t.Fatalf("the generator was sent %v", got)
 	}
-	w.g.send(describe(typeA, 1), place(w.proxy.ID(), typeA, 1, w.at))
+	w.g.send(describe(w.url, 1), place(w.proxy.ID(), w.url, 1, w.at))
 	want := w.g.others()
 	if len(want) != 1 || want[0].Want == nil || !want[0].Want.Wildcard {
 		t.Fatalf("the generator was sent %v", want)
 	}
-	w.g.send(body(1, "v1"), change(typeA, 1, w.at, &pb.Entry{Name: "a", Body: 1}), wanted(want[0].Want.Id, w.at))
+	w.g.send(w.body(1, "v1"), change(w.url, 1, w.at, &pb.Entry{Name: "a", Body: 1}), wanted(want[0].Want.Id, w.at))
 	w.expect("a=v1")
 	return w
 }
 
+// body is a resource a of the world's type that says something.
+func (w *world) body(id uint64, content string) *pb.FromPlugin {
+	if w.url == typeC {
+		return cluster(id, content)
+	}
+	return body(id, content)
+}
+
 func (w *world) expect(resources ...string) {
 	w.t.Helper()
-	if diff := cmp.Diff(resources, w.proxy.names(typeA)); diff != "" {
+	if diff := cmp.Diff(resources, w.proxy.names(w.url)); diff != "" {
 		w.t.Error(diff)
 	}
 }

@@ -45,19 +45,78 @@ func (ts *Trials) makes(k *state.Plugin, conn *state.Connection, typeURL string)
 // that it may be about.
 func (ts *Trials) CountRefusal(conn *state.Connection, o xds.Outcome) {
 	last, sub := conn.Outcomes[o.Type], conn.Subs[o.Type]
-	if o.Refused == "" || last.Refused != "" {
+	if o.Refused == "" || last.Refused != "" || !conn.Voice.Votes() {
 		return
 	}
 	for _, t := range ts.All {
-		if t.Refusals == nil || !ts.makes(ts.state.Roster.Plugins[t.Known.Name()], conn, o.Type) {
+		if t.Refusals == nil || !ts.regular(conn, o.Type, t.Refusals.From()) || !ts.makes(ts.state.Roster.Plugins[t.Known.Name()], conn, o.Type) {
 			continue
 		}
 		over := t.Refusals.Refused(trial.Refusal[*state.Connection]{
 			Stream: conn, Node: conn.Peer.Node.GetId(), Type: o.Type, Reason: o.Refused, Revision: o.Number, Accepted: last.Revision,
+			Identity: conn.Voice.Identity, Namespace: conn.Voice.Namespace,
 			Has: conn.Seen[o.Type], Wish: sub,
-		}, len(ts.state.Connections.All))
+		}, ts.Electorate(t.Refusals.From()))
 		if over {
 			close(t.Over)
+		}
+	}
+}
+
+// Electorate is who is connected and has a vote: who had accepted pushes before a revision.
+func (ts *Trials) Electorate(before uint64) trial.Electorate {
+	is := electorateOf{before, len(ts.state.Connections.All), ts.state.Connections.Last}
+	if ts.electorateOf == is {
+		return ts.electorate
+	}
+	regular := map[state.Voice]bool{}
+	for _, conn := range ts.state.Connections.All {
+		for url := range conn.Outcomes {
+			regular[conn.Voice] = regular[conn.Voice] || conn.Regular(url, before)
+		}
+	}
+	all := trial.Electorate{Streams: map[string]map[string]int{}}
+	for _, conn := range ts.state.Connections.All {
+		v := conn.Voice
+		if !v.Votes() || !regular[v] {
+			continue
+		}
+		if all.Streams[v.Namespace] == nil {
+			all.Streams[v.Namespace] = map[string]int{}
+		}
+		if all.Streams[v.Namespace][v.Identity]++; v.Operator {
+			all.Operators = v.Namespace
+		}
+	}
+	ts.electorate, ts.electorateOf = all, is
+	return all
+}
+
+// electorateOf is what an electorate was found from: the revision, and who was connected.
+type electorateOf struct {
+	before      uint64
+	connections int
+	last        uint64
+}
+
+// regular reports whether who speaks for a connection had accepted pushes of a type before a revision.
+func (ts *Trials) regular(conn *state.Connection, typeURL string, before uint64) bool {
+	if conn.Regular(typeURL, before) {
+		return true
+	}
+	for _, other := range ts.state.Connections.All {
+		if other.Voice == conn.Voice && other.Regular(typeURL, before) {
+			return true
+		}
+	}
+	return false
+}
+
+// Left notes that a connection has gone: what it refused counts no more.
+func (ts *Trials) Left(conn *state.Connection) {
+	for _, t := range ts.All {
+		if t.Refusals != nil {
+			t.Refusals.Left(conn)
 		}
 	}
 }

@@ -29,8 +29,11 @@ type Trials struct {
 	pins     *serving.Pins
 	// All by key; barriers wait for a moment at which a trial and the served plugin have said the
 	// same revision.
-	All      map[string]*Candidate
-	Barriers trial.Barriers[Task]
+	// electorate is who has a vote, as found from electorateOf.
+	electorate   trial.Electorate
+	electorateOf electorateOf
+	All          map[string]*Candidate
+	Barriers     trial.Barriers[Task]
 }
 
 // Candidate is what is known of a trial.

@@ -3,6 +3,8 @@ package middle
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +26,9 @@ type Rollout struct {
 	serves  *serving.Parts
 	machine *rollout.Rollout
 	first   func(*corev3.Node) bool
-	history *history.History
+	// verified: first names a namespace, which identities verify.
+	verified bool
+	history  *history.History
 	// base is what was served before the stage; nil: there is none. restored: it is of before a
 	// restart, and nothing has been changed since.
 	base     *serving.Base
@@ -33,8 +37,10 @@ type Rollout struct {
 	// it.
 	earlier *history.Stage
 	image   *history.Image
-	// refused are, by connection and type, who refused something when the stage began.
+	// refused are, by connection and type, who refused something when the stage began, and voters the
+	// identities of the first proxies that were there, and had accepted something.
 	refused map[refuser]bool
+	voters  map[string]bool
 	// stale: who is connected, and has acknowledged what is tried, is to be counted anew. Else that
 	// is of so many connections, the last of which had this number.
 	stale       bool
@@ -66,22 +72,31 @@ func newRollout(st *state.State, serves *serving.Parts, cfg serving.Earlier) *Ro
 		return nil
 	}
 	return &Rollout{
-		state: st, serves: serves, history: cfg.History, machine: rollout.New(cfg.Stages.Config), first: cfg.Stages.First, earlier: stage, image: image,
+		state: st, serves: serves, history: cfg.History, machine: rollout.New(cfg.Stages.Config), first: cfg.Stages.First, verified: cfg.Stages.Verified, earlier: stage, image: image,
 	}
+}
+
+// kept is what outlives a restart of a stage.
+type kept struct {
+	rollout.Status
+	Voters []string `json:"voters,omitempty"`
 }
 
 // restore takes up the stage that was under way before a restart.
 func (r *Rollout) restore(now time.Time) {
 	stage, image := r.earlier, r.image
 	r.earlier, r.image = nil, nil
-	var was rollout.Status
+	var was kept
 	if err := json.Unmarshal(stage.State, &was); err != nil || was.State != rollout.Staged && was.State != rollout.Withdrawn {
 		r.state.Log.Error("a stage of a push was under way, and can't be taken up: all proxies are served what is live", "others", stage.Base, "state", was.State, "error", err)
 		r.history.KeepStage(nil)
 		return
 	}
-	r.base, r.restored = serving.Restored(image), true
-	r.do(r.machine.Restore(was, r.history.Number(), now))
+	r.base, r.restored, r.voters = serving.Restored(image), true, map[string]bool{}
+	for _, identity := range was.Voters {
+		r.voters[identity] = true
+	}
+	r.do(r.machine.Restore(was.Status, r.history.Number(), now))
 }
 
 // keep has the stage outlive a restart.
@@ -91,7 +106,7 @@ func (r *Rollout) keep() {
 		r.history.KeepStage(nil)
 		return
 	}
-	words, err := json.Marshal(is)
+	words, err := json.Marshal(kept{is, slices.Sorted(maps.Keys(r.voters))})
 	if err != nil {
 		r.state.Log.Error("a stage of a push will not outlive a restart", "error", err)
 		return
@@ -138,7 +153,7 @@ func (r *Rollout) served() {
 
 // Heard notes that a connection has answered something.
 func (r *Rollout) Heard(conn *state.Connection) {
-	if r != nil && r.base != nil && r.tries(conn) {
+	if r != nil && r.base != nil && r.votes(conn) {
 		r.stale = true
 		r.state.Course.Ring()
 	}
@@ -146,14 +161,16 @@ func (r *Rollout) Heard(conn *state.Connection) {
 
 // Note takes what a connection said to a response.
 func (r *Rollout) Note(conn *state.Connection, o xds.Outcome) {
-	if r == nil || r.base == nil || !r.tries(conn) {
+	if r == nil || r.base == nil || !r.votes(conn) {
 		return
 	}
 	why := o.Refused
 	if why == "" && !r.refused[refuser{conn.ID, o.Type}] {
 		why = o.Left // it has the rest of a response alone
 	}
-	if why != "" {
+	if why != "" && r.most(func(c *state.Connection) bool {
+		return c == conn || c.Outcomes[o.Type].Refused != "" && !r.refused[refuser{c.ID, o.Type}]
+	}) {
 		r.do(r.machine.Refused(o.Number, fmt.Sprintf("%s refused %s of revision %d: %s", conn.Peer.Node.GetId(), o.Type[strings.LastIndexAny(o.Type, "/.")+1:], o.Number, budget.Line(why, mostReason))))
 	}
 	r.Heard(conn)
@@ -163,6 +180,50 @@ func (r *Rollout) Note(conn *state.Connection, o xds.Outcome) {
 func (r *Rollout) tries(conn *state.Connection) bool {
 	pin := r.serves.Pins.Of(conn)
 	return (pin == nil || pin == r.serves.Pins.Stage()) && r.first(conn.Peer.Node)
+}
+
+// votes reports whether what a connection says decides about a stage: it is one of the first, it has
+// accepted something, and its identity is one of those that were there before the stage began. The
+// others of the first are served what is tried, and nobody waits for them.
+func (r *Rollout) votes(conn *state.Connection) bool {
+	return r.voters[conn.Voice.Identity] && r.tries(conn) && accepted(conn)
+}
+
+// accepted reports whether a connection has accepted anything.
+func accepted(conn *state.Connection) bool {
+	for _, o := range conn.Outcomes {
+		if o.Acked != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// most reports whether most connections of an identity that has a vote are so or, where the first
+// proxies are named by what they say of themselves, of most such identities.
+func (r *Rollout) most(are func(*state.Connection) bool) bool {
+	type count struct{ all, are int }
+	by := map[state.Voice]*count{}
+	for _, conn := range r.state.Connections.All {
+		if !r.votes(conn) {
+			continue
+		}
+		c := by[conn.Voice]
+		if c == nil {
+			c = &count{}
+			by[conn.Voice] = c
+		}
+		if c.all++; are(conn) {
+			c.are++
+		}
+	}
+	n := 0
+	for _, c := range by {
+		if 2*c.are > c.all {
+			n++
+		}
+	}
+	return n > 0 && (r.verified || 2*n > len(by))
 }
 
 // due does what is due.
@@ -189,20 +250,31 @@ func (r *Rollout) count(now time.Time) {
 	served := r.state.Course.Served.Number >= is.Latest
 	first, behind := 0, 0
 	for _, conn := range r.state.Connections.All {
-		if !r.tries(conn) {
+		if !r.votes(conn) {
 			continue
 		}
-		if first++; !served || conn.OwesUntil(is.Latest) || unanswered(conn) {
+		if first++; r.behind(conn, served, is.Latest) {
 			behind++
 		}
+	}
+	if !r.verified && !r.most(func(c *state.Connection) bool { return r.behind(c, served, is.Latest) }) {
+		behind = 0 // some of many that nobody has verified
 	}
 	r.machine.Watch(first, behind, now)
 	if served {
 		// What was refused of a change that was taken back is not sent again.
-		if why := r.serves.Quarantine.Since(is.Base); why != "" {
+		against := func(id uint64) bool {
+			return r.state.Connections.All[id] != nil && r.votes(r.state.Connections.All[id])
+		}
+		if why := r.serves.Quarantine.Since(is.Base, against); why != "" && r.most(func(c *state.Connection) bool { return r.refuses(c) }) {
 			r.do(r.machine.Refused(is.Latest, budget.Line(why, mostReason)))
 		}
 	}
+}
+
+// behind reports whether a connection has not acknowledged what is tried.
+func (r *Rollout) behind(conn *state.Connection, served bool, latest uint64) bool {
+	return !served || conn.OwesUntil(latest) || unanswered(conn)
 }
 
 // unanswered reports whether a connection has not acknowledged the first response of a type of
@@ -252,7 +324,7 @@ func (r *Rollout) do(a rollout.Action) {
 		r.state.Log.Warn("a change is taken back: all proxies are served what was served before it, until something else is changed, or somebody decides: coxswain rollout promote",
 			"revision", is.Latest, "served", is.Base, "why", is.Why)
 	case rollout.Release:
-		r.base, r.refused, r.restored = nil, nil, false
+		r.base, r.refused, r.voters, r.restored = nil, nil, nil, false
 		r.serves.Screen.Stage(nil)
 		r.serves.Screen.Show()
 		r.state.Log.Info("all proxies are served what is live")
@@ -264,14 +336,27 @@ func (r *Rollout) do(a rollout.Action) {
 
 // begin keeps what is served, and who refuses something of it.
 func (r *Rollout) begin() {
-	r.base, r.refused = r.serves.Screen.Base(), map[refuser]bool{}
+	r.base, r.refused, r.voters = r.serves.Screen.Base(), map[refuser]bool{}, map[string]bool{}
 	for _, conn := range r.state.Connections.All {
+		if conn.Voice.Votes() && r.first(conn.Peer.Node) && accepted(conn) {
+			r.voters[conn.Voice.Identity] = true
+		}
 		for url, o := range conn.Outcomes {
 			if o.Refused != "" {
 				r.refused[refuser{conn.ID, url}] = true
 			}
 		}
 	}
+}
+
+// refuses reports whether a connection refuses anything that it did not refuse before the stage.
+func (r *Rollout) refuses(conn *state.Connection) bool {
+	for url, o := range conn.Outcomes {
+		if o.Refused != "" && !r.refused[refuser{conn.ID, url}] {
+			return true
+		}
+	}
+	return false
 }
 
 // Status is how far the stage is.

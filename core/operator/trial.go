@@ -120,7 +120,7 @@ func (t *Trial) atBarrier(ctx context.Context, patience time.Duration, act func(
 func (t *Trial) OnRefusals(limit guard.Share) <-chan struct{} {
 	t.c.Lock()
 	defer t.c.Unlock()
-	if t.of.Refusals.Limit(limit, len(t.c.Middle.State.Connections.All)) {
+	if t.of.Refusals.Limit(limit, t.c.Middle.Plugins.Trials.Electorate(t.of.Refusals.From())) {
 		close(t.of.Over)
 	}
 	return t.of.Over

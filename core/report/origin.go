@@ -119,12 +119,20 @@ type Refusal struct {
 	// Reason is what the first of them said, Since when.
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since"`
-	// Held: all proxies of the view are served what is served Instead, new ones too; else those
-	// alone that refuse it.
-	Held bool `json:"held"`
+	// Pieces are some parts of it that are refused, in words; empty: it is one, or they are looked
+	// for still.
+	Pieces []string `json:"pieces,omitempty"`
+	// Held: the proxies of Namespaces that have not accepted it are served what is served Instead,
+	// new ones too; else those alone that refuse it have something else.
+	Held       bool     `json:"held"`
+	Namespaces []string `json:"namespaces,omitempty"`
 	// Proxies are some that refuse it, Refusing how many do.
 	Proxies  []string `json:"proxies"`
 	Refusing int      `json:"refusing"`
+	// Votes is how many verified identities refuse it, most of whose proxies do, of so many Voters in
+	// the view. Where it is 0, what proxies say counts for themselves alone.
+	Votes  int `json:"votes"`
+	Voters int `json:"voters"`
 	// Rows that it was made from and that changed with it or, where that is not remembered, all of
 	// those that people write; empty: its generator does not say.
 	Rows []RowName `json:"rows,omitempty"`

@@ -223,7 +223,7 @@ func (r *Rollout) waits() (why string, ends time.Time) {
 	ends = r.is.Quiet.Add(r.cfg.Hold)
 	switch m := r.is.Metric; {
 	case r.is.First == 0:
-		return "none of the first proxies is connected", time.Time{}
+		return "none of the first proxies is connected that has a verified identity, and had accepted something before", time.Time{}
 	case r.is.Behind > 0:
 		return fmt.Sprintf("%d of %d first proxies have not acknowledged revision %d", r.is.Behind, r.is.First, r.is.Latest), time.Time{}
 	case !r.cfg.Metric:

@@ -174,6 +174,7 @@ func New(cfg Config) (*Server, error) {
 		EndpointPatience: cfg.Commit.EndpointPatience, EndpointPause: cfg.Commit.EndpointPause, HoldMax: cfg.Commit.HoldMax, Retention: cfg.Keep.Views, Earlier: serving.Earlier{NoQuarantine: cfg.Commit.NoQuarantine, NoPushes: cfg.Commit.NoPushes, History: past, Stages: cfg.Keep.Rollout.Stages}, Gather: len(cfg.Set.Tables()) > 0,
 		Log: of("control"), Metrics: m,
 		Shown:     identify.shown,
+		Naming:    cfg.Words.Naming,
 		OnServing: func(plugin string) { s.host.SetState(plugin, host.Serving) },
 		OnWanted:  func(plugin string) { s.host.Wake(plugin) },
 	}); err != nil {

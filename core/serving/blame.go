@@ -51,10 +51,14 @@ func (b *Blame) Tell() {
 	b.seen = b.quarantine.changes
 }
 
-// rows returns the rows that refused resources were made from, by the plugin whose they are.
+// rows returns the rows that resources were made from which identities refuse by their votes, by the
+// plugin whose they are.
 func (b *Blame) rows() map[string][]pb.Blamed {
 	out := map[string][]pb.Blamed{}
 	for _, r := range b.quarantine.Refusals() {
+		if r.Votes == 0 {
+			continue
+		}
 		for _, n := range r.Rows {
 			row := b.state.Env.Committed.Row(environment.Name{Table: n.Table, Key: n.Key}, false)
 			if row == nil || len(out[row.Shard]) == mostBlamed {

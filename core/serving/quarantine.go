@@ -1,87 +1,78 @@
 package serving
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
-	"github.com/coxswain-mesh/coxswain/core/report"
+	"github.com/coxswain-mesh/coxswain/core/serving/pieces"
 	"github.com/coxswain-mesh/coxswain/core/state"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 )
 
-// Quarantine knows which resources proxies refuse. Where most of a view's proxies that have
-// answered do, it holds the resource at what they accepted before, for all proxies of the view,
-// until it is another one. What one proxy of many refuses is left out for that one alone, which
-// core/xds does.
+// Quarantine knows which resources proxies refuse, and which pieces of them (core/serving/pieces).
+// What a proxy refuses is left out for that proxy. For others it counts as a vote: where most
+// identities of a namespace refuse a piece, the namespace's other proxies have it as most had it
+// before, if it is one that may be held. docs/decisions/votes.md says why so.
 type Quarantine struct {
 	state *state.State
 	stale func(conn *state.Connection, typeURL string)
 	// off: nothing is held for others.
 	off bool
-	// OnRefused is called when a resource is refused that was not; optional.
+	// OnRefused is called when a resource is refused, by a vote, that was not; optional.
 	OnRefused func(*Refused)
 	// of is what is refused of each view; count how much that is.
-	of    map[*view.View]*refusals
+	of    map[*view.View]map[string]*Refused
 	count int
+	store *pieces.Store
+	// bytes is what each peer's connections have in place of what they refuse.
+	bytes map[string]int
 	// made are snapshots with what is served instead, looked the views whose refusals are as what
 	// they have now: since connections were last shown anything.
-	made   map[*view.Snapshot]*view.Snapshot
+	made   map[madeOf]*view.Snapshot
 	looked map[*view.View]bool
 	// changes counts how often what Refusals says has become otherwise.
 	changes uint64
 }
 
+// madeOf is a snapshot and what is in it instead.
+type madeOf struct {
+	of      *view.Snapshot
+	instead string
+}
+
 // Changed notes that what is said of a refused resource is otherwise.
 func (q *Quarantine) Changed() { q.changes++ }
-
-// refusals are what connections refuse of a view.
-type refusals struct {
-	names map[string]*Refused
-	// by is of how many of them each connection is one that refuses.
-	by map[uint64]int
-}
-
-// Refused is a resource of a view that proxies refuse.
-type Refused struct {
-	Session *state.Session
-	View    *view.View
-	Body    *view.Body
-	// Instead is what a proxy accepted of the name before; nil: nothing.
-	Instead *view.Body
-	Reason  string
-	Since   time.Time
-	// After and Number are the revisions that the first proxy had, and was sent.
-	After, Number uint64
-	// Rows are what it was made from, once that is known.
-	Rows []report.RowName
-
-	held bool
-	by   map[uint64]string // connections that refuse it, and their nodes
-	took map[uint64]bool   // those that have accepted it
-	left time.Time         // since when none of those that refuse it is connected
-}
 
 const (
 	// probation is how long a resource is held after the last proxy that refused it has gone.
 	probation = 10 * time.Minute
+	// again is after what time a change of a resource brings pieces again that a proxy refused.
+	again = time.Minute
+	// recount is how long votes are gathered before they are counted anew.
+	recount = 100 * time.Millisecond
+	// mostCounted is how many resources' votes are counted in one go.
+	mostCounted = 100
 	// mostQuarantined is how many resources are kept track of, mostNamed how many proxies are
 	// named.
 	mostQuarantined = 10_000
 	mostNamed       = 10
+	// mostInstead is how many bytes one peer's connections have in place of what they refuse: what is
+	// more is left out for them whole.
+	mostInstead = 32 << 20
 )
 
 func newQuarantine(st *state.State, off bool) *Quarantine {
 	return &Quarantine{
-		state: st, off: off, of: map[*view.View]*refusals{}, made: map[*view.Snapshot]*view.Snapshot{}, looked: map[*view.View]bool{},
+		state: st, off: off, of: map[*view.View]map[string]*Refused{}, store: pieces.NewStore(), bytes: map[string]int{}, made: map[madeOf]*view.Snapshot{}, looked: map[*view.View]bool{},
 	}
 }
 
-// Note takes what a connection said to a response.
+// Note takes what a connection said to a response; had is the revision that it had accepted before.
 func (q *Quarantine) Note(conn *state.Connection, o xds.Outcome, had uint64) {
 	at := conn.Places.At(o.Type)
 	if at.View == nil {
@@ -93,124 +84,242 @@ func (q *Quarantine) Note(conn *state.Connection, o xds.Outcome, had uint64) {
 	if o.Refused != "" {
 		return
 	}
-	for _, r := range q.known(at.View).names {
-		r.answered(conn)
-		q.judge(r)
+	for _, r := range q.of[at.View] {
+		q.accepted(conn, r, o.Has.Get(r.Body.Name()))
 	}
 }
 
-// answered notes whether a connection of the view has accepted what others refuse.
-func (r *Refused) answered(conn *state.Connection) {
-	b := conn.Outcomes[r.View.Type].Has.Get(r.Body.Name())
-	if b != nil && b.Version() == r.Body.Version() && r.by[conn.ID] == "" {
-		r.took[conn.ID] = true
-	} else {
-		delete(r.took, conn.ID)
+// accepted notes what a connection has of a name that others refuse, or it did.
+func (q *Quarantine) accepted(conn *state.Connection, r *Refused, has *view.Body) {
+	switch x := r.by[conn.ID]; {
+	case x == nil:
+		q.doubt(r) // it may have accepted the resource
+	case has == nil:
+	case has.Version() == r.Body.Version():
+		q.forgive(r, conn)
+	case x.search != nil && !x.search.Ended() && has.Version() == x.search.Body().Version():
+		q.step(conn, r, x, x.search.Accepted())
 	}
+}
+
+// step goes on with a search whose client has answered.
+func (q *Quarantine) step(conn *state.Connection, r *Refused, x *refuser, otherwise bool) {
+	for otherwise && !x.search.Ended() && x.had != nil && x.search.Body().Version() == x.had.Version() {
+		otherwise = x.search.Accepted() // what it has already is not sent again
+	}
+	q.weigh(x)
+	if x.search.Ended() {
+		if len(x.search.Bad()) == 0 {
+			q.forgive(r, conn)
+		}
+		q.doubt(r)
+	}
+	q.stale(conn, r.View.Type)
 }
 
 func (q *Quarantine) refused(conn *state.Connection, s *state.Session, v *view.View, c xds.Culprit, o xds.Outcome, had uint64) {
-	if made := v.Snapshot().Get(c.Body.Name()); made == nil || made.Version() != c.Body.Version() {
+	name := c.Body.Name()
+	r := q.of[v][name]
+	if r != nil && r.by[conn.ID] != nil {
+		if x := r.by[conn.ID]; x.search != nil && x.search.Body().Version() == c.Body.Version() {
+			if x.carried {
+				q.begin(conn, r, c, o, x.regular)
+			} else {
+				q.step(conn, r, x, x.search.Refused())
+			}
+			return
+		}
+	}
+	if made := v.Snapshot().Get(name); made == nil || made.Version() != c.Body.Version() {
 		return // of another view, or changed meanwhile, or made by a patch
 	}
-	r := q.known(v).names[c.Body.Name()]
 	if r == nil || r.Body.Version() != c.Body.Version() {
 		if r != nil {
 			q.drop(r)
 		}
-		if q.count >= mostQuarantined {
+		if q.count >= mostQuarantined && !q.room(conn.Voice) {
 			return
 		}
 		r = &Refused{
-			Session: s, View: v, Body: c.Body, Instead: c.Instead, Reason: budget.Clip(o.Refused, state.MostDetail/16), Since: q.state.Clock.Now(),
-			After: had, Number: o.Number, by: map[uint64]string{}, took: map[uint64]bool{},
-		}
-		for _, other := range q.state.Connections.All {
-			if other.Places.View(v.Type) == v {
-				r.answered(other)
-			}
+			Session: s, View: v, Body: c.Body, Reason: budget.Clip(o.Refused, state.MostDetail/16), Since: q.state.Clock.Now(),
+			After: had, Number: o.Number, of: conn.Voice.Namespace, by: map[uint64]*refuser{}, book: q.store.Of(v.Type),
 		}
 		q.add(r)
 	}
-	if r.Instead == nil {
-		r.Instead = c.Instead
-	}
-	if r.by[conn.ID] == "" {
-		q.of[v].by[conn.ID]++
-	}
-	r.by[conn.ID], r.left = conn.Peer.Node.GetId(), time.Time{}
-	delete(r.took, conn.ID)
-	q.judge(r)
+	q.begin(conn, r, c, o, had > 0)
 }
 
-// known is what is refused of a view.
-func (q *Quarantine) known(v *view.View) refusals {
-	if r := q.of[v]; r != nil {
-		return *r
+// begin begins to look for the pieces that a connection refuses.
+func (q *Quarantine) begin(conn *state.Connection, r *Refused, c xds.Culprit, o xds.Outcome, regular bool) {
+	x := &refuser{
+		node: conn.Peer.Node.GetId(), voice: conn.Voice, had: c.Instead, regular: regular, reason: budget.Clip(o.Refused, state.MostDetail/16), since: q.state.Clock.Now(),
 	}
-	return refusals{}
+	x.peer = state.PeerKey(conn)
+	if q.bytes[x.peer] < mostInstead {
+		x.search = r.book.Search(r.Body, c.Instead)
+	}
+	q.forget(r, conn.ID)
+	r.by[conn.ID], r.left = x, time.Time{}
+	q.Changed()
+	if x.search == nil {
+		q.doubt(r)
+		return
+	}
+	q.step(conn, r, x, true)
+}
+
+// forgive notes that a connection refuses a resource no more.
+func (q *Quarantine) forgive(r *Refused, conn *state.Connection) {
+	q.forget(r, conn.ID)
+	q.doubt(r)
+	q.stale(conn, r.View.Type)
+}
+
+// weigh notes how large what a connection has instead is now.
+func (q *Quarantine) weigh(x *refuser) {
+	size := 0
+	if x.search != nil {
+		size = x.search.Body().Size(false)
+	}
+	if q.bytes[x.peer] += size - x.size; q.bytes[x.peer] <= 0 {
+		delete(q.bytes, x.peer)
+	}
+	x.size = size
+}
+
+// forget forgets what a connection refuses of a resource, if it does.
+func (q *Quarantine) forget(r *Refused, connection uint64) {
+	if x := r.by[connection]; x != nil {
+		x.search = nil
+		q.weigh(x)
+		delete(r.by, connection)
+	}
+}
+
+// room makes room for one more resource, of those of the namespace that has most, unless that is the
+// one that asks for it.
+func (q *Quarantine) room(voice state.Voice) bool {
+	count, some := map[string]int{}, map[string]*Refused{}
+	for _, known := range q.of {
+		for _, r := range known {
+			count[r.of]++
+			some[r.of] = r
+		}
+	}
+	most := voice.Namespace
+	for ns, n := range count {
+		if n > count[most] {
+			most = ns
+		}
+	}
+	if most == voice.Namespace {
+		return false
+	}
+	q.drop(some[most])
+	return true
 }
 
 // add notes that something is refused.
 func (q *Quarantine) add(r *Refused) {
-	known := q.of[r.View]
-	if known == nil {
-		known = &refusals{names: map[string]*Refused{}, by: map[uint64]int{}}
-		q.of[r.View] = known
+	if q.of[r.View] == nil {
+		q.of[r.View] = map[string]*Refused{}
 	}
-	known.names[r.Body.Name()] = r
-	for conn := range r.by {
-		known.by[conn]++
-	}
+	q.of[r.View][r.Body.Name()] = r
 	q.count++
-	q.Changed()
-	if q.OnRefused != nil && r.Rows == nil {
-		q.OnRefused(r)
+	for _, x := range r.by {
+		q.weigh(x)
 	}
+	q.Changed()
 }
 
 // drop notes that something is refused no more.
 func (q *Quarantine) drop(r *Refused) {
-	known := q.of[r.View]
-	for conn := range r.by {
-		known.left(conn)
+	for id := range r.by {
+		q.forget(r, id)
 	}
-	if delete(known.names, r.Body.Name()); len(known.names) == 0 {
+	if delete(q.of[r.View], r.Body.Name()); len(q.of[r.View]) == 0 {
 		delete(q.of, r.View)
 	}
 	q.count--
 	q.Changed()
 }
 
-// left notes that a connection refuses one resource less.
-func (known *refusals) left(conn uint64) {
-	if known.by[conn]--; known.by[conn] <= 0 {
-		delete(known.by, conn)
+// doubt has the votes about a resource counted anew, soon.
+func (q *Quarantine) doubt(r *Refused) {
+	if !r.stale {
+		r.stale = true
+		q.state.Course.Ring()
 	}
 }
 
-// judge decides whether a resource is held: where more proxies refuse it than have accepted it, and
-// it is not one of several alone.
+// judge counts the votes about a resource, and decides what is held of it for which namespaces.
 func (q *Quarantine) judge(r *Refused) {
-	refusing := len(r.by)
-	held := !q.off && refusing > len(r.took) && (refusing > 1 || refusing >= r.View.Connections)
-	if refusing == 0 {
-		held = r.held // until its time is over
-	}
-	held = held && r.Instead != nil // otherwise there is nothing to serve instead
-	if held != r.held {
-		r.held = held
-		q.Changed()
-		q.spoil(r.View)
-		q.state.Log.Warn("a resource that proxies refuse", "held", held, "type", r.View.Type, "resource", r.Body.Name(), "view", r.View.Label, "refusing", refusing, "reason", r.Reason)
+	before := r.tallies
+	q.take(r)
+	for _, ns := range slices.Sorted(maps.Keys(union(before, r.tallies))) {
+		was, is := before[ns], r.tallies[ns]
+		if was.instead.Same(is.instead) {
+			continue
+		}
+		q.spoil(r.View, ns)
+		q.state.Log.Warn("a resource that proxies refuse", "held", is.instead != nil, "namespace", ns, "type", r.View.Type, "resource", r.Body.Name(), "pieces", words(is.out),
+			"view", r.View.Label, "refusing", is.refusing, "voters", is.voters, "reason", r.Reason)
 	}
 }
 
-// spoil has the connections of a view shown it anew.
-func (q *Quarantine) spoil(v *view.View) {
+// take counts the votes about a resource. What is held while nobody is connected who refuses it is
+// held until its time is over.
+func (q *Quarantine) take(r *Refused) {
+	r.stale, r.counted = false, q.state.Clock.Now()
+	was := r.refusing()
+	next := r.count(q.state.Connections.All)
+	for ns, t := range next {
+		if q.off {
+			t.instead, t.out = nil, nil
+			next[ns] = t
+		}
+	}
+	if len(r.by) == 0 {
+		for ns, t := range r.tallies {
+			if t.instead != nil && next[ns].taken == 0 {
+				t.refusing = 0
+				next[ns] = t
+			}
+		}
+	}
+	r.tallies = next
+	q.Changed()
+	if was == 0 && r.refusing() > 0 && q.OnRefused != nil && r.Rows == nil {
+		q.OnRefused(r)
+	}
+}
+
+func union(a, b map[string]tally) map[string]tally {
+	out := maps.Clone(a)
+	if out == nil {
+		out = map[string]tally{}
+	}
+	maps.Copy(out, b)
+	return out
+}
+
+// words says which pieces, for people.
+func words(of []pieces.Piece) string {
+	var out []string
+	for _, p := range of[:min(len(of), mostNamed)] {
+		out = append(out, p.String())
+	}
+	if len(of) > mostNamed {
+		out = append(out, fmt.Sprintf("and %d more", len(of)-mostNamed))
+	}
+	return strings.Join(out, ", ")
+}
+
+// spoil has the connections of a view and a namespace shown it anew.
+func (q *Quarantine) spoil(v *view.View, namespace string) {
 	q.shown()
 	for _, conn := range q.state.Connections.All {
-		if conn.Places.View(v.Type) == v {
+		if conn.Voice.Namespace == namespace && conn.Places.View(v.Type) == v {
 			q.stale(conn, v.Type)
 		}
 	}
@@ -222,36 +331,49 @@ func (q *Quarantine) shown() {
 	clear(q.looked)
 }
 
-// screened is what a connection of a view gets of a snapshot of it: what is held is as it was
-// before. Those that refuse it are not sent it again in any case. What is another one now is
-// refused no more.
+// screened is what a connection of a view gets of a snapshot of it: of what it refuses it has what it
+// accepts, of what is held for its namespace what that had before, unless it has accepted the
+// resource. What is another one now is refused no more.
 func (q *Quarantine) screened(conn *state.Connection, v *view.View, snap *view.Snapshot) *view.Snapshot {
 	if q.count == 0 || snap == nil {
 		return snap
 	}
 	q.look(conn.Places.At(v.Type).Session, v)
-	known := q.of[v]
-	if known == nil {
-		return snap
-	}
-	refuses := known.by[conn.ID] > 0
-	if made := q.made[snap]; made != nil && !refuses {
-		return made
-	}
 	var instead []*view.Body
-	for _, r := range known.names {
-		if r.held && r.by[conn.ID] == "" {
-			instead = append(instead, r.Instead)
+	for _, r := range q.of[v] {
+		if b := r.instead(conn); b != nil {
+			instead = append(instead, b)
 		}
 	}
-	made := snap
-	if len(instead) > 0 {
-		made = snap.With(instead)
+	if len(instead) == 0 {
+		return snap
 	}
-	if !refuses {
-		q.made[snap] = made
+	slices.SortFunc(instead, func(a, b *view.Body) int { return strings.Compare(a.Name(), b.Name()) })
+	var key strings.Builder
+	for _, b := range instead {
+		key.WriteString(b.Name() + "\x00" + b.Version() + "\x00")
+	}
+	made := q.made[madeOf{snap, key.String()}]
+	if made == nil {
+		made = snap.With(instead)
+		q.made[madeOf{snap, key.String()}] = made
 	}
 	return made
+}
+
+// instead is what a connection gets in place of a resource; nil: the resource.
+func (r *Refused) instead(conn *state.Connection) *view.Body {
+	if x := r.by[conn.ID]; x != nil {
+		return x.body()
+	}
+	t := r.tallies[conn.Voice.Namespace]
+	if !conn.Voice.Votes() || t.instead == nil {
+		return nil
+	}
+	if has := conn.Outcomes[r.View.Type].Has.Get(r.Body.Name()); has != nil && has.Version() == r.Body.Version() {
+		return nil
+	}
+	return t.instead
 }
 
 // look makes what is known of a view's refusals fit what it has now: what has changed is refused no
@@ -263,9 +385,18 @@ func (q *Quarantine) look(s *state.Session, v *view.View) {
 	q.looked[v] = true
 	q.follow(s, v)
 	raw := v.Snapshot()
-	for name, r := range q.known(v).names {
-		if now := raw.Get(name); now == nil || !now.Exists() || now.Version() != r.Body.Version() {
-			q.drop(r)
+	for name, r := range maps.Clone(q.of[v]) {
+		now := raw.Get(name)
+		if now != nil && now.Exists() && now.Version() == r.Body.Version() {
+			continue
+		}
+		var next *Refused
+		if now != nil && now.Exists() {
+			next = r.goes(s, v, now, q.state.Clock.Now())
+		}
+		if q.drop(r); next != nil {
+			q.add(next)
+			q.take(next)
 		}
 	}
 }
@@ -278,129 +409,86 @@ func (q *Quarantine) follow(s *state.Session, v *view.View) {
 		if old == v || !replaces(known, s, v) {
 			continue
 		}
-		for name, r := range known.names {
+		for name, r := range known {
 			if made := v.Snapshot().Get(name); made != nil && made.Version() == r.Body.Version() {
 				n := *r
-				n.Session, n.View, n.by, n.took = s, v, maps.Clone(r.by), maps.Clone(r.took)
+				n.Session, n.View, n.by, n.tallies, n.stale = s, v, map[uint64]*refuser{}, maps.Clone(r.tallies), true
+				for id, x := range r.by {
+					c := *x
+					c.size = 0
+					n.by[id] = &c
+				}
 				next = append(next, &n)
 			}
 		}
 	}
 	for _, r := range next {
-		if q.known(v).names[r.Body.Name()] == nil && q.count < mostQuarantined {
+		if q.of[v][r.Body.Name()] == nil && q.count < mostQuarantined {
 			q.add(r)
 		}
 	}
 }
 
 // replaces reports whether a view is what that of refused resources was, as its plugin names it.
-func replaces(known *refusals, s *state.Session, v *view.View) bool {
-	for _, r := range known.names {
+func replaces(known map[string]*Refused, s *state.Session, v *view.View) bool {
+	for _, r := range known {
 		return s != nil && v.Type == r.View.Type && s.Name() == r.Session.Name() && (s != r.Session || r.View.Unused()) &&
 			v.Label == r.View.Label && maps.Equal(v.Facts, r.View.Facts)
 	}
 	return false
 }
 
-// Left notes that a connection has gone.
+// Left notes that a connection is about to go.
 func (q *Quarantine) Left(conn *state.Connection) {
-	for _, known := range q.of {
-		for _, r := range known.names {
-			delete(r.by, conn.ID)
-			delete(r.took, conn.ID)
+	for v, known := range q.of {
+		for _, r := range known {
+			if r.by[conn.ID] != nil || conn.Voice.Votes() && conn.Places.View(v.Type) == v {
+				if r.stale && len(r.by) == 1 && r.by[conn.ID] != nil && conn.Voice.Votes() {
+					q.take(r) // with what it said, for it is the last
+				}
+				q.forget(r, conn.ID)
+				q.doubt(r)
+			}
 		}
-		delete(known.by, conn.ID)
 	}
 }
 
-// Expire lets go of what nobody refuses any more who is connected, after a while, and reports
-// whether anything is to be shown anew.
+// Expire counts votes, lets go of what nobody refuses any more who is connected, after a while, and
+// reports whether anything is to be shown anew.
 func (q *Quarantine) Expire(now time.Time, at func(time.Time)) (any bool) {
+	counted := 0
 	for v, known := range q.of {
-		for _, r := range known.names {
+		for _, r := range known {
+			switch due := r.counted.Add(recount); {
+			case !r.stale:
+			case now.Before(due):
+				at(due)
+			case counted == mostCounted:
+				at(now.Add(recount))
+			default:
+				counted++
+				q.judge(r)
+				any = true
+			}
 			if r.left.IsZero() && (len(r.by) == 0 || v.Connections == 0) {
-				for conn := range r.by {
-					known.left(conn)
+				for id := range r.by {
+					q.forget(r, id)
 				}
-				clear(r.by)
 				r.left = now
 			}
 			switch due := r.left.Add(probation); {
 			case r.left.IsZero():
-			case now.Before(due):
+			case r.held() && now.Before(due):
 				at(due)
 			default:
+				held := r.tallies
 				q.drop(r)
-				q.spoil(v)
+				for ns := range held {
+					q.spoil(v, ns)
+				}
 				any = true
 			}
 		}
 	}
 	return any
-}
-
-// Of says why a connection refuses something of a type; empty: it refuses nothing.
-func (q *Quarantine) Of(connection uint64, typeURL string) string {
-	for v, known := range q.of {
-		if v.Type != typeURL || known.by[connection] == 0 {
-			continue
-		}
-		for _, r := range known.names {
-			if r.by[connection] != "" {
-				return r.Reason
-			}
-		}
-	}
-	return ""
-}
-
-// Since says of a resource that is refused by a connected proxy, and is of a revision after one,
-// which it is; empty: there is none.
-func (q *Quarantine) Since(number uint64) string {
-	for v, refused := range q.of {
-		for name, r := range refused.names {
-			if r.Number <= number || v.Connections == 0 {
-				continue
-			}
-			for _, node := range r.by {
-				return fmt.Sprintf("%s refuses %s: %s", node, name, r.Reason)
-			}
-		}
-	}
-	return ""
-}
-
-// Refusals says which resources are refused.
-func (q *Quarantine) Refusals() []report.Refusal {
-	out := []report.Refusal{}
-	for v, known := range q.of {
-		for name, r := range known.names {
-			if now := q.state.Roster.Session(r.Session.Name()); v.Connections == 0 && now != nil && now != r.Session {
-				continue // kept for those who come to the view that took its place
-			}
-			out = append(out, r.report(name))
-		}
-	}
-	slices.SortFunc(out, func(a, b report.Refusal) int {
-		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Plugin, b.Plugin), cmp.Compare(a.View.ID, b.View.ID))
-	})
-	return out
-}
-
-func (r *Refused) report(name string) report.Refusal {
-	v := r.View
-	out := report.Refusal{
-		Type: v.Type, Name: name, Plugin: r.Session.Name(), Version: r.Body.Version(), Reason: r.Reason, Since: r.Since.UTC(),
-		View: report.PlacedView{ID: v.ID, Label: v.Label, Facts: v.Facts, Connections: v.Connections},
-		Held: r.held, Refusing: len(r.by), Rows: slices.Clone(r.Rows), Proxies: []string{},
-	}
-	if r.Instead != nil {
-		out.Instead = r.Instead.Version()
-	}
-	for _, node := range r.by {
-		out.Proxies = append(out.Proxies, node)
-	}
-	slices.Sort(out.Proxies)
-	out.Proxies = out.Proxies[:min(len(out.Proxies), mostNamed)]
-	return out
 }

@@ -57,6 +57,9 @@ type Earlier struct {
 type Stages struct {
 	// First selects the proxies that do.
 	First func(*corev3.Node) bool
+	// Verified: it names their namespace, which identities verify; else they are named by what they
+	// say of themselves alone, so that no identity speaks for all of them.
+	Verified bool
 	rollout.Config
 }
 

@@ -1,6 +1,8 @@
 package serving
 
 import (
+	"cmp"
+
 	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/state"
@@ -93,11 +95,16 @@ func (st *Streams) Note(conn *state.Connection, o xds.Outcome) {
 	last.Refused = o.Refused
 	if o.Refused == "" {
 		last.Acked, last.Revision, last.Refused, last.Has = o.Version, o.Number, o.Left, o.Has
+		last.First = cmp.Or(last.First, o.Number)
 	} else if st.refusals.AllowN(st.state.Clock.Now(), 1) {
 		st.state.Log.Warn("proxy refused a response", "node", conn.Peer.Node.GetId(), "type", o.Type, "revision", o.Number, "reason", o.Refused)
 	}
 	conn.Outcomes[o.Type] = last
-	if st.quarantine.Note(conn, o, had); st.screen.stale.Any() {
+	st.quarantine.Note(conn, o, had)
+	if last.Refused = cmp.Or(last.Refused, st.quarantine.Of(conn, o.Type)); last.Refused != "" {
+		conn.Outcomes[o.Type] = last // it has the rest without some pieces
+	}
+	if st.screen.stale.Any() {
 		st.screen.Show()
 	}
 }
@@ -107,9 +114,9 @@ func (st *Streams) Disconnect(conn *state.Connection) {
 	if st.state.Connections.All[conn.ID] != conn {
 		return
 	}
+	st.quarantine.Left(conn)
 	delete(st.state.Connections.All, conn.ID)
 	st.state.Journal.Left(conn, st.state.Clock.Now())
-	st.quarantine.Left(conn)
 	st.screen.forget(conn)
 	st.screen.stale.Fresh(conn)
 	for s := range st.state.Roster.AllSessions() {

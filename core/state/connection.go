@@ -29,8 +29,10 @@ type Connection struct {
 	// Credentials are the caller's credentials; nil where nobody asks for them.
 	Credentials *caller.Credentials
 	Since       time.Time
-	Wake        func(xds.Wake)
-	Err         error
+	// Voice is who speaks for it where what it says counts for others.
+	Voice Voice
+	Wake  func(xds.Wake)
+	Err   error
 
 	Generators map[string]string // type -> entry
 	// Attached are the generators that know of it: those of types that it has asked for.
@@ -49,7 +51,11 @@ type Connection struct {
 type Outcome struct {
 	Acked    string
 	Revision uint64
-	Refused  string
+	// First is the revision of the first push that was accepted; 0: none was.
+	First   uint64
+	Refused string
+	// At is the revision that was refused last.
+	At uint64
 	// Has is what it accepted last.
 	Has *view.Snapshot
 }

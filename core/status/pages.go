@@ -16,7 +16,7 @@ type Pages struct {
 	holdMax time.Duration
 	state   *state.State
 	losses  *serving.Losses
-	refused func(connection uint64, typeURL string) (why string)
+	refused func(conn *state.Connection, typeURL string) (why string)
 	// overdue is how many questions a session has not answered in time, and since when.
 	overdue func(*state.Session) (n int, since time.Time)
 }
@@ -81,7 +81,7 @@ func (pg *Pages) Streams() []report.Stream {
 				t.View = v.ID
 			}
 			o := conn.Outcomes[url]
-			t.Acked, t.AckedRevision, t.Refused = o.Acked, o.Revision, cmp.Or(o.Refused, pg.refused(conn.ID, url))
+			t.Acked, t.AckedRevision, t.Refused = o.Acked, o.Revision, cmp.Or(o.Refused, pg.refused(conn, url))
 			s.Types[url] = t
 		}
 		out = append(out, s)

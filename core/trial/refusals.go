@@ -20,10 +20,18 @@ type Refusals[C comparable] struct {
 	// for each of these streams.
 	before  map[C]map[string]*view.Snapshot
 	changed map[C]map[string]changes
-	nodes   map[string]bool
-	lines   []string
-	limit   guard.Share
-	over    bool
+	// by are the streams that refuse, by the namespace and the identity that speak for them.
+	by    map[string]map[string]map[C]bool
+	lines []string
+	limit guard.Share
+	over  bool
+}
+
+// Electorate is who is connected and has a vote: how many streams each identity has, by namespace.
+type Electorate struct {
+	Streams map[string]map[string]int
+	// Operators is the namespace of those who run the control plane.
+	Operators string
 }
 
 // changes are resources that a switch changed: the version by name, empty where the resource went.
@@ -33,6 +41,8 @@ type changes map[string]string
 type Refusal[C comparable] struct {
 	Stream             C
 	Node, Type, Reason string
+	// Identity and Namespace are whose vote it is; empty: nobody's.
+	Identity, Namespace string
 	// Revision is that of the response, Accepted that of the last one of the type that the stream
 	// has accepted.
 	Revision, Accepted uint64
@@ -44,8 +54,11 @@ type Refusal[C comparable] struct {
 // NewRefusals begins to count from the revision of a switch on. before is what streams have of each
 // type until then; it is not kept.
 func NewRefusals[C comparable](from uint64, before map[C]map[string]*view.Snapshot) *Refusals[C] {
-	return &Refusals[C]{from: from, before: before, nodes: map[string]bool{}}
+	return &Refusals[C]{from: from, before: before, by: map[string]map[string]map[C]bool{}}
 }
+
+// From is the revision of the switch.
+func (r *Refusals[C]) From() uint64 { return r.from }
 
 // Served notes that a revision is served, and finds out what the switch has changed if it is that
 // one or a later one; has returns what a stream gets now.
@@ -90,16 +103,24 @@ func changesBetween(was, is *view.Snapshot) changes {
 }
 
 // Refused takes a refusal of a proxy that had refused nothing of the type before, and reports
-// whether there are too many now of so many proxies. It does so once.
-func (r *Refusals[C]) Refused(o Refusal[C], proxies int) (over bool) {
-	if !r.concerns(o) {
+// whether there are too many now. It does so once.
+func (r *Refusals[C]) Refused(o Refusal[C], all Electorate) (over bool) {
+	if o.Namespace == "" || !r.concerns(o) {
 		return false
 	}
-	r.nodes[o.Node] = true
+	of := r.by[o.Namespace]
+	if of == nil {
+		of = map[string]map[C]bool{}
+		r.by[o.Namespace] = of
+	}
+	if of[o.Identity] == nil {
+		of[o.Identity] = map[C]bool{}
+	}
+	of[o.Identity][o.Stream] = true
 	if len(r.lines) < guard.Examples {
 		r.lines = append(r.lines, fmt.Sprintf("%s refused %s: %s", o.Node, o.Type, budget.Line(o.Reason, 1000)))
 	}
-	return r.check(proxies)
+	return r.check(all)
 }
 
 // concerns reports whether a refusal may be about what the switch changed: the stream has some of
@@ -135,21 +156,60 @@ func (o Refusal[C]) about(ch changes, gone bool) bool {
 	return false
 }
 
-// Limit says how many of so many proxies may refuse, and reports whether there are more already.
-func (r *Refusals[C]) Limit(limit guard.Share, proxies int) (over bool) {
+// Limit says how many proxies may refuse, and reports whether there are more already.
+func (r *Refusals[C]) Limit(limit guard.Share, all Electorate) (over bool) {
 	r.limit = limit
-	return r.check(proxies)
+	return r.check(all)
 }
 
-func (r *Refusals[C]) check(proxies int) bool {
-	if r.over || r.limit == (guard.Share{}) || !r.limit.Exceeded(len(r.nodes), proxies) {
+// Left notes that a stream has gone.
+func (r *Refusals[C]) Left(stream C) {
+	for _, of := range r.by {
+		for _, streams := range of {
+			delete(streams, stream)
+		}
+	}
+}
+
+func (r *Refusals[C]) check(all Electorate) bool {
+	if r.over || r.limit == (guard.Share{}) {
+		return false
+	}
+	refuse, proxies, namespaces := r.votes(all)
+	if !r.limit.Exceeded(refuse, proxies) || len(namespaces) < min(2, len(all.Streams)) && !slices.Contains(namespaces, all.Operators) {
 		return false
 	}
 	r.over = true
 	return true
 }
 
+// votes are how many proxies refuse by their namespace's vote, of how many whose namespaces have one,
+// and which namespaces refuse: those in which most identities do, most of whose streams do. One
+// namespace alone speaks for no other, but for that of those who run the control plane.
+func (r *Refusals[C]) votes(all Electorate) (refuse, proxies int, namespaces []string) {
+	for ns, identities := range all.Streams {
+		against, streams := 0, 0
+		for identity, n := range identities {
+			proxies += n
+			if by := len(r.by[ns][identity]); 2*by > n {
+				against++
+				streams += by
+			}
+		}
+		if 2*against > len(identities) {
+			refuse += streams
+			namespaces = append(namespaces, ns)
+		}
+	}
+	return refuse, proxies, namespaces
+}
+
 // All is how many proxies refused, and what: one line for each proxy and type, some of many.
 func (r *Refusals[C]) All() (proxies int, lines []string) {
-	return len(r.nodes), append(lines, r.lines...)
+	for _, of := range r.by {
+		for _, streams := range of {
+			proxies += len(streams)
+		}
+	}
+	return proxies, append(lines, r.lines...)
 }

@@ -39,6 +39,7 @@ const typeT = "type.googleapis.com/google.protobuf.Struct"
 //	differs TEXT                  the difference, in one line; guard SHARE TEXT: what speaks against it
 //	same RESOURCE …               resources of other bytes that mean the same
 //	switch N                      the switch is revision N; served N: a revision is served
+//	PROXY is NAME of NAMESPACE    the identity that speaks for it; without one it has no vote; PROXY goes
 //	limit SHARE                   how many may refuse
 //	PROXY refuses N [after M] WHY a proxy that has accepted revision M refuses revision N
 //	over yes|no                   whether there were too many just now; counted N: how many refused
@@ -63,6 +64,8 @@ type world struct {
 	same   map[*view.Body]*view.Body
 
 	refusals *Refusals[string]
+	// voices are the identity and the namespace of each proxy that has a vote.
+	voices map[string][2]string
 	over     bool
 
 	barriers Barriers[string]
@@ -75,7 +78,7 @@ func play(t *testing.T, script string) {
 	bodies := view.NewBodies(view.Types{})
 	w := &world{
 		bodies: bodies, vs: view.NewViews(bodies, view.NewRefusals()), old: environment.Tables{}, others: map[string]bool{}, shadow: NewShadow[string](environment.Tables{}), views: map[string]*view.View{},
-		in: map[string]*view.View{}, wants: map[string][]string{}, memo: Memo{}, waiting: map[string]*Barrier[string]{}, state: map[string]string{}, now: time.Unix(0, 0),
+		in: map[string]*view.View{}, wants: map[string][]string{}, memo: Memo{}, waiting: map[string]*Barrier[string]{}, voices: map[string][2]string{}, state: map[string]string{}, now: time.Unix(0, 0),
 	}
 	archive.Lines(t, script, w.line)
 }
@@ -145,6 +148,12 @@ func (w *world) proxy(name, verb string, words []string) (done bool, err error) 
 	case "placed":
 		w.shadow.Attach(name, []string{typeT})
 		w.shadow.Place(name, typeT, w.views[rest])
+	case "is":
+		identity, ns, _ := strings.Cut(rest, " of ")
+		w.voices[name] = [2]string{identity, ns}
+	case "goes":
+		delete(w.voices, name)
+		w.refusals.Left(name)
 	case "refused":
 		w.shadow.Refuse(name, rest)
 	case "left":
@@ -160,11 +169,27 @@ func (w *world) proxy(name, verb string, words []string) (done bool, err error) 
 			o.Accepted, _ = strconv.ParseUint(words[2], 10, 64)
 			o.Reason = strings.Join(words[3:], " ")
 		}
-		w.over = w.refusals.Refused(o, len(w.in))
+		o.Identity, o.Namespace = w.voices[name][0], w.voices[name][1]
+		w.over = w.refusals.Refused(o, w.electorate())
 	default:
 		return false, nil
 	}
 	return true, nil
+}
+
+// electorate are the proxies that have a voice; operators' namespace is called system.
+func (w *world) electorate() Electorate {
+	all := Electorate{Streams: map[string]map[string]int{}, Operators: "system"}
+	for _, v := range w.voices {
+		if v[1] == "" {
+			continue
+		}
+		if all.Streams[v[1]] == nil {
+			all.Streams[v[1]] = map[string]int{}
+		}
+		all.Streams[v[1]][v[0]]++
+	}
+	return all
 }
 
 func (w *world) asks(proxy string) placement.Wish {
@@ -260,7 +285,7 @@ func (w *world) switched(words []string, rest string) error {
 		return err
 	case "limit":
 		s, err := share(rest)
-		w.over = w.refusals.Limit(s, len(w.in))
+		w.over = w.refusals.Limit(s, w.electorate())
 		return err
 	case "over":
 		return archive.Expect(archive.YesNo(w.over), rest)

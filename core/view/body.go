@@ -124,4 +124,9 @@ func (b *Body) value() value {
 // Value returns the resource's bytes: the value of its Any. Read only.
 func (b *Body) Value() []byte { return b.value().joined() }
 
+// Same reports whether two are the same version of a resource, or both nil.
+func (b *Body) Same(as *Body) bool {
+	return b == as || b != nil && as != nil && b.name == as.name && b.version == as.version
+}
+
 func compareNames(a, b *Body) int { return cmp.Compare(a.name, b.name) }

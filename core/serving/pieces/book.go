@@ -1,0 +1,136 @@
+package pieces
+
+import (
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/core/view"
+)
+
+// Store keeps what searches have in common, so that many clients that refuse the same cost as much as
+// one: resources taken apart, the pieces in which two of them differ, and bodies without some. It
+// keeps some, and makes the others anew.
+type Store struct {
+	read   map[string]*resource
+	differ map[[2]string][]Piece
+	made   map[string]*view.Body
+	// bytes is how much is kept, by the size of encoded bodies.
+	bytes int
+}
+
+// mostKept is how many bytes of bodies a store keeps, taken apart or made.
+const mostKept = 32 << 20
+
+// NewStore returns an empty one.
+func NewStore() *Store {
+	s := &Store{}
+	s.clear()
+	return s
+}
+
+func (s *Store) clear() {
+	s.read, s.differ, s.made, s.bytes = map[string]*resource{}, map[[2]string][]Piece{}, map[string]*view.Body{}, 0
+}
+
+// enter makes room for so many bytes.
+func (s *Store) enter(bytes int) {
+	if s.bytes += bytes; s.bytes > mostKept {
+		s.clear()
+		s.bytes = bytes
+	}
+}
+
+// Book is a store's part of resources of a type.
+type Book struct {
+	*Store
+	typeURL string
+}
+
+// Of returns the part of a type.
+func (s *Store) Of(typeURL string) Book { return Book{s, typeURL} }
+
+// open is a body taken apart; nil: it has no pieces.
+func (b Book) open(body *view.Body) *resource {
+	if body == nil || !body.Exists() {
+		return nil
+	}
+	r, known := b.read[b.typeURL+body.Version()]
+	if !known {
+		r = read(b.typeURL, body)
+		if r != nil {
+			b.enter(body.Size(false))
+		}
+		b.read[b.typeURL+body.Version()] = r
+	}
+	return r
+}
+
+// changed are the pieces in which a body differs from the one before.
+func (b Book) changed(before, now *view.Body) []Piece {
+	key := [2]string{version(before), version(now)}
+	out, known := b.differ[key]
+	if !known {
+		out = differ(b.open(before), b.open(now))
+		b.enter(64 * len(out))
+		b.differ[key] = out
+	}
+	return out
+}
+
+// without makes a body without pieces; nil: it can't be.
+func (b Book) without(now, before *view.Body, out []Piece, dropped bool) *view.Body {
+	var key strings.Builder
+	key.WriteString(version(now) + " " + version(before))
+	if dropped {
+		key.WriteString(" dropped")
+	}
+	for _, p := range out {
+		key.WriteString("\x00" + p.Chain + "\x01" + p.Filter + "\x02" + p.Host)
+	}
+	if made, known := b.made[key.String()]; known {
+		return made
+	}
+	made := b.open(now).without(now.Name(), b.open(before), out, dropped)
+	if made != nil {
+		b.enter(made.Size(false))
+	}
+	b.made[key.String()] = made
+	return made
+}
+
+func version(b *view.Body) string {
+	if b == nil {
+		return ""
+	}
+	return b.Version()
+}
+
+// Variant returns a resource with some of its pieces as another body has them, which the client, or
+// most clients, accepted before (nil: there is none). What that doesn't have either is left out: a
+// virtual host or a filter. In the place of a filter chain stands one of the same match that closes
+// connections, so that they don't fall to another chain. It is nil where the resource can't be taken
+// apart.
+func (b Book) Variant(now, before *view.Body, out []Piece) *view.Body {
+	if b.open(now) == nil {
+		return nil
+	}
+	return b.without(now, before, out, false)
+}
+
+// Same reports whether two bodies have the same of a piece.
+func (b Book) Same(one, other *view.Body, p Piece) bool {
+	x, y := b.open(one), b.open(other)
+	if x == nil || y == nil {
+		return false
+	}
+	if p.Host != "" {
+		return x.hosts[p.Host] != nil && y.hosts[p.Host] != nil && same(x.hosts[p.Host], y.hosts[p.Host])
+	}
+	c, d := x.chains[p.Chain], y.chains[p.Chain]
+	switch {
+	case c == nil || d == nil:
+		return false
+	case p.Filter != "":
+		return c.filters[p.Filter] != nil && d.filters[p.Filter] != nil && same(c.filters[p.Filter], d.filters[p.Filter])
+	}
+	return same(c.FilterChain, d.FilterChain)
+}

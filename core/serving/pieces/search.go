@@ -1,0 +1,180 @@
+package pieces
+
+import (
+	"slices"
+
+	"github.com/coxswain-mesh/coxswain/core/view"
+)
+
+// Search finds out which pieces of a resource a client refuses that has refused the resource. Body
+// is what the client is to be sent next in its place; Refused and Accepted take what it says to
+// that. Between, what it accepts is what it has.
+type Search struct {
+	book        Book
+	now, before *view.Body
+	// out are the pieces that the next body is without, waiting those of them that are to be tried
+	// in groups, the last one first, and trying the group that the next body has.
+	out     []Piece
+	waiting [][]Piece
+	trying  []Piece
+	// dropped: not even closed chains stand for those that are new.
+	dropped bool
+	state   state
+	trials  int
+	body    *view.Body
+}
+
+type state int
+
+const (
+	base  state = iota // the resource with all pieces as before is tried
+	parts              // groups of pieces are tried
+	found
+	whole // the client refuses the rest of the resource, too
+)
+
+// mostTrials is how often parts of a resource are sent: then what was not accepted is refused.
+const mostTrials = 60
+
+// Search begins a search in a resource that a client has refused, and before which it had accepted
+// another one (nil: none). It is nil where the resource can't be taken apart: it is refused as a
+// whole.
+func (b Book) Search(now, before *view.Body) *Search {
+	if b.open(now) == nil {
+		return nil
+	}
+	s := &Search{book: b, now: now, before: before, out: b.changed(before, now)}
+	if len(s.out) == 0 {
+		return nil
+	}
+	s.make()
+	return s
+}
+
+// Known returns a search that has ended: the client is known to refuse some pieces. It is nil where
+// the resource can't be taken apart.
+func (b Book) Known(now, before *view.Body, bad []Piece) *Search {
+	if b.open(now) == nil {
+		return nil
+	}
+	s := &Search{book: b, now: now, before: before, out: bad, state: found}
+	s.make()
+	return s
+}
+
+// Body is what the client is to be sent in place of the resource.
+func (s *Search) Body() *view.Body { return s.body }
+
+// Ended reports whether no more is to be tried.
+func (s *Search) Ended() bool { return s.state == found || s.state == whole }
+
+// Bad are the pieces that the client refuses, once the search has ended.
+func (s *Search) Bad() []Piece {
+	switch s.state {
+	case found:
+		return s.out
+	case whole:
+		return []Piece{Whole}
+	}
+	return nil
+}
+
+// Accepted notes that the client has accepted Body. It reports whether Body is another one now.
+func (s *Search) Accepted() bool {
+	switch s.state {
+	case base:
+		s.state = parts
+		s.divide(s.out)
+	case parts:
+		s.out = slices.DeleteFunc(slices.Clone(s.out), func(p Piece) bool { return slices.Contains(s.trying, p) })
+	default:
+		return false
+	}
+	return s.next()
+}
+
+// Refused notes that the client has refused Body. It reports whether Body is another one now.
+func (s *Search) Refused() bool {
+	switch s.state {
+	case base:
+		if s.drop() {
+			return s.make()
+		}
+		s.state = whole
+		return false
+	case parts:
+		s.divide(s.trying)
+		return s.next()
+	case found: // what it had accepted: something else is wrong
+		s.state = whole
+	}
+	return false
+}
+
+// drop leaves chains out that can't be closed: their match is what is wrong. Once.
+func (s *Search) drop() bool {
+	if s.dropped || s.book.typeURL != Listener {
+		return false
+	}
+	s.dropped = true
+	return true
+}
+
+// divide has a group that is refused as a whole tried in halves; one piece alone is bad, but a chain
+// may do without some filters.
+func (s *Search) divide(group []Piece) {
+	if len(group) > 1 {
+		half := len(group) / 2
+		s.waiting = append(s.waiting, group[half:], group[:half])
+		return
+	}
+	p := group[0]
+	if p.Chain == "" || p.Filter != "" {
+		return
+	}
+	filters := within(s.book.open(s.before), s.book.open(s.now), p.Chain)
+	if len(filters) == 0 || slices.ContainsFunc(s.out, func(o Piece) bool { return o.Chain == p.Chain && o.Filter != "" }) {
+		return
+	}
+	s.out = append(slices.Clone(s.out), filters...)
+	if half := len(filters) / 2; half > 0 {
+		s.waiting = append(s.waiting, filters[half:], filters[:half])
+	}
+	s.waiting = append(s.waiting, group)
+}
+
+// next tries the next group.
+func (s *Search) next() bool {
+	for s.trying = nil; len(s.waiting) > 0 && s.trials < mostTrials; {
+		last := len(s.waiting) - 1
+		s.trying, s.waiting = s.waiting[last], s.waiting[:last]
+		if s.trying[0].Filter == "" || !slices.Contains(s.out, Piece{Chain: s.trying[0].Chain}) {
+			break
+		}
+		s.trying = nil // filters of a chain that is refused without them, too
+	}
+	if s.trying == nil {
+		s.state = found
+		s.settle()
+	}
+	return s.make()
+}
+
+// settle leaves out what a piece that is left out as a whole says already.
+func (s *Search) settle() {
+	s.out = slices.DeleteFunc(slices.Clone(s.out), func(p Piece) bool { return p.Filter != "" && slices.Contains(s.out, Piece{Chain: p.Chain}) })
+}
+
+// make makes the body of now.
+func (s *Search) make() bool {
+	without := slices.DeleteFunc(slices.Clone(s.out), func(p Piece) bool { return slices.Contains(s.trying, p) })
+	b := s.book.without(s.now, s.before, without, s.dropped)
+	if b == nil {
+		s.state = whole
+		return false
+	}
+	s.trials++
+	changed := s.body == nil || s.body.Version() != b.Version()
+	s.body = b
+	return changed
+}
