@@ -51,6 +51,9 @@ takes some seconds in a large mesh; --effect=false leaves it out.`,
 				// What an older control plane does not say is not known, and nothing is said of it.
 				_, _ = a.page(c.Context(), "/debug/pins", &pins), a.page(c.Context(), "/debug/rollout", &stage)
 				heldBack(w, pins, stage)
+				var refused []admin.Refusal
+				_ = a.page(c.Context(), "/debug/refusals", &refused)
+				apart(w, refused)
 			})
 		},
 	}
@@ -171,4 +174,15 @@ func told(o admin.Object, f admin.Fault, now time.Time) string {
 		text += fmt.Sprintf(", for %s", now.Sub(f.Since).Round(time.Second))
 	}
 	return text
+}
+
+// apart says how much proxies refuse that say so for themselves alone.
+func apart(w io.Writer, refused []admin.Refusal) {
+	switch n := len(slices.DeleteFunc(refused, func(r admin.Refusal) bool { return r.Votes > 0 || r.Held })); n {
+	case 0:
+	case 1:
+		fmt.Fprintln(w, "\n1 resource is refused by proxies that speak for themselves alone: coxswain proxies --refused")
+	default:
+		fmt.Fprintf(w, "\n%d resources are refused by proxies that speak for themselves alone: coxswain proxies --refused\n", n)
+	}
 }

@@ -141,7 +141,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, trial bool, lo
 		AuthPlaintext:  s.AuthPlaintext,
 		Words: server.Words{
 			Inputs: inputs,
-			Naming: mesh.Naming(s.Namespace, s.Callers.ForeignTrustDomains), Tools: mesh.Tools(),
+			Naming: mesh.Naming(s.Namespace, s.Callers.ForeignTrustDomains), Tools: mesh.Tools(), Spare: mesh.Spare(),
 			Pages:  func(of admin.Source) []admin.Page { return istiod.All(of, s.Namespace, s.ClusterID) },
 			Issuer: mesh.Issuer(mesh.ServerNames(s.Namespace, s.Revision, s.SecureGRPCAddr, s.Hosts())), Describe: describe,
 		},

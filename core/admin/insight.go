@@ -224,14 +224,14 @@ func (s *Server) proxies() []ProxyStatus {
 		typeURL string
 		view    uint64
 	}
-	labels, held := map[place]string{}, map[place][]string{}
+	labels, held := map[place]string{}, map[place][]Refusal{}
 	for _, v := range s.cfg.Source.Views() {
 		labels[place{v.Type, v.ID}] = v.Label
 	}
 	for _, r := range s.cfg.Source.Refusals() {
 		if r.Held {
 			at := place{r.Type, r.View.ID}
-			held[at] = append(held[at], r.Name)
+			held[at] = append(held[at], r)
 		}
 	}
 	views := map[uint64]map[string]StreamType{}
@@ -256,7 +256,14 @@ func (s *Server) proxies() []ProxyStatus {
 		}
 		for _, t := range st.Types {
 			at := place{t.Type, views[st.Connection][t.Type].View}
-			p.Types = append(p.Types, newProxyType(t, report.PlacedView{ID: at.view, Label: labels[at]}, held[at]))
+			t.Refused = cmp.Or(t.Refused, views[st.Connection][t.Type].Refused)
+			var has []string
+			for _, r := range held[at] {
+				if t.Refused == "" && slices.Contains(r.Namespaces, s.cfg.Naming.NamespaceOf(st.Client)) {
+					has = append(has, r.Name)
+				}
+			}
+			p.Types = append(p.Types, newProxyType(t, report.PlacedView{ID: at.view, Label: labels[at]}, has))
 		}
 		out = append(out, p)
 	}

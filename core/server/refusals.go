@@ -24,7 +24,11 @@ func newRefusals(all func() []report.Refusal) *refusals {
 }
 
 // Describe implements prometheus.Collector.
-func (r *refusals) Describe(out chan<- *prometheus.Desc) { out <- r.refused; out <- r.held; out <- r.streams }
+func (r *refusals) Describe(out chan<- *prometheus.Desc) {
+	out <- r.refused
+	out <- r.held
+	out <- r.streams
+}
 
 // Collect implements prometheus.Collector.
 func (r *refusals) Collect(out chan<- prometheus.Metric) {

@@ -105,6 +105,8 @@ type Words struct {
 	Inputs map[string]string
 	Naming caller.Naming
 	Tools  admin.Tools
+	// Spare is serving.Earlier's.
+	Spare []string
 	// Pages returns debug pages beside the core's own, made of what the core knows; nil: there are
 	// none.
 	Pages func(of admin.Source) []admin.Page
@@ -171,7 +173,7 @@ func New(cfg Config) (*Server, error) {
 	if s.control, err = control.New(control.Config{
 		Plugins: state.ExpectAll(cfg.Set), Rules: state.RulesOf(cfg.Set),
 		DebounceAfter: cfg.Commit.DebounceAfter, DebounceMax: cfg.Commit.DebounceMax, DebounceEndpoints: cfg.Commit.DebounceEndpoints,
-		EndpointPatience: cfg.Commit.EndpointPatience, EndpointPause: cfg.Commit.EndpointPause, HoldMax: cfg.Commit.HoldMax, Retention: cfg.Keep.Views, Earlier: serving.Earlier{NoQuarantine: cfg.Commit.NoQuarantine, NoPushes: cfg.Commit.NoPushes, History: past, Stages: cfg.Keep.Rollout.Stages}, Gather: len(cfg.Set.Tables()) > 0,
+		EndpointPatience: cfg.Commit.EndpointPatience, EndpointPause: cfg.Commit.EndpointPause, HoldMax: cfg.Commit.HoldMax, Retention: cfg.Keep.Views, Earlier: serving.Earlier{NoQuarantine: cfg.Commit.NoQuarantine, NoPushes: cfg.Commit.NoPushes, Spare: cfg.Words.Spare, History: past, Stages: cfg.Keep.Rollout.Stages}, Gather: len(cfg.Set.Tables()) > 0,
 		Log: of("control"), Metrics: m,
 		Shown:     identify.shown,
 		Naming:    cfg.Words.Naming,

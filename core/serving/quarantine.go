@@ -23,7 +23,7 @@ type Quarantine struct {
 	stale func(conn *state.Connection, typeURL string)
 	// off: nothing is held for others.
 	off bool
-	// OnRefused is called when a resource is refused, by a vote, that was not; optional.
+	// OnRefused is called when a resource is refused that was not; optional.
 	OnRefused func(*Refused)
 	// of is what is refused of each view; count how much that is.
 	of    map[*view.View]map[string]*Refused
@@ -66,9 +66,9 @@ const (
 	mostInstead = 32 << 20
 )
 
-func newQuarantine(st *state.State, off bool) *Quarantine {
+func newQuarantine(st *state.State, off bool, spare []string) *Quarantine {
 	return &Quarantine{
-		state: st, off: off, of: map[*view.View]map[string]*Refused{}, store: pieces.NewStore(), bytes: map[string]int{}, made: map[madeOf]*view.Snapshot{}, looked: map[*view.View]bool{},
+		state: st, off: off, of: map[*view.View]map[string]*Refused{}, store: pieces.NewStore(spare...), bytes: map[string]int{}, made: map[madeOf]*view.Snapshot{}, looked: map[*view.View]bool{},
 	}
 }
 
@@ -230,6 +230,9 @@ func (q *Quarantine) add(r *Refused) {
 		q.weigh(x)
 	}
 	q.Changed()
+	if q.OnRefused != nil && r.Rows == nil {
+		q.OnRefused(r)
+	}
 }
 
 // drop notes that something is refused no more.
@@ -271,7 +274,6 @@ func (q *Quarantine) judge(r *Refused) {
 // held until its time is over.
 func (q *Quarantine) take(r *Refused) {
 	r.stale, r.counted = false, q.state.Clock.Now()
-	was := r.refusing()
 	next := r.count(q.state.Connections.All)
 	for ns, t := range next {
 		if q.off {
@@ -289,9 +291,6 @@ func (q *Quarantine) take(r *Refused) {
 	}
 	r.tallies = next
 	q.Changed()
-	if was == 0 && r.refusing() > 0 && q.OnRefused != nil && r.Rows == nil {
-		q.OnRefused(r)
-	}
 }
 
 func union(a, b map[string]tally) map[string]tally {

@@ -44,6 +44,9 @@ type Config struct {
 type Earlier struct {
 	// NoQuarantine: what most proxies of a view refuse is held for none of the others.
 	NoQuarantine bool
+	// Spare are full names of the types of HTTP filters, beside Envoy's own, that proxies which refuse
+	// them may do without: they decide nothing.
+	Spare []string
 	// NoPushes: what pushes are for, and whom they reach, is not kept. There can be no history
 	// then.
 	NoPushes bool
@@ -70,7 +73,7 @@ func New(st *state.State, cfg Config) *Parts {
 	s.Losses = &Losses{
 		state: st, Holds: guard.NewHolds[*state.Connection](), instead: cfg.Instead,
 	}
-	s.Quarantine = newQuarantine(st, cfg.Earlier.NoQuarantine)
+	s.Quarantine = newQuarantine(st, cfg.Earlier.NoQuarantine, cfg.Earlier.Spare)
 	s.Pins = newPins(st)
 	s.Screen = &Screen{
 		state: st, patches: s.Patches, losses: s.Losses, quarantine: s.Quarantine, pins: s.Pins, history: cfg.Earlier.History,

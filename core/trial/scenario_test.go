@@ -66,7 +66,7 @@ type world struct {
 	refusals *Refusals[string]
 	// voices are the identity and the namespace of each proxy that has a vote.
 	voices map[string][2]string
-	over     bool
+	over   bool
 
 	barriers Barriers[string]
 	waiting  map[string]*Barrier[string]

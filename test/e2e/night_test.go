@@ -94,7 +94,7 @@ func TestNight(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"sotw", "delta"} {
 		t.Run(protocol, func(t *testing.T) {
-			w := newWorld(t, protocol)
+			w := newVerifiedWorld(t, protocol)
 			gateway := func(name string) *envoy.Envoy {
 				e := w.proxy(t, name, protocol, "--type", "router", "--ip", "127.0.0.21", "--labels", "istio=ingressgateway")
 				e.Ready(t)
@@ -123,9 +123,9 @@ func TestNight(t *testing.T) {
 
 			// The edit that Envoy refuses.
 			w.put(t, "lua.yaml", fmt.Sprintf(luaYAML, "function envoy_on_request(h) this is not lua end"))
-			o.until("config", "lua.yaml:2:1: EnvoyFilter test/lua: error: Listener "+listener+" is refused by 2 of the 2 proxies", "all proxies of the view have what was accepted before")
+			o.until("config", "lua.yaml:2:1: EnvoyFilter test/lua: error: Listener "+listener+" (filter lua of filter chain ", ") is refused by 2 of the 2 proxies", "proxies of namespace test that have not accepted it have the rest")
 			o.says("wait EnvoyFilter/test/lua --timeout 30s", 3, "is refused", "script load error")
-			o.says("proxies --refused", 0, "held", listener, "made from EnvoyFilter test/lua")
+			o.says("proxies --refused", 0, "held", listener, "2 of 2 identities refuse it", "made from EnvoyFilter test/lua")
 			o.says("proxy-status", 0, "ERROR", "gateway.test refused Listener")
 			o.says("watch --after 0 --once", 0, "EnvoyFilter test/lua added", "responses refused")
 			o.says("explain gateway.test listener "+listener, 0, "EnvoyFilter test/lua")
@@ -171,6 +171,57 @@ func TestNight(t *testing.T) {
 				t.Errorf("the reason stays: %s", out)
 			}
 			for _, e := range []*envoy.Envoy{w.gateway, second, third} {
+				wait.For(t, e.Name+" has the filter", func() error {
+					if !strings.Contains(e.ConfigDump(t), "x-lua") {
+						return errors.New("it has not")
+					}
+					return nil
+				})
+			}
+			for _, f := range clients {
+				asked, failed := f.Stop()
+				if asked == 0 || len(failed) > 0 {
+					t.Errorf("%d requests, %d failed, such as %v", asked, len(failed), failed[:min(1, len(failed))])
+				}
+			}
+		})
+	}
+}
+
+// TestNightInPlainText: without identities each proxy decides for itself. What it refuses of a
+// listener, and that alone, is left out for it, also where it starts anew; nobody's object is said to
+// be held, edits arrive, and no request fails.
+func TestNightInPlainText(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range []string{"sotw", "delta"} {
+		t.Run(protocol, func(t *testing.T) {
+			w := newWorld(t, protocol)
+			clients := w.traffic(t)
+			o := operator{t, w.plane.HTTP}
+			listener := fmt.Sprintf("127.0.0.1_%d", w.GatewayPort)
+			w.put(t, "lua.yaml", fmt.Sprintf(luaYAML, "function envoy_on_request(h) this is not lua end"))
+			o.until("proxies --refused", listener, "what they refuse of it: filter lua of filter chain ", "counts for themselves alone")
+			o.until("config", "1 resource is refused by proxies that speak for themselves alone")
+			o.says("wait EnvoyFilter/test/lua --timeout 30s", 3, "is refused", "script load error")
+			if out, _ := o.runs("config"); strings.Contains(out, "held") {
+				t.Errorf("an object is said to be held: %s", out)
+			}
+			third := w.proxy(t, "third", protocol, "--type", "router", "--ip", "127.0.0.21", "--labels", "istio=ingressgateway")
+			third.Ready(t)
+			wait.For(t, "a gateway that starts now has all but the filter", func() error {
+				if dump := third.ConfigDump(t); !strings.Contains(dump, listener) || strings.Contains(dump, "envoy.filters.http.lua") {
+					return errors.New("it has not")
+				}
+				return nil
+			})
+			w.Weight1, w.Weight2 = 0, 100
+			w.write(t, "routes.yaml")
+			for _, target := range w.web("/api") {
+				only(t, target, "v2-a")
+			}
+			w.put(t, "lua.yaml", fmt.Sprintf(luaYAML, `function envoy_on_request(h) h:headers():add(\"x-lua\", \"1\") end`))
+			o.until("proxies --refused -o json", "{}")
+			for _, e := range []*envoy.Envoy{w.gateway, third} {
 				wait.For(t, e.Name+" has the filter", func() error {
 					if !strings.Contains(e.ConfigDump(t), "x-lua") {
 						return errors.New("it has not")

@@ -15,6 +15,8 @@ type world struct {
 	*configuration
 	plane           *mesh.Plane
 	gateway, client *envoy.Envoy
+	// tokens are what proxies show who they are by; nil: they are in plain text.
+	tokens *issuer
 }
 
 // newWorld starts it with two backends of v1 and one of v2.
@@ -29,6 +31,17 @@ type starter func(t testing.TB, binary, dir string, args ...string) *mesh.Plane
 // newWorldOn starts one whose control plane is started so.
 func newWorldOn(t *testing.T, start starter, protocol string) *world {
 	t.Helper()
+	return newWorldOf(t, start, protocol, nil)
+}
+
+// newVerifiedWorld starts one whose proxies show who they are: each is an account of its name.
+func newVerifiedWorld(t *testing.T, protocol string) *world {
+	t.Helper()
+	return newWorldOf(t, mesh.Start, protocol, newIssuer(t))
+}
+
+func newWorldOf(t *testing.T, start starter, protocol string, tokens *issuer) *world {
+	t.Helper()
 	envoy.Binary(t) // or skip
 	c := &configuration{
 		dir: t.TempDir(), WebPort: wait.Port(t), ShopPort: wait.Port(t), GatewayPort: wait.Port(t),
@@ -37,7 +50,12 @@ func newWorldOn(t *testing.T, start starter, protocol string) *world {
 		Weight1: 75, Weight2: 25, Old: true,
 	}
 	c.write(t, "gateway.yaml", "web.yaml", "routes.yaml")
-	w := &world{configuration: c, plane: start(t, program, c.dir)}
+	w := &world{configuration: c, tokens: tokens}
+	if tokens == nil {
+		w.plane = start(t, program, c.dir)
+	} else {
+		w.plane = start(t, program, c.dir, "--authPlaintext", "--jwtRule", tokens.rule())
+	}
 	w.plane.Ready(t)
 	w.gateway = w.proxy(t, "gateway", protocol, "--type", "router", "--ip", "127.0.0.21", "--labels", "istio=ingressgateway")
 	w.client = w.proxy(t, "client", protocol, "--type", "sidecar", "--ip", "127.0.0.20", "--labels", "app=client", "--interception", "NONE")
@@ -50,6 +68,9 @@ func newWorldOn(t *testing.T, start starter, protocol string) *world {
 func (w *world) proxy(t *testing.T, name, protocol string, args ...string) *envoy.Envoy {
 	t.Helper()
 	at := wait.Address(t)
+	if w.tokens != nil {
+		args = append(args, "--header", "authorization: Bearer "+w.tokens.token("sub", "system:serviceaccount:test:"+name))
+	}
 	args = append([]string{"--name", name, "--namespace", "test", "--protocol", protocol, "--admin", at}, args...)
 	return envoy.Start(t, name, at, w.plane.Bootstrap(t, args...))
 }

@@ -13,6 +13,7 @@ type Store struct {
 	read   map[string]*resource
 	differ map[[2]string][]Piece
 	made   map[string]*view.Body
+	more   more
 	// bytes is how much is kept, by the size of encoded bodies.
 	bytes int
 }
@@ -20,9 +21,13 @@ type Store struct {
 // mostKept is how many bytes of bodies a store keeps, taken apart or made.
 const mostKept = 32 << 20
 
-// NewStore returns an empty one.
-func NewStore() *Store {
-	s := &Store{}
+// NewStore returns an empty one. spare are full names of the types of HTTP filters, beside Envoy's
+// own, that clients may do without: they decide nothing.
+func NewStore(spare ...string) *Store {
+	s := &Store{more: more{}}
+	for _, name := range spare {
+		s.more[name] = true
+	}
 	s.clear()
 	return s
 }
@@ -55,7 +60,7 @@ func (b Book) open(body *view.Body) *resource {
 	}
 	r, known := b.read[b.typeURL+body.Version()]
 	if !known {
-		r = read(b.typeURL, body)
+		r = read(b.typeURL, body, b.more)
 		if r != nil {
 			b.enter(body.Size(false))
 		}

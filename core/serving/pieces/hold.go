@@ -44,7 +44,7 @@ func holdsFilter(now, before *chain, name string) bool {
 	}
 	for i, f := range now.hcm.HttpFilters {
 		if f.Name == name {
-			return spared(now.hcm.HttpFilters, i) && (before == nil || before.hcm == nil || before.filters[name] == nil || holdsFilter(before, nil, name))
+			return now.spared(i) && (before == nil || before.hcm == nil || before.filters[name] == nil || holdsFilter(before, nil, name))
 		}
 	}
 	return false
@@ -66,7 +66,7 @@ func bare(c *chain) proto.Message {
 	m.AccessLog, m.AccessLogOptions, m.Tracing, m.StatPrefix = nil, nil, nil, ""
 	m.HttpFilters = nil
 	for i, f := range c.hcm.HttpFilters {
-		if !spared(c.hcm.HttpFilters, i) {
+		if !c.spared(i) {
 			m.HttpFilters = append(m.HttpFilters, f)
 		}
 	}
@@ -118,7 +118,7 @@ func guardedHost(h *routev3.VirtualHost) proto.Message {
 func decidingConfig(of map[string]*anypb.Any) map[string]*anypb.Any {
 	out := map[string]*anypb.Any{}
 	for name, v := range of {
-		if !spareable[kind(v.GetTypeUrl())] {
+		if !spareable[kind(v)] {
 			out[name] = v
 		}
 	}

@@ -3,7 +3,10 @@ package pieces
 import (
 	"strings"
 
+	udpa "github.com/cncf/xds/go/udpa/type/v1"
+	xds "github.com/cncf/xds/go/xds/type/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/types/known/anypb"
 )
 
 // A filter is known by the part of its configuration's package that says which it is:
@@ -40,29 +43,49 @@ func words(text string) map[string]bool {
 	return out
 }
 
-// kind is which HTTP filter a type URL is the configuration of; empty: none that is known.
-func kind(typeURL string) string {
-	_, rest, ok := strings.Cut(typeURL, "/envoy.extensions.filters.http.")
-	if !ok {
-		return ""
+// kind is which HTTP filter a message is the configuration of: Envoy's own by the name that the lists
+// have, others by the name of their type.
+func kind(config *anypb.Any) string {
+	url := config.GetTypeUrl()
+	switch {
+	case config.MessageIs((*xds.TypedStruct)(nil)):
+		var s xds.TypedStruct
+		if config.UnmarshalTo(&s) == nil {
+			url = s.TypeUrl
+		}
+	case config.MessageIs((*udpa.TypedStruct)(nil)):
+		var s udpa.TypedStruct
+		if config.UnmarshalTo(&s) == nil {
+			url = s.TypeUrl
+		}
 	}
-	name, _, _ := strings.Cut(rest, ".")
+	name := url[strings.LastIndexByte(url, '/')+1:]
+	rest, ok := strings.CutPrefix(name, "envoy.extensions.filters.http.")
+	if !ok {
+		return name
+	}
+	name, _, _ = strings.Cut(rest, ".")
 	return name
 }
 
+// more are types of filters, beside those on the list, that clients may do without.
+type more map[string]bool
+
+func (m more) spares(of string) bool { return spareable[of] || m[of] }
+
 // spared reports whether a client may do without the filter at a place among others. One whose
 // configuration comes by another way (ECDS), or that nobody has classified, it may not.
-func spared(filters []*hcmv3.HttpFilter, at int) bool {
-	of := kind(filters[at].GetTypedConfig().GetTypeUrl())
+func (m more) spared(filters []*hcmv3.HttpFilter, at int) bool {
+	of := kind(filters[at].GetTypedConfig())
 	switch {
-	case spareable[of]:
+	case m.spares(of):
 		return true
 	case !coded[of]:
 		return false
 	}
 	for _, f := range filters[at+1:] {
-		after := kind(f.GetTypedConfig().GetTypeUrl())
-		if !spareable[after] && !coded[after] && after != "router" {
+		after := kind(f.GetTypedConfig())
+		if !m.spares(after) && !coded[after] && after != "router" {
 			return false // it stands where it can decide
 		}
 	}

@@ -58,6 +58,7 @@ type resource struct {
 	hosts    map[string]*routev3.VirtualHost
 	// order are the keys of chains or hosts as they stand.
 	order []string
+	more  more
 }
 
 // chain is a filter chain, with its connection manager, if it has one.
@@ -66,14 +67,18 @@ type chain struct {
 	hcm     *hcmv3.HttpConnectionManager
 	at      int // of the manager among filters
 	filters map[string]*hcmv3.HttpFilter
+	more    more
 }
 
+// spared reports whether a client may do without the chain's filter at a place.
+func (c *chain) spared(at int) bool { return c.more.spared(c.hcm.HttpFilters, at) }
+
 // read takes a resource apart; nil: it has no pieces, or too many, or can't be read.
-func read(typeURL string, b *view.Body) *resource {
+func read(typeURL string, b *view.Body, spare more) *resource {
 	if b == nil || !b.Exists() || b.Size(false) > mostBytes {
 		return nil
 	}
-	r := &resource{typeURL: typeURL}
+	r := &resource{typeURL: typeURL, more: spare}
 	switch typeURL {
 	case Listener:
 		r.listener, r.chains = &listenerv3.Listener{}, map[string]*chain{}
@@ -118,6 +123,7 @@ func (r *resource) enter(c *listenerv3.FilterChain, key string) {
 		key = base + "#" + strconv.Itoa(n)
 	}
 	r.chains[key] = open(c)
+	r.chains[key].more = r.more
 	r.order = append(r.order, key)
 }
 
@@ -185,7 +191,7 @@ func within(before, now *resource, key string) []Piece {
 	}
 	var out []Piece
 	for i, f := range c.hcm.HttpFilters {
-		if spared(c.hcm.HttpFilters, i) && (was == nil || was.hcm == nil || !proto.Equal(was.filters[f.Name], f)) {
+		if c.spared(i) && (was == nil || was.hcm == nil || !proto.Equal(was.filters[f.Name], f)) {
 			out = append(out, Piece{Chain: key, Filter: f.Name})
 		}
 	}

@@ -2,6 +2,7 @@ package pieces
 
 import (
 	"fmt"
+	udpa "github.com/cncf/xds/go/udpa/type/v1"
 	"math/rand/v2"
 	"os/exec"
 	"slices"
@@ -99,7 +100,7 @@ func filter(kind string, other bool) proto.Message {
 // said spells a resource out as hosts and chains take it; a chain without filters is closed.
 func said(t *testing.T, typeURL string, b *view.Body) (out []string) {
 	t.Helper()
-	r := read(typeURL, b)
+	r := read(typeURL, b, nil)
 	for _, key := range r.order {
 		if h := r.hosts[key]; h != nil {
 			if d := strings.TrimPrefix(h.Domains[0], h.Name); d != "" {
@@ -361,8 +362,25 @@ func TestEachFilterIsClassified(t *testing.T) {
 			}
 		}
 	}
-	if spared([]*hcmv3.HttpFilter{{Name: "new", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: &anypb.Any{TypeUrl: "type.googleapis.com/envoy.extensions.filters.http.brand_new.v3.New"}}}}, 0) {
-		t.Error("one that nobody has classified is spared")
+	filterOf := func(typeURL string) *hcmv3.HttpFilter {
+		return &hcmv3.HttpFilter{ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: &anypb.Any{TypeUrl: typeURL}}}
+	}
+	const own, unknown = "type.googleapis.com/acme.Stats", "type.googleapis.com/envoy.extensions.filters.http.brand_new.v3.New"
+	wrapped := &hcmv3.HttpFilter{ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: pack(t, &udpa.TypedStruct{TypeUrl: own})}}
+	for _, tt := range []struct {
+		name    string
+		filters []*hcmv3.HttpFilter
+		want    bool
+	}{
+		{"one that nobody has classified", []*hcmv3.HttpFilter{filterOf(unknown)}, false},
+		{"one that somebody has", []*hcmv3.HttpFilter{filterOf(own)}, true},
+		{"the same as a struct", []*hcmv3.HttpFilter{wrapped}, true},
+		{"code before that", []*hcmv3.HttpFilter{filterOf("type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua"), wrapped}, true},
+		{"code before one that nobody has classified", []*hcmv3.HttpFilter{filterOf("type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua"), filterOf(unknown)}, false},
+	} {
+		if got := (more{"acme.Stats": true}).spared(tt.filters, 0); got != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
 	}
 }
 
