@@ -17,6 +17,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
@@ -43,23 +44,32 @@ func newProxy(t *testing.T, plane *mesh.Plane, id string, refuse func(string) bo
 // newProxyOf connects one with more metadata.
 func newProxyOf(t *testing.T, plane *mesh.Plane, id string, more map[string]any, refuse func(string) bool, assignments ...string) *proxy {
 	t.Helper()
+	return newProxyWith(t, plane, id, "", more, refuse, assignments...)
+}
+
+// newProxyWith connects one that shows a token, if there is one.
+func newProxyWith(t *testing.T, plane *mesh.Plane, id, token string, more map[string]any, refuse func(string) bool, assignments ...string) *proxy {
+	t.Helper()
 	p := &proxy{refuse: refuse, resources: map[string]string{}, deliveries: map[string]int{}, sets: map[string][]string{}}
 	conn, err := grpc.NewClient(plane.XDS, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
+	if token != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
+	}
 	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx, grpc.WaitForReady(true))
 	if err != nil {
 		t.Fatal(err)
 	}
 	says := map[string]any{"NAMESPACE": "default"}
 	maps.Copy(says, more)
-	metadata, err := structpb.NewStruct(says)
+	facts, err := structpb.NewStruct(says)
 	if err != nil {
 		t.Fatal(err)
 	}
-	node := &corev3.Node{Id: "sidecar~10.9.0.1~" + id + ".default~default.svc.cluster.local", Metadata: metadata}
+	node := &corev3.Node{Id: "sidecar~10.9.0.1~" + id + ".default~default.svc.cluster.local", Metadata: facts}
 	for _, r := range []*discoveryv3.DeltaDiscoveryRequest{
 		{Node: node, TypeUrl: clusters}, {TypeUrl: endpoints, ResourceNamesSubscribe: assignments},
 	} {

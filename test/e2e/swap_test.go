@@ -282,12 +282,32 @@ func TestRemovalIsHeld(t *testing.T) {
 	}
 }
 
+// newVoters is a bench whose proxies show by tokens who they are.
+func newVoters(t *testing.T, set string, names ...string) *bench {
+	t.Helper()
+	dir := t.TempDir()
+	tokens := "tokens:\n"
+	for _, name := range names {
+		tokens += fmt.Sprintf("- {token: %s, identities: [spiffe://cluster.local/ns/default/sa/%s]}\n", tokenOf(name), name)
+	}
+	place(t, filepath.Join(dir, "tokens.yaml"), tokens)
+	return newBenchIn(t, dir, set+"\n  - {name: workloads, kind: authenticator, builtin: authenticator/token, config: {file: tokens.yaml}}\n", "--authPlaintext")
+}
+
+func tokenOf(name string) string { return "9f1c2a7e0b6d4c35a8e1-" + name }
+
+// newVoter connects a proxy with a token of its name.
+func newVoter(t *testing.T, plane *mesh.Plane, name string, refuse func(string) bool) *proxy {
+	t.Helper()
+	return newProxyWith(t, plane, name, tokenOf(name), nil, refuse)
+}
+
 // TestRollback: proxies refuse what a swapped plugin leads to, and the old one comes back, in the
 // file, too.
 func TestRollback(t *testing.T) {
-	b := newBench(t, strings.ReplaceAll(swapSet, "window: 300ms", "nackedProxies: 1, window: 1m"))
+	b := newVoters(t, strings.ReplaceAll(swapSet, "window: 300ms", "nackedProxies: 1, window: 1m"), "one", "two", "three")
 	bad := func(name string) bool { return strings.Contains(name, "c.example") }
-	proxies := []*proxy{newProxy(t, b.plane, "one", bad), newProxy(t, b.plane, "two", bad), newProxy(t, b.plane, "three", nil)}
+	proxies := []*proxy{newVoter(t, b.plane, "one", bad), newVoter(t, b.plane, "two", bad), newVoter(t, b.plane, "three", nil)}
 	for _, p := range proxies {
 		wait.For(t, "it has the first clusters", func() error { return p.want("outbound|80||b.example", true) })
 	}
@@ -373,8 +393,8 @@ func TestRollbackByCommand(t *testing.T) {
 // TestDryRunLeavesTheWindow: while the old instance is kept warm, others can be compared, and it
 // comes back all the same if proxies refuse what the swap brought.
 func TestDryRunLeavesTheWindow(t *testing.T) {
-	b := newBench(t, strings.ReplaceAll(swapSet, "window: 300ms", "window: 10m"))
-	p := newProxy(t, b.plane, "dry", func(name string) bool { return strings.Contains(name, "c.example") })
+	b := newVoters(t, strings.ReplaceAll(swapSet, "window: 300ms", "window: 10m"), "dry")
+	p := newVoter(t, b.plane, "dry", func(name string) bool { return strings.Contains(name, "c.example") })
 	wait.For(t, "it has the first clusters", func() error { return p.want("outbound|80||b.example", true) })
 	const service = "- {host: %s, ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.1.0.1}]}\n"
 	for _, name := range []string{"c", "d", "e"} {
