@@ -36,13 +36,13 @@ const (
 )
 
 func trials() []trial {
-	return slices.Concat(nodeTrials(), nameTrials(), floodTrials(), wireTrials(), pageTrials(), sharedTrials(), pluginTrials(), accidentTrials())
+	return slices.Concat(nodeTrials(), nameTrials(), floodTrials(), refusalTrials(), wireTrials(), pageTrials(), sharedTrials(), pluginTrials(), accidentTrials())
 }
 
 // often are the trials of `go test`: cheap, and one of each kind. `make reliability` runs the
 // others, too.
 var often = []string{
-	"node of 1.1 MB", "extensions of 1.8 MB", "name of 2 MB, SotW EDS", "requests on one stream",
+	"node of 1.1 MB", "extensions of 1.8 MB", "name of 2 MB, SotW EDS", "requests on one stream", "two that refuse what comes",
 	"plugins that are killed", "plugin that spies", "processes that leave the group",
 	"link to /proc in the directory", "plugins.yaml cut at few bytes", "directory written to often", "few descriptors",
 }

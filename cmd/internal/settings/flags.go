@@ -76,7 +76,7 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.Duration("endpointPatience", d.EndpointPatience, "how long changes of endpoints wait for a revision in the making before they overtake it")
 	fs.Duration("endpointPause", d.EndpointPause, "while endpoints change all the time: time between two revisions of them, for each connected proxy (2s at most); 0: none")
 	fs.Bool("followPushes", d.FollowPushes, "keep what the last pushes were for and whom they reached, for the commands watch and wait, and for the history")
-	fs.Bool("quarantine", d.Quarantine, "hold a resource that most proxies of a view refuse at what they accepted before, for all proxies of the view, until it changes")
+	fs.Bool("quarantine", d.Quarantine, "hold parts of resources that most identities of a namespace refuse at what most had before, for the namespace's other proxies, until they change")
 	fs.Duration("holdMax", d.HoldMax, "how long a revision waits for a plugin before it is served with that plugin's last rows")
 
 	fs.Int("pushThrottle", d.PushThrottle, "how many pushes may be under way at once; 0: no bound")
