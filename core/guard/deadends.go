@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// leadTo are the types that name clusters: Envoy's routes (RouteAction.cluster, WeightedCluster) and
-// listeners (TcpProxy.cluster).
+// leadTo are the types that name clusters: Envoy's routes (RouteAction.cluster, WeightedCluster)
+// and listeners (TcpProxy.cluster).
 var leadTo = []string{"type.googleapis.com/envoy.config.route.v3.RouteConfiguration", "type.googleapis.com/envoy.config.listener.v3.Listener"}
 
 // leavesDeadEnds reports whether clusters go that what a connection keeps still leads to, and notes

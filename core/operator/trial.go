@@ -51,8 +51,8 @@ func (t *Trial) Trouble() string {
 	return Locked(t.c, t.of.Trouble)
 }
 
-// Losses returns what proxies would lose by a switch of a plugin that publishes rows, and that is too
-// much: they are made for in a revision that nobody is shown.
+// Losses returns what proxies would lose by a switch of a plugin that publishes rows, and that is
+// too much. Its new rows stand in for the old ones in a revision that nobody is shown.
 func (t *Trial) Losses(ctx context.Context) ([]string, error) {
 	var p *members.Probe
 	var why []string
