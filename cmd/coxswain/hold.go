@@ -14,22 +14,26 @@ import (
 
 // hold shows and decides what the guard holds.
 func (p *program) hold() *cobra.Command {
+	list := p.holdList()
 	c := &cobra.Command{
 		Use:   "hold",
+		Args:  noArgs,
+		RunE:  list.RunE,
 		Short: "Show what is held because much would go at once, and decide",
 		Long: `Show what is held because much would go at once: rows that a plugin took away or changed so that proxies would lose more than its guard allows. What
 was there before stays served. A hold ends by itself when its cause is repaired; apply lets it through; drop forgets it and starts the plugin anew, so
-that what it says then is judged anew.`,
+that what it says then is judged anew. Without a command it is hold list.`,
 		Example: `  coxswain hold list
   coxswain hold show files
   coxswain hold apply files`,
 	}
 	c.AddCommand(
-		p.holdList(),
+		list,
 		p.holdOne("show", "Show what is held of a plugin, and why", http.MethodGet, ""),
 		p.holdOne("apply", "Let through what is held of a plugin", http.MethodPost, "/apply"),
 		p.holdOne("drop", "Forget what is held of a plugin, and start it anew", http.MethodPost, "/drop"),
 	)
+	c.Flags().AddFlagSet(list.Flags())
 	return c
 }
 

@@ -17,8 +17,10 @@ type causes struct {
 	// services of which endpoints went or changed, own those of which a source said so.
 	services, own map[string]bool
 	// any: something was there before, so that it is not all new.
-	any  bool
-	read map[string]bool
+	any bool
+	// emptied are tables of which the last row goes.
+	emptied []string
+	read    map[string]bool
 	// by are the shards of sources that changed something other than by adding to it, true: by
 	// taking it away.
 	by map[*environment.Shard]bool
@@ -52,6 +54,16 @@ func b2i(b bool) int {
 		return 1
 	}
 	return 0
+}
+
+// lastOf are the tables of which sources took the last row away.
+func (w *causes) lastOf(env *environment.Environment) (tables []string) {
+	for _, u := range w.gone {
+		if env.Committed.Len(u.Table) == 0 && !slices.Contains(tables, u.Table) {
+			tables = append(tables, u.Table)
+		}
+	}
+	return tables
 }
 
 func (w *causes) note(u environment.UnseenRow, had, has bool) {

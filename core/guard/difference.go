@@ -22,6 +22,8 @@ type Difference struct {
 	Emptied []string `json:"emptied,omitempty"`
 	// Refused are proxies that the new one would not serve, with its reasons.
 	Refused []string `json:"refused,omitempty"`
+	// Lost is what connected proxies would lose that is too much.
+	Lost []string `json:"lost,omitempty"`
 	// Silent: the new one has synced with no rows at all, where the old one had some.
 	Silent bool `json:"silent,omitempty"`
 }

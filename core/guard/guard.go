@@ -13,6 +13,11 @@ func (s Share) Exceeded(n, whole int) bool {
 	return n > s.Count
 }
 
+// Reached reports whether n of a whole is as much as the share, or more: of two things one is half.
+func (s Share) Reached(n, whole int) bool {
+	return s.Exceeded(n, whole) || s.Percent > 0 && n > 0 && n*100 == s.Percent*whole
+}
+
 func (s Share) String() string {
 	if s.Percent > 0 {
 		return fmt.Sprintf("%d%%", s.Percent)
@@ -53,5 +58,6 @@ func (g Guard) Check(d *Difference) []string {
 		}
 	}
 	why = append(why, d.Emptied...)
+	why = append(why, d.Lost...)
 	return append(why, d.Refused...)
 }

@@ -105,13 +105,16 @@ func (h *Holds[C]) Judge(s Scene[C], now time.Time) (back bool) {
 		if len(why) == 0 && (len(frozen) == 0 && !w.any || single && w.emptiesNone(s.Env.Tally)) {
 			return false
 		}
+		if s.Mature {
+			w.emptied = w.lastOf(s.Env)
+		}
 		if s.Mature && !single {
 			why = append(w.rows(s.Env, s.Connected, exceeded), why...)
 		}
 	}
 	var heavy []*Loss[C]
 	for _, l := range losses() {
-		if l.tooMuch(single, exceeded) {
+		if l.tooMuch(single, exceeded) || w != nil && len(w.emptied) > 0 && l.leavesDeadEnds(s.Next) {
 			heavy = append(heavy, l)
 		}
 	}

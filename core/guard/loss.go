@@ -63,6 +63,8 @@ type Loss[C Stream] struct {
 	conns []C
 	// with is the loss of the type whose resources name these.
 	with *taken
+	// deadEnds are clusters that go and are still led to.
+	deadEnds []string
 }
 
 // Losses returns what connections would lose that are shown this next, of those types of which any
@@ -181,8 +183,26 @@ func (l *taken) tooMuch(single bool, exceeded func(n, whole int) bool) bool {
 	return l.lost == l.before || l.lost >= 2 && exceeded(l.lost, l.before)
 }
 
+// Strictly returns those losses of which nobody asked for anything to go, as by a swap: all of
+// something, a share of it, one of two by half, or clusters that routes lead to still.
+func Strictly[C Stream](next Shown[C], share Share) (heavy []*Loss[C]) {
+	for _, l := range Losses(next) {
+		if l.lost == l.before || share.Reached(l.lost, l.before) || l.leavesDeadEnds(next) {
+			heavy = append(heavy, l)
+		}
+	}
+	return heavy
+}
+
 // String says what goes, of how much, and from how many.
 func (l *Loss[C]) String() string {
+	if len(l.deadEnds) > 0 {
+		return l.text() + "; routes or listeners that stay lead to " + Some(l.deadEnds)
+	}
+	return l.text()
+}
+
+func (l *Loss[C]) text() string {
 	noun := map[string]string{"ClusterLoadAssignment": "service with endpoints", "RouteConfiguration": "virtual host"}[ShortType(l.typeURL)]
 	slices.Sort(l.gone)
 	of := cmp.Or(noun, ShortType(l.typeURL))

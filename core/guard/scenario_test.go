@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/view"
 	"github.com/coxswain-mesh/coxswain/internal/archive"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // typeX names resources of typeC.
@@ -26,6 +27,7 @@ const typeX = "type.googleapis.com/test.X"
 //	source NAME [apply|N%]      declares a source, with a guard of its own
 //	NAME has TABLE KEY[=PAYLOAD] …    rows that it says, and NAME loses TABLE KEY …; they are committed
 //	PROXY sees NAME …           what a proxy is shown of clusters from now on, once it is; names NAME …: of what names clusters
+//	PROXY routes NAME …         which clusters its routes lead to
 //	PROXY asks NAME …           for which clusters it asks, instead of for all
 //	PROXY goes
 //	shown | back                whether that is shown, or rows are taken back; with the state of rows that follows committed
@@ -162,6 +164,12 @@ func (s *scene) of(name, verb string, words []string) (done bool, err error) {
 		s.next.Put(s.proxy(name), typeC, snapshot(typeC, words))
 	case verb == "names":
 		s.next.Put(s.proxy(name), typeX, snapshot(typeX, words))
+	case verb == "routes":
+		var bodies []*view.Body
+		for _, n := range words {
+			bodies = append(bodies, view.NewBody(leadTo[0], n, protowire.AppendString(nil, n), 0))
+		}
+		s.next.Put(s.proxy(name), leadTo[0], view.NewSnapshot(view.NewSet(bodies), nil, true))
 	case verb == "asks":
 		s.proxy(name).wish = placement.Wish{Names: slices.Sorted(slices.Values(words))}
 	case verb == "goes":
@@ -209,7 +217,7 @@ func (s *scene) judge(mature bool, want string) error {
 	back := s.holds.Judge(Scene[*proxy]{
 		Next: s.next, Connected: len(s.proxies), Mature: mature, Env: s.env,
 		Read: func() map[string]bool {
-			return map[string]bool{environment.Services: true, environment.Endpoints: true, "routes": true}
+			return map[string]bool{environment.Services: true, environment.Endpoints: true, "routes": true, "rules": true}
 		},
 		Sources: func() []*environment.Shard { return s.sources },
 		Guard:   func(plugin string) *Guard { return s.guards[plugin] },

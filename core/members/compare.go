@@ -28,12 +28,15 @@ func (t *Candidate) Compare() *trial.Comparison {
 	if t.Known.Patcher == nil {
 		return w
 	}
+	next := state.Shown{}
 	t.compose(patch.Waiting{}, func(conn *state.Connection, url string, snap *view.Snapshot) {
+		next.Put(conn, url, snap)
 		old, sub := t.ts.pins.Live(conn, url, conn.Seen[url]), conn.Subs[url]
 		w.Add(trial.Transition{
 			Type: url, Old: old, Now: snap, From: old, To: snap, Label: conn.Label(url), Wish: sub,
 		})
 	})
+	w.Difference.Lost = ts.losses.TooMuchFrom(next, t.Known.Guard().MaxRemoved)
 	failed, of, reason := 0, t.Known.Patcher.Results(), ""
 	for r := range t.Known.Patcher.Failures() {
 		failed, reason = failed+1, r.Failed()
@@ -46,7 +49,7 @@ func (t *Candidate) Compare() *trial.Comparison {
 
 // passes adds what connections have of the served generator, and would have of the trial's.
 func (t *Candidate) passes(w *trial.Comparison) {
-	shadow := t.Known.Session.Shadow
+	shadow, next := t.Known.Session.Shadow, state.Shown{}
 	for _, conn := range t.ts.state.Connections.Sorted() {
 		if why := shadow.Refused(conn); why != "" && len(w.Difference.Refused) < guard.Examples {
 			w.Difference.Refused = append(w.Difference.Refused, fmt.Sprintf("proxy %s would be refused: %s", conn.Peer.Node.GetId(), why))
@@ -66,8 +69,12 @@ func (t *Candidate) passes(w *trial.Comparison) {
 				p.Now = now.Snapshot()
 			}
 			w.Add(p)
+			if len(t.ts.patches.Chain(conn, url)) == 0 { // proxies have what it makes as it is
+				next.Put(conn, url, p.Now)
+			}
 		}
 	}
+	w.Difference.Lost = t.ts.losses.TooMuchFrom(next, t.Known.Guard().MaxRemoved)
 }
 
 // hasComposed reports whether the trial's patch, if it is one, has seen all that proxies have; what

@@ -36,6 +36,9 @@ type removal struct {
 	decide       func(why []string) error
 	Done         chan error
 
+	// instead are rows that stand in for its own meanwhile; nil: none do, as it is to go.
+	instead environment.Tables
+
 	// aside: its rows are gone; judged: decide was asked, and said err.
 	aside, judged bool
 	err           error
@@ -105,7 +108,7 @@ func (rs *Removals) stepAside(p *removal, now time.Time) {
 	gone.Ready = &pb.Ready{}
 	rs.state.Roster.Plugins[k.Name()] = gone
 	delete(rs.state.Course.Forced, k.Name())
-	rs.state.Env.Pending.Replace(k.Shard, nil)
+	rs.state.Env.Pending.Replace(k.Shard, p.instead)
 	rs.pipeline.Begin("removal", rs.state.Env.Pending.Of(k.Shard), true, now)
 }
 
@@ -136,6 +139,9 @@ func (rs *Removals) Loses(next state.Shown) (held, judges bool) {
 func (p *removal) loses(rs *Removals, next state.Shown) []string {
 	if late := rs.state.Course.Flight.Late(); len(late) > 0 {
 		return []string{fmt.Sprintf("what proxies would lose is not known: plugins did not answer in time: %s", strings.Join(late, ", "))}
+	}
+	if p.instead != nil {
+		return rs.losses.TooMuchFrom(next, p.known.Guard().MaxRemoved)
 	}
 	var thin []string
 	for service, had := range p.endpoints {

@@ -51,6 +51,22 @@ func (t *Trial) Trouble() string {
 	return Locked(t.c, t.of.Trouble)
 }
 
+// Losses returns what proxies would lose by a switch of a plugin that publishes rows, and that is
+// too much. Its new rows stand in for the old ones in a revision that nobody is shown.
+func (t *Trial) Losses(ctx context.Context) ([]string, error) {
+	var p *members.Probe
+	var why []string
+	var known bool
+	if err := t.c.Do(func() error { p, why, known = t.c.Middle.Plugins.Removals.Probe(t.of); return nil }); err != nil || known {
+		return why, err
+	}
+	err := t.c.Await(ctx, p.Done, func() { p.Stop(context.Cause(ctx)) })
+	if members.Probed(err) {
+		return p.Why, nil
+	}
+	return nil, err
+}
+
 // Compare returns what a switch would change.
 func (t *Trial) Compare(ctx context.Context) (*guard.Difference, error) {
 	var found *guard.Difference

@@ -105,6 +105,15 @@ func (l *Losses) GoneFrom(next state.Shown) []string {
 	return guard.Told(guard.Losses(next))
 }
 
+// TooMuchFrom says what connections that are shown this next would lose of which a share, or all,
+// would go: nobody asked for any of it to go.
+func (l *Losses) TooMuchFrom(next state.Shown, share guard.Share) []string {
+	frozen := l.Holds.Frozen()
+	next = maps.Clone(next)
+	maps.DeleteFunc(next, func(conn *state.Connection, _ map[string]*view.Snapshot) bool { return frozen[conn] })
+	return guard.Told(guard.Strictly(next, share))
+}
+
 // TablesRead are the tables that somebody reads, but for those that generators alone publish: what
 // they ask sources for is of no use without those whom they serve; and but for those that have an
 // instance of a plugin for each row (forEach): whether these may go is judged when they do.

@@ -101,8 +101,16 @@ func (ch *changer) replace(ctx context.Context, e *manifest.Entry, c *attempt, o
 		return err
 	}
 	c.step(Comparing)
+	var lost []string
+	if !o.Force {
+		if err := st.wait(ctx, func(ctx context.Context) (err error) { lost, err = st.trial.Losses(ctx); return err }); err != nil {
+			st.end()
+			return c.stopped(err)
+		}
+	}
 	err = st.wait(ctx, func(ctx context.Context) error {
 		return st.trial.Switch(ctx, state.RulesOf(next), func(d *guard.Difference) error {
+			d.Lost = append(d.Lost, lost...)
 			c.found(d)
 			why := guardOf(e).Check(d)
 			return judge(why, o)
