@@ -24,8 +24,8 @@ type Calls struct {
 	waiting map[uint64]chan *pb.FromPlugin
 	// awake is closed when a plugin that slept has a session.
 	awake map[string]chan struct{}
-	// turns are whose turn it is to call a plugin, by its name; leave gives back the places of a call
-	// that a plugin has in hand, by its number.
+	// turns are whose turn it is to call a plugin, by its name; leave gives back the places of a
+	// call that a plugin has in hand, by its number.
 	turns map[string]*turns
 	leave map[uint64]func()
 	// explaining are questions what resources were made from; asked is the last one's number.
@@ -146,8 +146,8 @@ func (q *Calls) pose(find func() *state.Session, size int, put func(id uint64) *
 	return s, id, got, ""
 }
 
-// patience is how long a call that nobody waits for any more keeps its places where limits.call says
-// nothing.
+// patience is how long a call that nobody waits for any more keeps its places where limits.call
+// says nothing.
 const patience = 10 * time.Second
 
 // turn waits until it is a caller's turn to call a plugin. leave gives its places back.

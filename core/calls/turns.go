@@ -15,9 +15,9 @@ const (
 )
 
 // turns are the places that a plugin has for calls, and who waits for one. Who calls has the first
-// place while there is any, and further ones while more than half of all are free; callers take turns.
-// So a caller who calls a thousand times at once waits for itself, and nobody is refused for being
-// many: what waits costs its stream, which other limits bound, and leaves with its deadline.
+// place while there is any, and further ones while more than half of all are free; callers take
+// turns. So a caller who calls a thousand times at once waits for itself, and nobody is refused for
+// being many: what waits costs its stream, which other limits bound, and leaves with its deadline.
 type turns struct {
 	mu   sync.Mutex
 	free int

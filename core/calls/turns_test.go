@@ -140,8 +140,8 @@ func TestWhoseDeadlinePassesLeaves(t *testing.T) {
 	})
 }
 
-// Large calls take several places, so that those in hand are never more bytes than a plugin may owe;
-// they get them in their turn.
+// Large calls take several places, so that those in hand are never more bytes than a plugin may
+// owe; they get them in their turn.
 func TestLargeCallsTakeMorePlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t)

@@ -146,8 +146,8 @@ func callsOf(p *plugin) (all []*pb.Call) {
 	return all
 }
 
-// TestAFloodOfCalls: of two hundred calls that one identity makes at once the plugin gets some; what
-// another asks for comes next. All are answered, and the core's own call waits for nobody.
+// TestAFloodOfCalls: of two hundred calls that one identity makes at once the plugin gets some;
+// what another asks for comes next. All are answered, and the core's own call waits for nobody.
 func TestAFloodOfCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := callBench(t, state.Limits{Call: time.Hour})
@@ -187,8 +187,8 @@ func TestAFloodOfCalls(t *testing.T) {
 	})
 }
 
-// TestCallsThatNobodyWaitsFor: whoever hangs up has its calls in the plugin's hand still, and gets no
-// more places for that, until the plugin has answered or has had its time.
+// TestCallsThatNobodyWaitsFor: whoever hangs up has its calls in the plugin's hand still, and gets
+// no more places for that, until the plugin has answered or has had its time.
 func TestCallsThatNobodyWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := callBench(t, state.Limits{Call: time.Second})

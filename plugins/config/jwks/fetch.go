@@ -10,8 +10,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/keysets/usable"
 )
 
-// fetcher gets key sets, each in the time that it may take: timeout where the rule doesn't say, most
-// where it says more.
+// fetcher gets key sets, each in the time that it may take: timeout where the rule doesn't say,
+// most where it says more.
 type fetcher struct {
 	sets          *keysets.Fetcher
 	timeout, most time.Duration

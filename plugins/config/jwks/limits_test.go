@@ -141,8 +141,8 @@ func TestSilentServersOfANamespaceDelayNoOther(t *testing.T) {
 	}
 }
 
-// An answer that is nearly as large as a row may be fails by itself, with a reason: the set that was
-// fetched before stays, others are fetched, and the plugin goes on.
+// An answer that is nearly as large as a row may be fails by itself, with a reason: the set that
+// was fetched before stays, others are fetched, and the plugin goes on.
 func TestLargeAnswersFailAlone(t *testing.T) {
 	i := serve(t, httptest.NewServer)
 	large := `{"keys":[{"kty":"oct","k":"YQ","x":"` + strings.Repeat("x", 1_048_000-42) + `"}]}`

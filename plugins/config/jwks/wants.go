@@ -16,8 +16,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// want is how a key set is got: where the issuer at URI says (Discover), from URI itself (Direct), or,
-// where some rules name it as an issuer and others as a key set, as whichever it is.
+// want is how a key set is got: where the issuer at URI says (Discover), from URI itself (Direct),
+// or, where some rules name it as an issuer and others as a key set, as whichever it is.
 type want struct {
 	URI              string
 	Discover, Direct bool
@@ -25,8 +25,8 @@ type want struct {
 
 // wanted is what rules ask for.
 type wanted struct {
-	// sets are the key sets, by the key of their row; namespaces are those whose rules ask for each,
-	// in order.
+	// sets are the key sets, by the key of their row; namespaces are those whose rules ask for
+	// each, in order.
 	sets       map[string]want
 	namespaces map[string][]string
 	// patience is the most that a rule which asks for a set says it may take; 0 where none says

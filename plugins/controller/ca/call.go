@@ -25,7 +25,8 @@ const impersonated = "ImpersonatedIdentity"
 // certSigner is the key by which a workload names who is to sign, within the domain of signers.
 const certSigner = "CertSigner"
 
-// maxCall is how many bytes a call may have: the request that is to be signed, and what surrounds it.
+// maxCall is how many bytes a call may have: the request that is to be signed, and what surrounds
+// it.
 const maxCall = 4 * authority.MaxRequest
 
 // Reads implements sdk.Reader: agents of nodes may ask for what runs on their node.

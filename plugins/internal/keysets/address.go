@@ -9,13 +9,13 @@ import (
 // linkLocal are the addresses of the link itself. Source: RFC 3927; RFC 4291, section 2.5.6.
 var linkLocal = []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fe80::/10")}
 
-// embedding are prefixes of IPv6 whose addresses have one of IPv4 in their last four bytes: those that
-// are translated (RFC 6052, section 2.1) and compatible ones (RFC 4291, section 2.5.5.1).
+// embedding are prefixes of IPv6 whose addresses have one of IPv4 in their last four bytes: those
+// that are translated (RFC 6052, section 2.1) and compatible ones (RFC 4291, section 2.5.5.1).
 var embedding = []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("::/96")}
 
-// admits reports, as an error, why an address may not be connected to. It is asked when a connection
-// is made, with what a name resolved to, so that neither a redirect nor a second answer of the name's
-// server gets round it.
+// admits reports, as an error, why an address may not be connected to. It is asked when a
+// connection is made, with what a name resolved to, so that neither a redirect nor a second answer
+// of the name's server gets round it.
 func (b Bounds) admits(address string) error {
 	a, err := netip.ParseAddrPort(address)
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 // discoveryPath is where an issuer describes itself (OpenID Connect Discovery 1.0, section 4.1).
 const discoveryPath = "/.well-known/openid-configuration"
 
-// maxURI is how many bytes a URI may have. Source: RFC 9110, section 4.1, has 8000 as the least that
-// is to be understood.
+// maxURI is how many bytes a URI may have. Source: RFC 9110, section 4.1, has 8000 as the least
+// that is to be understood.
 const maxURI = 8000
 
 // Bounds of a Fetcher.
@@ -32,8 +32,8 @@ type Bounds struct {
 	CAFile string
 	// Blocked are addresses that are never connected to, whatever a name resolves to.
 	Blocked []netip.Prefix
-	// LinkLocal: addresses of the link itself may be connected to (RFC 3927; RFC 4291, section 2.5.6),
-	// where clouds tell machines their credentials.
+	// LinkLocal: addresses of the link itself may be connected to (RFC 3927; RFC 4291, section
+	// 2.5.6), where clouds tell machines their credentials.
 	LinkLocal bool
 	// MaxBytes is how large an answer may be.
 	MaxBytes int64

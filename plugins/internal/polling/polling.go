@@ -24,7 +24,8 @@ type Source[W comparable] struct {
 	Name, Failed, Fetched string
 	// Wants returns what is to be fetched, by the key of its row.
 	Wants func(s *state.State) map[string]W
-	// Owners says who wants what is to be fetched, by the key of its row: they take turns; optional.
+	// Owners says who wants what is to be fetched, by the key of its row: they take turns;
+	// optional.
 	Owners func(s *state.State) map[string][]string
 	// Given returns rows that need no fetching; optional. Their keys are others than those of
 	// Wants. The error says what else there would be; it is logged once.

@@ -16,8 +16,8 @@ type queues struct {
 }
 
 // admits reports whether an owner may have a place: the first one while there is any, others up to
-// its share while more than half of all are free. So an owner whose fetches all hang holds its share,
-// and places are left for those who have none.
+// its share while more than half of all are free. So an owner whose fetches all hang holds its
+// share, and places are left for those who have none.
 func (q *queues) admits(owner string) bool {
 	held := q.held[owner]
 	switch {

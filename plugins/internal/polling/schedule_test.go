@@ -57,7 +57,8 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// owned returns a schedule in which each owner wants so many, under keys OWNER/NUMBER, and its wants.
+// owned returns a schedule in which each owner wants so many, under keys OWNER/NUMBER, and its
+// wants.
 func owned(p Pace, now time.Time, counts map[string]int) (*Schedule[want], map[string]want) {
 	all, owners := map[string]want{}, map[string][]string{}
 	for owner, n := range counts {
@@ -81,7 +82,8 @@ func counts(taken map[string]want) map[string]int {
 	return out
 }
 
-// An owner has its share of the places, also while nobody else wants any; whoever has none gets one.
+// An owner has its share of the places, also while nobody else wants any; whoever has none gets
+// one.
 func TestOwnersHaveShares(t *testing.T) {
 	now := time.Unix(1000, 0)
 	s, all := owned(Pace{Concurrent: 8, PerOwner: 3}, now, map[string]int{"evil": 20})
@@ -136,7 +138,8 @@ func TestOwnersTakeTurns(t *testing.T) {
 	}
 }
 
-// What hangs until its time is over waits for as long as it hung, and goes behind what never failed.
+// What hangs until its time is over waits for as long as it hung, and goes behind what never
+// failed.
 func TestWhatHangsGoesBehind(t *testing.T) {
 	now := time.Unix(1000, 0)
 	s := NewSchedule[want](Pace{Refresh: time.Hour, Retry: time.Second, MaxRetry: time.Minute, Concurrent: 1})

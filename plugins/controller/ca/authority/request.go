@@ -46,8 +46,9 @@ func ParseRequest(text []byte) (*x509.CertificateRequest, error) {
 	return r, nil
 }
 
-// leastRSA and mostRSA are how many bits an RSA key must have and may have: one of 40,000 bits takes
-// 0.3 s to check a signature with. mostExponent is that of the time, too, and 3 the least of RSA.
+// leastRSA and mostRSA are how many bits an RSA key must have and may have: one of 40,000 bits
+// takes 0.3 s to check a signature with. mostExponent is that of the time, too, and 3 the least of
+// RSA.
 // Source: NIST SP 800-57 part 1, section 5.6.1; FIPS 186-5, section A.1.1, has 2^16 to 2^256.
 const (
 	leastRSA, mostRSA           = 2048, 8192

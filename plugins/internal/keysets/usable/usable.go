@@ -1,6 +1,6 @@
-// Package usable knows which key sets (RFC 7517) Envoy takes. One that it doesn't take has the whole
-// listener refused, and with it each policy that came in it. And it has the set that stands in where
-// there is none: Nobodys.
+// Package usable knows which key sets (RFC 7517) Envoy takes. One that it doesn't take has the
+// whole listener refused, and with it each policy that came in it. And it has the set that stands
+// in where there is none: Nobodys.
 //
 // It is apart from package keysets, because generators need it and fetch nothing.
 package usable
@@ -27,9 +27,10 @@ const (
 
 var errNone = errors.New("it has no key that a signature can be checked with (RSA of 512 to 8192 bits, EC, Ed25519 or oct)")
 
-// Check reports why Envoy would not take a key set: it must be JSON with a list `keys`, at least one
-// of which is usable, or an object of certificates in PEM with RSA keys, by their key ids.
-// Source: envoy.extensions.filters.http.jwt_authn.v3.JwtProvider.local_jwks; Envoy, source/common/jwt/jwks.cc.
+// Check reports why Envoy would not take a key set: it must be JSON with a list `keys`, at least
+// one of which is usable, or an object of certificates in PEM with RSA keys, by their key ids.
+// Source: envoy.extensions.filters.http.jwt_authn.v3.JwtProvider.local_jwks; Envoy,
+// source/common/jwt/jwks.cc.
 func Check(text string) error {
 	if len(text) > MaxBytes {
 		return fmt.Errorf("it has %d bytes; %d are taken", len(text), MaxBytes)
