@@ -2,8 +2,10 @@ package calls
 
 import (
 	"context"
+	"strings"
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
+	"github.com/coxswain-mesh/coxswain/core/state"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -23,11 +25,7 @@ func (q *Calls) Call(ctx context.Context, m *pb.Call) (response []byte, err erro
 	if k == nil {
 		return nil, status.Errorf(codes.Unimplemented, "no plugin offers %s", budget.Line(m.Method, maxCallError))
 	}
-	find := q.served(k.Name())
-	answer, silence := q.ask(ctx, k.Asked(), q.awaken(k.Name(), find), find, m.Size(), func(id uint64) *pb.FromCore {
-		m.Id = id
-		return &pb.FromCore{Call: m}
-	})
+	answer, silence := q.inTurn(ctx, k, m)
 	switch {
 	case ctx.Err() != nil:
 		return nil, status.FromContextError(ctx.Err()).Err()
@@ -37,6 +35,31 @@ func (q *Calls) Call(ctx context.Context, m *pb.Call) (response []byte, err erro
 		return nil, status.Error(codes.Code(answer.Called.Code), budget.Line(answer.Called.Message, maxCallError))
 	}
 	return answer.Called.Response, nil
+}
+
+// inTurn asks a plugin when it is the caller's turn, by the caller's verified identities; the core
+// itself waits for nobody. Who waits is bounded by ctx, not by limits.call.
+func (q *Calls) inTurn(ctx context.Context, k *state.Plugin, m *pb.Call) (answer *pb.FromPlugin, silence error) {
+	leave, size := func() {}, m.Size()
+	if !m.Core {
+		var err error
+		if leave, err = q.turn(ctx, k.Name(), strings.Join(m.Identities, " "), size); err != nil {
+			return nil, err
+		}
+	}
+	put := false
+	defer func() {
+		if !put {
+			leave()
+		}
+	}()
+	find := q.served(k.Name())
+	return q.ask(ctx, k.Asked(), q.awaken(k.Name(), find), find, size, func(id uint64) *pb.FromCore {
+		put = true
+		q.leave[id] = leave
+		m.Id = id
+		return &pb.FromCore{Call: m}
+	})
 }
 
 // Offers reports whether some plugin offers the method and, if not, whether one may yet that is

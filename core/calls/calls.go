@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,10 @@ type Calls struct {
 	waiting map[uint64]chan *pb.FromPlugin
 	// awake is closed when a plugin that slept has a session.
 	awake map[string]chan struct{}
+	// turns are whose turn it is to call a plugin, by its name; leave gives back the places of a
+	// call that a plugin has in hand, by its number.
+	turns map[string]*turns
+	leave map[uint64]func()
 	// explaining are questions what resources were made from; asked is the last one's number.
 	// Those who were silent are not asked again until a time.
 	explaining map[uint64]explaining
@@ -34,6 +39,7 @@ type Calls struct {
 func New(lock sync.Locker, st *state.State) *Calls {
 	return &Calls{
 		lock: lock, state: st, desk: caller.NewPending[*state.Session](), waiting: map[uint64]chan *pb.FromPlugin{}, awake: map[string]chan struct{}{},
+		turns: map[string]*turns{}, leave: map[uint64]func(){},
 		explaining: map[uint64]explaining{}, silent: map[*state.Session]time.Time{},
 	}
 }
@@ -48,7 +54,7 @@ func (q *Calls) Overdue(s *state.Session) (n int, since time.Time) { return q.de
 // Size is how many questions, and who waits for them, are kept.
 func (q *Calls) Size() int {
 	questions, sessions := q.desk.Size()
-	return questions + sessions + len(q.waiting) + len(q.awake) + len(q.explaining)
+	return questions + sessions + len(q.waiting) + len(q.awake) + len(q.leave) + len(q.explaining)
 }
 
 // ask asks a plugin, by the session that find finds under the lock, what put makes of a number, and
@@ -140,9 +146,37 @@ func (q *Calls) pose(find func() *state.Session, size int, put func(id uint64) *
 	return s, id, got, ""
 }
 
+// patience is how long a call that nobody waits for any more keeps its places where limits.call
+// says nothing.
+const patience = 10 * time.Second
+
+// turn waits until it is a caller's turn to call a plugin. leave gives its places back.
+func (q *Calls) turn(ctx context.Context, plugin, who string, size int) (leave func(), err error) {
+	q.lock.Lock()
+	t := q.turns[plugin]
+	if t == nil {
+		t = newTurns()
+		q.turns[plugin] = t
+	}
+	q.lock.Unlock()
+	return t.acquire(ctx, who, size)
+}
+
+// left gives back the places of a call that the plugin has no more in hand.
+func (q *Calls) left(id uint64) {
+	if leave := q.leave[id]; leave != nil {
+		delete(q.leave, id)
+		leave()
+	}
+}
+
 // Handle takes an answer. One that comes late, twice or unasked harms nobody.
 func (q *Calls) Handle(s *state.Session, id uint64, m *pb.FromPlugin) {
-	switch known, late := q.desk.Answered(s, id, s.Watch.Now(q.state.Clock.Now())); {
+	known, late := q.desk.Answered(s, id, s.Watch.Now(q.state.Clock.Now()))
+	if known {
+		q.left(id)
+	}
+	switch {
 	case !known:
 		q.state.Metrics.Unknown(s.Name(), "answer", 1)
 	case late:
@@ -169,7 +203,11 @@ func (q *Calls) Undelivered(s *state.Session, m *pb.FromCore, why error) {
 	case m.Call != nil:
 		id, answer.Called = m.Call.Id, tooLarge(m.Call.Id, reason)
 	}
-	if known, late := q.desk.Answered(s, id, s.Watch.Now(q.state.Clock.Now())); known && !late {
+	known, late := q.desk.Answered(s, id, s.Watch.Now(q.state.Clock.Now()))
+	if known {
+		q.left(id)
+	}
+	if known && !late {
 		q.tell(id, answer)
 	}
 }
@@ -180,6 +218,13 @@ func (q *Calls) waitedFor(s *state.Session, id uint64, of caller.Asked) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	delete(q.waiting, id)
+	if leave := q.leave[id]; leave != nil { // the plugin is at it still, for as long as it may take
+		time.AfterFunc(cmp.Or(of.Call, patience), func() {
+			q.lock.Lock()
+			defer q.lock.Unlock()
+			q.left(id)
+		})
+	}
 	if why := q.desk.Unanswered(id, of, s.Watch.Now(q.state.Clock.Now()), s.Link.LastProgress()); why != nil {
 		s.Cancel(why)
 	}
@@ -188,12 +233,16 @@ func (q *Calls) waitedFor(s *state.Session, id uint64, of caller.Asked) {
 // Abandon ends the questions of a session that ended.
 func (q *Calls) Abandon(s *state.Session) {
 	for _, id := range q.desk.Left(s) {
+		q.left(id)
 		if got := q.waiting[id]; got != nil {
 			delete(q.waiting, id)
 			close(got)
 		}
 	}
 	delete(q.silent, s)
+	if t := q.turns[s.Name()]; t != nil && t.size() == 0 {
+		delete(q.turns, s.Name())
+	}
 	for id, e := range q.explaining {
 		if e.by == s {
 			delete(q.explaining, id)

@@ -123,3 +123,101 @@ func TestCallWithoutAnswer(t *testing.T) {
 		g.keepsNothing()
 	})
 }
+
+// as begins a call of an identity.
+func (g *gate) as(ctx context.Context, identity, request string) <-chan called {
+	done := make(chan called, 1)
+	go func() {
+		response, err := g.Call(ctx, &pb.Call{Method: method, Request: []byte(request), Identities: []string{identity}})
+		done <- called{string(response), err}
+	}()
+	synctest.Wait()
+	return done
+}
+
+// callsOf are those that a plugin was sent since it was looked last.
+func callsOf(p *plugin) (all []*pb.Call) {
+	p.t.Helper()
+	for _, m := range p.others() {
+		if m.Call != nil {
+			all = append(all, m.Call)
+		}
+	}
+	return all
+}
+
+// TestAFloodOfCalls: of two hundred calls that one identity makes at once the plugin gets some;
+// what another asks for comes next. All are answered, and the core's own call waits for nobody.
+func TestAFloodOfCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := callBench(t, state.Limits{Call: time.Hour})
+		first := g.join("first", &pb.Ready{Methods: []string{method}})
+		var flood []<-chan called
+		for range 200 {
+			flood = append(flood, g.as(t.Context(), "evil", "flood"))
+		}
+		inHand := callsOf(first)
+		if n := len(inHand); n == 0 || n > 32 {
+			t.Errorf("the plugin has %d of the flood in hand, want 32 at most", n)
+		}
+		other := g.as(t.Context(), webIdentity, "other")
+		next := callsOf(first)
+		if len(next) != 1 || string(next[0].Request) != "other" {
+			t.Fatalf("after %d of the flood came %v, want the other's", len(inHand), next)
+		}
+		own := make(chan called, 1)
+		go func() {
+			_, err := g.Call(t.Context(), &pb.Call{Method: method, Core: true, Request: []byte("own")})
+			own <- called{err: err}
+		}()
+		synctest.Wait()
+		next = append(next, callsOf(first)...)
+		if len(next) != 2 || !next[1].Core {
+			t.Fatalf("the core's own call waits: %v", next)
+		}
+		for waits := append(inHand, next...); len(waits) > 0; waits = append(waits[1:], callsOf(first)...) {
+			first.send(&pb.FromPlugin{Called: &pb.Called{Id: waits[0].Id}})
+		}
+		for i, done := range append(flood, other, own) {
+			if got := <-done; got.err != nil {
+				t.Errorf("call %d: %v", i, got.err)
+			}
+		}
+		g.keepsNothing()
+	})
+}
+
+// TestCallsThatNobodyWaitsFor: whoever hangs up has its calls in the plugin's hand still, and gets
+// no more places for that, until the plugin has answered or has had its time.
+func TestCallsThatNobodyWaitsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := callBench(t, state.Limits{Call: time.Second})
+		first := g.join("first", &pb.Ready{Methods: []string{method}})
+		flood := func() int {
+			ctx, cancel := context.WithCancel(t.Context())
+			for range 100 {
+				g.as(ctx, "evil", "flood")
+			}
+			cancel()
+			synctest.Wait()
+			return len(callsOf(first))
+		}
+		if n := flood(); n == 0 || n > 32 {
+			t.Errorf("the plugin has %d of the flood, want 32 at most", n)
+		}
+		if n := flood(); n > 0 {
+			t.Errorf("it got %d more", n)
+		}
+		g.as(t.Context(), webIdentity, "other")
+		if q := callOf(first); q == nil || string(q.Request) != "other" {
+			t.Errorf("the other's call did not come: %v", q)
+		} else {
+			first.send(&pb.FromPlugin{Called: &pb.Called{Id: q.Id}})
+		}
+		time.Sleep(1100 * time.Millisecond)
+		synctest.Wait()
+		if n := flood(); n == 0 {
+			t.Error("its places never come back")
+		}
+	})
+}

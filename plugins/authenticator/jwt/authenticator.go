@@ -39,7 +39,8 @@ const maxToken = 16 << 10
 func New(c Config) (*Authenticator, error) { return newAt(c, time.Now) }
 
 func newAt(c Config, now func() time.Time) (*Authenticator, error) {
-	sets, err := keysets.New(keysets.Bounds{CAFile: c.CAFile, MaxBytes: c.MaxBytes})
+	// Issuers are the operator's, not a tenant's: they may be anywhere.
+	sets, err := keysets.New(keysets.Bounds{CAFile: c.CAFile, MaxBytes: c.MaxBytes, LinkLocal: true})
 	if err != nil {
 		return nil, &sdk.FieldError{Field: "caFile", Err: err}
 	}

@@ -69,7 +69,7 @@ func rule(t *testing.T, name string, rules ...*security.JWTRule) *sdk.Row {
 	return &sdk.Row{Key: "default/" + name, Payload: b}
 }
 
-const one, two = `{"keys":[{"kid":"1"}]}`, `{"keys":[{"kid":"2"}]}`
+const one, two = `{"keys":[{"kid":"1","kty":"oct","k":"YQ"}]}`, `{"keys":[{"kid":"2","kty":"oct","k":"YQ"}]}`
 
 func has(key, keys string) func(map[string]*sdk.Row) bool {
 	return func(rows map[string]*sdk.Row) bool { return rows[key] != nil && string(rows[key].Payload) == keys }
@@ -138,6 +138,7 @@ func TestWhatIsNotTaken(t *testing.T) {
 		{"nothing discovered", `{}`, &security.JWTRule{Issuer: i.URL + "/none"}, "no jwks_uri"},
 		{"no URL", `{}`, &security.JWTRule{Issuer: "me@example.com"}, "no URL of HTTP"},
 		{"another scheme", `{}`, &security.JWTRule{JwksUri: "file:///etc/passwd"}, "no URL of HTTP"},
+		{"an address of the link", `{}`, &security.JWTRule{JwksUri: "http://169.254.169.254/"}, "allowLinkLocal"},
 		{"a blocked address", `{"blockedCIDRs": ["127.0.0.0/8"]}`, &security.JWTRule{JwksUri: i.URL + "/list"}, "blockedCIDRs"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -156,8 +157,18 @@ func TestWhatIsNotTaken(t *testing.T) {
 func TestConfig(t *testing.T) {
 	for field, config := range map[string]string{
 		"refresh": `{"refresh": "0s"}`, "timeout": `{"timeout": "x"}`, "concurrent": `{"concurrent": 0}`, "maxBytes": `{"maxBytes": 0}`,
+		"maxTimeout": `{"maxTimeout": "0s"}`, "maxPerNamespace": `{"maxPerNamespace": 0}`, "concurrentPerNamespace": `{"concurrentPerNamespace": 0}`,
 		"blockedCIDRs[1]": `{"blockedCIDRs": ["10.0.0.0/8", "x"]}`, "retyr": `{"retyr": "1s"}`,
 	} {
+		if got, _ := plugintest.Refusal(t, Plugin(), config); got != field {
+			t.Errorf("%s: refused for %q", config, got)
+		}
+	}
+}
+
+// What would be more than a row may hold, or than rules may ask for, is refused.
+func TestBoundsOfTheConfig(t *testing.T) {
+	for field, config := range map[string]string{"maxBytes": `{"maxBytes": 1048576}`, "timeout": `{"timeout": "30s"}`} {
 		if got, _ := plugintest.Refusal(t, Plugin(), config); got != field {
 			t.Errorf("%s: refused for %q", config, got)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/polling"
 	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
 // Source fetches key sets and publishes them.
@@ -27,14 +28,21 @@ func New(c Config) (*Source, error) {
 func (s *Source) Run(ctx context.Context, out sdk.Publisher) error {
 	defer s.fetcher.sets.Close()
 	c := s.config
+	var now wanted
 	polled := polling.Source[want]{
-		Pace:    polling.Pace{Refresh: c.Refresh, Retry: c.Retry, MaxRetry: c.MaxRetry, Concurrent: c.Concurrent},
+		Pace:    polling.Pace{Refresh: c.Refresh, Retry: c.Retry, MaxRetry: c.MaxRetry, Concurrent: c.Concurrent, PerOwner: c.PerOwner},
 		Table:   Table,
 		Name:    "set",
 		Failed:  "a key set cannot be fetched; the one that was fetched before counts, if any",
 		Fetched: "a key set is fetched",
-		Wants:   wants,
-		Fetch:   s.fetcher.fetch,
+		Wants: func(rows *state.State) map[string]want {
+			now = wants(rows, c.MaxSets)
+			s.fetcher.heed(now.patience)
+			return now.sets
+		},
+		Owners: func(*state.State) map[string][]string { return now.namespaces },
+		Given:  func(*state.State) ([]*sdk.Row, error) { return nil, now.tooMany(c.MaxSets) },
+		Fetch:  s.fetcher.fetch,
 		Row: func(key string, w want, keys string) *sdk.Row {
 			return &sdk.Row{Key: key, Source: w.URI, Payload: []byte(keys)}
 		},

@@ -33,9 +33,10 @@ type Config struct {
 	Retry     time.Duration  `json:"retry" min:"1ms" doc:"How long to wait after a failure; each further one doubles it."`
 	MaxRetry  time.Duration  `json:"maxRetry" min:"1ms" doc:"The longest wait after failures."`
 	Timeout   time.Duration  `json:"timeout" min:"1ms" doc:"How long a fetch may take."`
-	MaxBytes  int64          `json:"maxBytes" min:"1" doc:"The largest answer that is taken."`
+	MaxBytes  int64          `json:"maxBytes" min:"1" max:"917504" doc:"The largest answer that is taken."`
 	CAFile    string         `json:"caFile" doc:"PEM file with roots that endpoints are trusted by, besides the system's."`
 	Blocked   []netip.Prefix `json:"blockedCIDRs" doc:"Addresses that are never connected to."`
+	LinkLocal bool           `json:"allowLinkLocal" doc:"Whether addresses of the link itself (169.254.0.0/16, fe80::/10) may be connected to."`
 }
 
 // Endpoint is where a trust domain publishes its bundle.
@@ -48,7 +49,7 @@ type Endpoint struct {
 func defaults() Config {
 	return Config{
 		Refresh: 5 * time.Minute, Retry: time.Second, MaxRetry: 5 * time.Minute, Timeout: 5 * time.Second,
-		MaxBytes: 1 << 20,
+		MaxBytes: 512 << 10,
 	}
 }
 

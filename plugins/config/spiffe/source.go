@@ -10,6 +10,7 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/keysets"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/keysets/usable"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/polling"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/bundle"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -23,7 +24,7 @@ type Source struct {
 
 // New returns the source of a config; an error says that its roots can't be read.
 func New(c Config) (*Source, error) {
-	f, err := keysets.New(keysets.Bounds{CAFile: c.CAFile, Blocked: c.Blocked, MaxBytes: c.MaxBytes})
+	f, err := keysets.New(keysets.Bounds{CAFile: c.CAFile, Blocked: c.Blocked, LinkLocal: c.LinkLocal, MaxBytes: c.MaxBytes})
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +81,9 @@ func (s *Source) fetch(ctx context.Context, e Endpoint) (string, error) {
 		return "", fmt.Errorf("%s: %w", e.URL, err)
 	}
 	payload, err := bundle.Bundle{TrustDomain: domain.Name(), Certificates: texts}.Payload()
+	if err == nil && len(payload) > usable.MaxBytes {
+		return "", fmt.Errorf("%s: the bundle's certificates have %d bytes; %d are taken", e.URL, len(payload), usable.MaxBytes)
+	}
 	return string(payload), err
 }
 

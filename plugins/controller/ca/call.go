@@ -25,6 +25,10 @@ const impersonated = "ImpersonatedIdentity"
 // certSigner is the key by which a workload names who is to sign, within the domain of signers.
 const certSigner = "CertSigner"
 
+// maxCall is how many bytes a call may have: the request that is to be signed, and what surrounds
+// it.
+const maxCall = 4 * authority.MaxRequest
+
 // Reads implements sdk.Reader: agents of nodes may ask for what runs on their node.
 func (c *Controller) Reads() []string {
 	if len(c.nodes.trusted) > 0 {
@@ -43,6 +47,9 @@ func (c *Controller) Methods() []string {
 // Source: istio.io/api/security/v1alpha1, IstioCertificateService.
 func (c *Controller) Call(ctx context.Context, call sdk.Call) (response []byte, err error) {
 	m := &security.IstioCertificateRequest{}
+	if len(call.Request) > maxCall {
+		return nil, refuse(codes.InvalidArgument, "the request has %d bytes; %d are taken", len(call.Request), maxCall)
+	}
 	if err := proto.Unmarshal(call.Request, m); err != nil {
 		return nil, refuse(codes.InvalidArgument, "the request can't be read: %v", err)
 	}

@@ -14,7 +14,6 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -23,12 +22,19 @@ import (
 // discoveryPath is where an issuer describes itself (OpenID Connect Discovery 1.0, section 4.1).
 const discoveryPath = "/.well-known/openid-configuration"
 
+// maxURI is how many bytes a URI may have. Source: RFC 9110, section 4.1, has 8000 as the least
+// that is to be understood.
+const maxURI = 8000
+
 // Bounds of a Fetcher.
 type Bounds struct {
 	// CAFile is a PEM file with roots that are trusted besides the system's; empty: those alone.
 	CAFile string
-	// Blocked are addresses that are never connected to.
+	// Blocked are addresses that are never connected to, whatever a name resolves to.
 	Blocked []netip.Prefix
+	// LinkLocal: addresses of the link itself may be connected to (RFC 3927; RFC 4291, section
+	// 2.5.6), where clouds tell machines their credentials.
+	LinkLocal bool
 	// MaxBytes is how large an answer may be.
 	MaxBytes int64
 }
@@ -45,7 +51,7 @@ func New(b Bounds) (*Fetcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{Control: func(_, address string, _ syscall.RawConn) error { return admits(b.Blocked, address) }}
+	dialer := &net.Dialer{Control: func(_, address string, _ syscall.RawConn) error { return b.admits(address) }}
 	return &Fetcher{maxBytes: b.MaxBytes, client: &http.Client{Transport: &http.Transport{
 		DialContext:         dialer.DialContext,
 		TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
@@ -75,17 +81,6 @@ func trusted(file string) (*x509.CertPool, error) {
 		return nil, fmt.Errorf("caFile: %s holds no certificate in PEM", file)
 	}
 	return pool, nil
-}
-
-func admits(blocked []netip.Prefix, address string) error {
-	a, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(blocked, func(p netip.Prefix) bool { return p.Contains(a.Addr().Unmap()) }) {
-		return fmt.Errorf("%s is among blockedCIDRs", a.Addr())
-	}
-	return nil
 }
 
 // Set returns the key set at a URI, as text: a JSON object with a list `keys`.
@@ -124,6 +119,9 @@ func (f *Fetcher) Discover(ctx context.Context, issuer string) (About, error) {
 }
 
 func (f *Fetcher) get(ctx context.Context, uri string) ([]byte, error) {
+	if len(uri) > maxURI {
+		return nil, fmt.Errorf("the URI has %d bytes; %d are taken", len(uri), maxURI)
+	}
 	u, err := url.Parse(uri)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("%q is no URL of HTTP or HTTPS", uri)

@@ -24,6 +24,9 @@ type Source[W comparable] struct {
 	Name, Failed, Fetched string
 	// Wants returns what is to be fetched, by the key of its row.
 	Wants func(s *state.State) map[string]W
+	// Owners says who wants what is to be fetched, by the key of its row: they take turns;
+	// optional.
+	Owners func(s *state.State) map[string][]string
 	// Given returns rows that need no fetching; optional. Their keys are others than those of
 	// Wants. The error says what else there would be; it is logged once.
 	Given func(s *state.State) ([]*sdk.Row, error)
@@ -56,6 +59,9 @@ func (s *Source[W]) Run(ctx context.Context, out sdk.Publisher) error {
 	for {
 		rows, newer := out.State()
 		gone := plan.Adopt(s.Wants(rows), time.Now())
+		if s.Owners != nil {
+			plan.Own(s.Owners(rows))
+		}
 		var news []*sdk.Row
 		if s.Given != nil {
 			now, err := s.Given(rows)

@@ -20,7 +20,8 @@ import (
 const MaxRequest = 16 << 10
 
 // ParseRequest reads a certificate signing request (PKCS #10 in PEM), and checks its signature.
-// Keys that are too weak are refused.
+// Keys that are too weak are refused, and those that take long to check with, before anything is
+// checked with them.
 func ParseRequest(text []byte) (*x509.CertificateRequest, error) {
 	if len(text) > MaxRequest {
 		return nil, fmt.Errorf("it has %d bytes; %d are taken", len(text), MaxRequest)
@@ -36,21 +37,35 @@ func ParseRequest(text []byte) (*x509.CertificateRequest, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := strong(r.PublicKey); err != nil {
+		return nil, err
+	}
 	if err := r.CheckSignature(); err != nil {
 		return nil, fmt.Errorf("its signature is wrong: %w", err)
 	}
-	return r, strong(r.PublicKey)
+	return r, nil
 }
 
-// leastRSA is how many bits an RSA key must have.
-const leastRSA = 2048
+// leastRSA and mostRSA are how many bits an RSA key must have and may have: one of 40,000 bits
+// takes 0.3 s to check a signature with. mostExponent is that of the time, too, and 3 the least of
+// RSA.
+// Source: NIST SP 800-57 part 1, section 5.6.1; FIPS 186-5, section A.1.1, has 2^16 to 2^256.
+const (
+	leastRSA, mostRSA           = 2048, 8192
+	leastExponent, mostExponent = 3, 1<<31 - 1
+)
 
 // strong refuses keys that nobody should use.
 func strong(key crypto.PublicKey) error {
 	switch k := key.(type) {
 	case *rsa.PublicKey:
-		if bits := k.N.BitLen(); bits < leastRSA {
+		switch bits := k.N.BitLen(); {
+		case bits < leastRSA:
 			return fmt.Errorf("its RSA key has %d bits; it must have %d at least", bits, leastRSA)
+		case bits > mostRSA:
+			return fmt.Errorf("its RSA key has %d bits; it may have %d at most", bits, mostRSA)
+		case k.N.Bit(0) == 0 || k.E%2 == 0 || k.E < leastExponent || k.E > mostExponent:
+			return fmt.Errorf("its RSA key is none: modulus and exponent must be odd, the exponent from %d to %d", leastExponent, mostExponent)
 		}
 		return nil
 	case *ecdsa.PublicKey:

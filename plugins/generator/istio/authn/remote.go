@@ -26,7 +26,7 @@ const (
 
 // Keys says where keys that are not inline come from.
 type Keys struct {
-	// Find is a set that the control plane has fetched.
+	// Find is a set that the control plane has fetched and that Envoy takes; false: there is none.
 	Find func(set string) (string, bool)
 	// By says who fetches; FetchHere if empty.
 	By Fetch

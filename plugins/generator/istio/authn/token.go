@@ -10,10 +10,9 @@ import (
 	jwt "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/jwt_authn/v3"
 	"google.golang.org/protobuf/types/known/emptypb"
 	security "istio.io/api/security/v1beta1"
-)
 
-// noKeys is a key set that no token fits: requests that carry one are refused.
-const noKeys = `{"keys":[]}`
+	"github.com/coxswain-mesh/coxswain/plugins/internal/keysets/usable"
+)
 
 // KeySet is where the keys of a rule that has none inline are: the key of a row in the table of key
 // sets. That is the rule's jwksUri, or the issuer where a set is to be discovered.
@@ -71,13 +70,16 @@ func provider(r *security.JWTRule, keys Keys) *jwt.JwtProvider {
 	return out
 }
 
+// keySet is the set that the rule has inline, or that was fetched for it. Where there is none that
+// Envoy takes it is one that no token fits: requests that carry one are refused, and nothing else.
+// Envoy would refuse the listener otherwise, with each policy in it.
 func keySet(r *security.JWTRule, keys Keys) *core.DataSource {
-	text := r.Jwks
-	if text == "" {
-		var ok bool
-		if text, ok = keys.Find(KeySet(r)); !ok {
-			text = noKeys
-		}
+	text, ok := r.Jwks, r.Jwks != "" && usable.Check(r.Jwks) == nil
+	if r.Jwks == "" {
+		text, ok = keys.Find(KeySet(r))
+	}
+	if !ok {
+		text = usable.Nobodys
 	}
 	return &core.DataSource{Specifier: &core.DataSource_InlineString{InlineString: text}}
 }

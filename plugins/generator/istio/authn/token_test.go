@@ -7,9 +7,11 @@ import (
 	security "istio.io/api/security/v1beta1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authn"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/keysets/usable"
 )
 
 func TestKeysComeFromTheRuleOrTheTable(t *testing.T) {
+	const inline = `{"keys":[{"kty":"oct","k":"AQAB"}]}`
 	table := map[string]string{"https://a.example/keys": "A", "https://b.example": "B"}
 	keys := authn.Keys{Find: func(set string) (string, bool) { s, ok := table[set]; return s, ok }}
 	for _, c := range []struct {
@@ -17,10 +19,11 @@ func TestKeysComeFromTheRuleOrTheTable(t *testing.T) {
 		rule *security.JWTRule
 		want string
 	}{
-		{"inline", &security.JWTRule{Issuer: "i", Jwks: "inline", JwksUri: "https://a.example/keys"}, "inline"},
+		{"inline", &security.JWTRule{Issuer: "i", Jwks: inline, JwksUri: "https://a.example/keys"}, inline},
 		{"by URI", &security.JWTRule{Issuer: "i", JwksUri: "https://a.example/keys"}, "A"},
 		{"discovered", &security.JWTRule{Issuer: "https://b.example"}, "B"},
-		{"not there: no token fits", &security.JWTRule{Issuer: "i", JwksUri: "https://c.example"}, `{"keys":[]}`},
+		{"not there: no token fits", &security.JWTRule{Issuer: "i", JwksUri: "https://c.example"}, usable.Nobodys},
+		{"inline without keys", &security.JWTRule{Issuer: "i", Jwks: `{"keys":[]}`, JwksUri: "https://a.example/keys"}, usable.Nobodys},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := authn.Tokens([]*security.JWTRule{c.rule}, keys, false)

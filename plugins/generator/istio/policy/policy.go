@@ -174,7 +174,7 @@ func (p *Policies) keys(c *incr.Ctx) authn.Keys {
 		By: p.fetch,
 		Find: func(set string) (string, bool) {
 			r, ok := p.tables.KeySets.Get(c, set)
-			return r.Value, ok
+			return r.Value, ok && r.Value != ""
 		},
 		Cluster: func(host string, port uint32) (string, bool) {
 			found, ok := p.providers.Service(c, host)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/keysets/usable"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -48,7 +49,7 @@ type Tables struct {
 	EnvoyFilters           *incr.Input[string, Row[*config.EnvoyFilter]]
 	TrafficExtensions      *incr.Input[string, Row[*config.Extension]]
 	WasmPlugins            *incr.Input[string, Row[*config.Extension]]
-	// KeySets are those that are not inline, by authn.KeySet.
+	// KeySets are those that are not inline, by authn.KeySet; "" where Envoy would not take one.
 	KeySets  *incr.Input[string, Row[string]]
 	Mesh     *incr.Input[string, Row[*meshv1.MeshConfig]]
 	Networks *incr.Input[string, Row[*meshv1.MeshNetworks]]
@@ -90,11 +91,20 @@ func New(graph *incr.Graph, domain string) *Tables {
 	t.EnvoyFilters = table(t, config.EnvoyFilters, config.ParseEnvoyFilter)
 	t.TrafficExtensions = table(t, config.TrafficExtensions, config.ParseTrafficExtension)
 	t.WasmPlugins = table(t, config.WasmPlugins, config.ParseWasmPlugin)
-	t.KeySets = table(t, config.KeySets, func(r *pb.Row) (string, error) { return string(r.Payload), nil })
+	t.KeySets = table(t, config.KeySets, readKeySet)
 	t.Mesh = table(t, state.Mesh, parseMesh)
 	t.Networks = table(t, state.Networks, parseNetworks)
 	t.NetworkGateways = table(t, state.NetworkGateways, readGateway)
 	return t
+}
+
+// readKeySet returns a key set; "" if Envoy would not take it, as if it weren't there.
+func readKeySet(r *pb.Row) (string, error) {
+	text := string(r.Payload)
+	if usable.Check(text) != nil {
+		return "", nil
+	}
+	return text, nil
 }
 
 // table adds a table. A row that can't be read keeps its last good value.
