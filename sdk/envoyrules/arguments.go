@@ -50,8 +50,8 @@ func servedName(s string) error {
 	return words([]string{"", "SNI_ONLY", "SNI_FIRST", "HOST_FIRST"}, []string{"", "ORIG", "HOST"})(strings.Join(parts[:min(2, len(parts))], ":"))
 }
 
-// duration is FROM:TO, and the unit.
-func duration(s string) error {
+// interval is FROM:TO, and the unit.
+func interval(s string) error {
 	parts := strings.Split(s, ":")
 	if len(parts) < 2 || len(parts) > 3 || len(parts) == 3 && !slices.Contains([]string{"ms", "us", "ns"}, parts[2]) {
 		return fmt.Errorf("%q is not of the form FROM:TO or FROM:TO:ms", tail(s))

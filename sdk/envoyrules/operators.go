@@ -33,7 +33,7 @@ func newTable() table {
 		{"METADATA", form{metadata, true, false}},
 		{"CEL", form{expression, true, true}},
 		{"COALESCE", form{t.coalesce, true, true}},
-		{"COMMON_DURATION", form{duration, true, false}},
+		{"COMMON_DURATION", form{interval, true, false}},
 		{"GRPC_STATUS", form{argument: words([]string{"CAMEL_STRING", "NUMBER", "SNAKE_STRING"})}},
 		{"PATH", form{words([]string{"", "NQ", "WQ"}, []string{"", "ORIG", "ORIG_OR_PATH", "PATH"}), false, true}},
 		{"QUERY_PARAMS", form{words([]string{"DECODED", "ORIG"}), false, true}},

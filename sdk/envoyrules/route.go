@@ -7,7 +7,6 @@ import (
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	route "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 )
 
 // What Envoy refuses of route configurations besides the rules of single fields. Each of these
@@ -87,12 +86,6 @@ func routeRules(r *route.Route) error {
 	if err := changes(r); err != nil {
 		return err
 	}
-	if err := match(r.GetMatch()); err != nil {
-		return fmt.Errorf("match: %w", err)
-	}
-	if x := r.GetRedirect().GetRegexRewrite(); x != nil {
-		return pattern("redirect.regex_rewrite", x.GetPattern())
-	}
 	return action(r.GetRoute())
 }
 
@@ -126,52 +119,12 @@ func changes(of interface {
 // fixed reports whether Envoy lets nobody change a header.
 func fixed(name string) bool { return strings.HasPrefix(name, ":") || strings.EqualFold(name, "host") }
 
-func match(m *route.RouteMatch) error {
-	if err := pattern("safe_regex", m.GetSafeRegex()); err != nil {
-		return err
-	}
-	for _, h := range m.GetHeaders() {
-		if err := text("headers", h.GetStringMatch()); err != nil {
-			return err
-		}
-		if err := pattern("headers", h.GetSafeRegexMatch()); err != nil { //nolint:staticcheck // proxies read it all the same
-			return err
-		}
-	}
-	for _, q := range m.GetQueryParameters() {
-		if err := text("query_parameters", q.GetStringMatch()); err != nil {
-			return err
-		}
-	}
-	for _, v := range m.GetDynamicMetadata() {
-		if err := text("dynamic_metadata", v.GetValue().GetStringMatch()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func text(field string, m *matcher.StringMatcher) error { return pattern(field, m.GetSafeRegex()) }
-
-func pattern(field string, m *matcher.RegexMatcher) error {
-	if m == nil {
-		return nil
-	}
-	if err := Regex(m.GetRegex()); err != nil {
-		return fmt.Errorf("%s: invalid regex %q: %w", field, tail(m.GetRegex()), err)
-	}
-	return nil
-}
-
 func action(a *route.RouteAction) error {
 	if a == nil {
 		return nil
 	}
 	if err := weights(a.GetWeightedClusters()); err != nil {
 		return fmt.Errorf("weighted_clusters: %w", err)
-	}
-	if err := pattern("regex_rewrite", a.GetRegexRewrite().GetPattern()); err != nil {
-		return err
 	}
 	rewrites := 0
 	for _, given := range []bool{a.GetPrefixRewrite() != "", a.GetRegexRewrite() != nil, a.GetPathRewritePolicy() != nil} {
@@ -186,16 +139,6 @@ func action(a *route.RouteAction) error {
 	for _, u := range a.GetUpgradeConfigs() {
 		if !upgrades.Take(u.GetUpgradeType()) {
 			return fmt.Errorf("upgrade %q is there twice", u.GetUpgradeType())
-		}
-	}
-	for _, p := range a.GetHashPolicy() {
-		if err := pattern("hash_policy", p.GetHeader().GetRegexRewrite().GetPattern()); err != nil {
-			return err
-		}
-	}
-	for _, o := range a.GetCors().GetAllowOriginStringMatch() { //nolint:staticcheck // proxies read it all the same
-		if err := text("cors", o); err != nil {
-			return err
 		}
 	}
 	return retries(a.GetRetryPolicy())

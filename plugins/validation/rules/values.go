@@ -29,8 +29,8 @@ func (c *checker) duration(at path, d *durationpb.Duration, zero bool) {
 func (c *checker) precise(at path, d *durationpb.Duration, unit time.Duration) {
 	value := d.AsDuration()
 	switch {
-	case d.CheckValid() != nil:
-		c.fail(badDuration, at, "duration is out of range")
+	case d.CheckValid() != nil || value >= envoyrules.MaxDuration:
+		c.fail(badDuration, at, "duration is out of range: proxies know none of %d seconds or more", int64(envoyrules.MaxDuration/time.Second))
 	case value < time.Millisecond:
 		c.fail(badDuration, at, "duration must be greater than 1ms, not %s", value)
 	case value%unit != 0:

@@ -161,7 +161,7 @@ func (m portMembers) named(k namesKey) []namedHost {
 	out := make([]namedHost, 0, len(m.services))
 	for _, s := range m.services {
 		domains := domainsOf(s, k.Domain, k.Dialing)
-		domains = taken.claim(slices.DeleteFunc(domains, func(d string) bool { return d != s.Host && m.full[strings.ToLower(d)] }))
+		domains = taken.claim(slices.DeleteFunc(domains, func(d string) bool { return strings.TrimSuffix(d, ".") != s.Host && m.full[strings.ToLower(d)] }))
 		if len(domains) > 0 {
 			out = append(out, namedHost{s, unique.Make(joinDomains(domains))})
 		}
