@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	listener "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	route "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
@@ -40,6 +41,8 @@ func besides(m proto.Message) error {
 		return virtualHost(m)
 	case *route.Route:
 		return routeRules(m)
+	case *listener.Listener:
+		return filterChains(m)
 	case *hcm.HttpConnectionManager:
 		return routeConfiguration(m.GetRouteConfig())
 	}

@@ -97,7 +97,7 @@ func programSize(re *syntax.Regexp) int {
 	case syntax.OpLiteral:
 		size += len(string(re.Rune))
 	case syntax.OpCharClass:
-		size += ranges(re.Rune)
+		size += byteRanges(re.Rune)
 	case syntax.OpAnyChar, syntax.OpAnyCharNotNL, syntax.OpCapture, syntax.OpStar, syntax.OpPlus, syntax.OpAlternate:
 		size += 2
 	case syntax.OpRepeat:
@@ -114,8 +114,8 @@ func repeated(size int, re *syntax.Regexp) int {
 	return min(size*max(re.Min, 1)+max(0, re.Max-re.Min)*(size+1)+1, 1<<30)
 }
 
-// ranges are those of a class, pairs of characters, among bytes.
-func ranges(class []rune) int {
+// byteRanges are those of a class, pairs of characters, among bytes.
+func byteRanges(class []rune) int {
 	n := 1
 	for i := 0; i+1 < len(class) && class[i] <= 0xff; i += 2 {
 		n++
