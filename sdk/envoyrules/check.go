@@ -31,7 +31,7 @@ func Check(m proto.Message) error {
 
 // besides checks what no rule of a field says.
 func besides(m proto.Message) error {
-	if err := within(m.ProtoReflect(), ""); err != nil {
+	if err := within(m.ProtoReflect()); err != nil {
 		return err
 	}
 	switch m := m.(type) {

@@ -48,36 +48,43 @@ func regex(expression string) error {
 var leads sync.Map
 
 // within checks what is judged wherever it stands in a message, up to messages that are wrapped.
-func within(m protoreflect.Message, path string) (err error) {
+func within(m protoreflect.Message) error {
 	if check := inner[m.Descriptor().FullName()]; check != nil {
-		if err := check(m.Interface()); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		return nil
+		return check(m.Interface())
 	}
 	for _, f := range leading(m.Descriptor()) {
 		if !m.Has(f) {
 			continue
 		}
-		here := below(path, string(f.Name()))
-		switch v := m.Get(f); {
-		case f.IsMap():
-			v.Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
-				err = within(v.Message(), fmt.Sprintf("%s[%q]", here, k.String()))
-				return err == nil
-			})
-		case f.IsList():
-			for i := 0; i < v.List().Len() && err == nil; i++ {
-				err = within(v.List().Get(i).Message(), fmt.Sprintf("%s[%d]", here, i))
-			}
-		default:
-			err = within(v.Message(), here)
-		}
-		if err != nil {
+		if err := withinField(f, m.Get(f)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// withinField is within for a field of a message; the error says where.
+func withinField(f protoreflect.FieldDescriptor, v protoreflect.Value) (err error) {
+	switch {
+	case f.IsMap():
+		v.Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
+			if err = within(v.Message()); err != nil {
+				err = fmt.Errorf("%s[%q]: %w", f.Name(), k.String(), err)
+			}
+			return err == nil
+		})
+	case f.IsList():
+		for i := range v.List().Len() {
+			if err := within(v.List().Get(i).Message()); err != nil {
+				return fmt.Errorf("%s[%d]: %w", f.Name(), i, err)
+			}
+		}
+	default:
+		if err = within(v.Message()); err != nil {
+			err = fmt.Errorf("%s: %w", f.Name(), err)
+		}
+	}
+	return err
 }
 
 // leading are the fields of a message from which inner ones can be reached.

@@ -8,6 +8,7 @@ import (
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listener "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/proto"
 )
 
 // ErrSameConnections says that two filter chains ask for the same connections.
@@ -19,6 +20,9 @@ const maxAsked = 10000
 
 // filterChains checks that no two filter chains of a listener ask for the same connections.
 func filterChains(l *listener.Listener) error {
+	if all := l.GetFilterChains(); len(all) == 1 && proto.Size(all[0].GetFilterChainMatch()) == 0 {
+		return nil
+	}
 	taken := Connections{}
 	for i, c := range l.GetFilterChains() {
 		if err := taken.Claim(c.GetFilterChainMatch()); err != nil {

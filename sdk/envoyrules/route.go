@@ -67,8 +67,24 @@ func (d Domains) claim(list []string) string {
 	return ""
 }
 
+// twice is a domain of a list that is there before, too; empty: none is. Short lists are compared as
+// they are, which takes no memory.
+func twice(list []string) string {
+	if len(list) > 16 {
+		return Domains{}.claim(list)
+	}
+	for i, d := range list {
+		for _, before := range list[:i] {
+			if strings.EqualFold(d, before) {
+				return d
+			}
+		}
+	}
+	return ""
+}
+
 func virtualHost(h *route.VirtualHost) error {
-	if d := (Domains{}).claim(h.GetDomains()); d != "" {
+	if d := twice(h.GetDomains()); d != "" {
 		return fmt.Errorf("domain %q is there twice", d)
 	}
 	if err := changes(h); err != nil {
