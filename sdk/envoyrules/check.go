@@ -1,7 +1,7 @@
 // Package envoyrules checks messages by the rules that Envoy's own fields have
-// (protoc-gen-validate), and by others that Envoy has: what breaks one, a proxy refuses. The core checks so what generators and
-// patches make, but for types that a generator says it has checked; then it can name the rows at
-// fault, too.
+// (protoc-gen-validate), and by others that Envoy has: what breaks one, a proxy refuses. The core
+// checks so what generators and patches make, but for types that a generator says it has checked;
+// then it can name the rows at fault, too.
 package envoyrules
 
 import (

@@ -9,9 +9,9 @@ import (
 	"unicode"
 )
 
-// Bounds of regular expressions: the text in bytes, and the program that RE2 makes of it. The second
-// is what Istio's bootstraps, and ours, allow (re2.max_program_size.error_level); Envoy's default
-// is 100.
+// Bounds of regular expressions: the text in bytes, and the program that RE2 makes of it. The
+// second is what Istio's bootstraps, and ours, allow (re2.max_program_size.error_level); Envoy's
+// default is 100.
 const (
 	MaxPattern = 16 << 10
 	MaxProgram = 32768
@@ -21,8 +21,8 @@ var errLargeProgram = fmt.Errorf("its program is larger than proxies allow (%d i
 
 // Regex says why Envoy would refuse an expression; nil: it wouldn't. Go reads the same syntax (RE2)
 // but for what Envoy's RE2, which reads bytes, doesn't know: characters beyond \x{ff}, and newer
-// names of classes (and `\C`, which Go lacks). The expression is parsed and its size is reckoned; nothing is compiled, so that
-// the cost is that of the text.
+// names of classes; and for \C, which Go lacks. The expression is parsed and its size is reckoned;
+// nothing is compiled, so that the cost is that of the text.
 func Regex(pattern string) error {
 	if len(pattern) > MaxPattern {
 		return errors.New("it is longer than 16 KiB")

@@ -67,8 +67,8 @@ func (d Domains) claim(list []string) string {
 	return ""
 }
 
-// twice is a domain of a list that is there before, too; empty: none is. Short lists are compared as
-// they are, which takes no memory.
+// twice is a domain of a list that is there before, too; empty: none is. Short lists are compared
+// as they are, which takes no memory.
 func twice(list []string) string {
 	if len(list) > 16 {
 		return Domains{}.claim(list)

@@ -24,17 +24,17 @@ type verdict struct {
 }
 
 // TestVerdictsAreEnvoys gives a real Envoy each text of the files by which sdk/envoyrules is tested:
-// what is written there is what it says. Each stands in a listener of its own, of which Envoy
-// refuses one without the others.
+// what is written there is what it says. Each stands in a listener of its own; Envoy refuses one
+// without the others.
 func TestVerdictsAreEnvoys(t *testing.T) {
 	list := append(read(t, "formats.txt", func(text string) object {
 		return object{"request_headers_to_add": []object{{"header": object{"key": "x-a", "value": text}}}}
 	}), read(t, "regexes.txt", func(text string) object {
 		return object{"routes": []object{{"match": object{"safe_regex": object{"regex": text}}, "route": object{"cluster": "c"}}}}
 	})...)
-	admin := taken(t, list)
+	taken := taken(t, list)
 	for i, v := range list {
-		if admin[fmt.Sprint(i)] != v.takes {
+		if taken[fmt.Sprint(i)] != v.takes {
 			t.Errorf("of %q it is written that Envoy takes it: %v. It says otherwise", v.text, v.takes)
 		}
 	}

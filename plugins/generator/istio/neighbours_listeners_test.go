@@ -107,8 +107,8 @@ servers: [{port: {number: 443, name: https, protocol: HTTPS}, tls: {mode: SIMPLE
 	}
 }
 
-// TestHostsThatShareAListener is the same for what sidecars send: hosts for TLS without addresses of
-// their own stand in one listener.
+// TestHostsThatShareAListener is the same for what sidecars send: hosts for TLS without addresses
+// of their own stand in one listener.
 func TestHostsThatShareAListener(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -37,7 +37,7 @@ func try(m proto.Message, check func(proto.Message) error) ([]byte, error) {
 	return nil, &RefusedError{m.ProtoReflect().Descriptor().FullName(), nameOf(m), err}
 }
 
-// Check says whether Bytes would encode a message that is to be part of another: the error is a
+// Check is what Bytes would say of a message that is to be part of another: the error is a
 // *RefusedError.
 func Check(m proto.Message) error {
 	if err := envoyrules.Check(m); err != nil {

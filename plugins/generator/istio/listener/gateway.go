@@ -45,8 +45,8 @@ type GatewayChain struct {
 	// Unguarded: policies don't count, because what passes is TLS of the mesh, which its receiver
 	// judges.
 	Unguarded bool
-	// Gateway and Service are the keys of the Gateway that it is of, and of the virtual service that
-	// says where connections go; empty without.
+	// Gateway and Service are the keys of the Gateway that it is of, and of the virtual service
+	// that says where connections go; empty without.
 	Gateway, Service string
 }
 

@@ -78,8 +78,8 @@ func rangeOf(s string) (netip.Prefix, bool) {
 type ofGateways struct {
 	from *From
 	one  *incr.Func[gatewayListener, []byte]
-	// leftOut has no values: it fails, so that who reads faults is told of chains that are left out,
-	// and of the objects that they are made from.
+	// leftOut has no values: it fails, so that who reads faults is told of chains that are left
+	// out, and of the objects that they are made from.
 	leftOut *incr.Func[leftOut, struct{}]
 }
 
