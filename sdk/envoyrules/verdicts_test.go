@@ -45,8 +45,8 @@ func verdicts(t *testing.T, name string, check func(string) error) {
 	})
 }
 
-// TestProgramSizes: what is reckoned is never less than what RE2 makes, and no more than three times
-// as much.
+// TestProgramSizes: what is reckoned is never less than what RE2 makes, and no more than three
+// times as much.
 func TestProgramSizes(t *testing.T) {
 	lines(t, "programs.txt", func(word, text string) {
 		size, err := strconv.Atoi(word)

@@ -23,9 +23,9 @@ type verdict struct {
 	host  object
 }
 
-// TestVerdictsAreEnvoys gives a real Envoy each text of the files by which sdk/envoyrules is tested:
-// what is written there is what it says. Each stands in a listener of its own; Envoy refuses one
-// without the others.
+// TestVerdictsAreEnvoys gives a real Envoy each text of the files by which sdk/envoyrules is
+// tested: what is written there is what it says. Each stands in a listener of its own; Envoy
+// refuses one without the others.
 func TestVerdictsAreEnvoys(t *testing.T) {
 	list := append(read(t, "formats.txt", func(text string) object {
 		return object{"request_headers_to_add": []object{{"header": object{"key": "x-a", "value": text}}}}
