@@ -64,19 +64,14 @@ http: [{headers: {response: {set: {x-demo: "`+value+`"}}}, route: [{destination:
 `))
 }
 
-// ofProxies are what the two proxies get of demo's, by name: its virtual hosts, and resources that
+// ofDemo is what the two proxies get of demo's, by name: its virtual hosts, and resources that
 // are named after it. Each route configuration is what Envoy takes.
 func (w *world) ofDemo() map[string][]byte {
 	w.t.Helper()
 	out := map[string][]byte{}
+	w.takenRoutes(1, "http_proxy")
 	for connection, name := range map[uint64]string{1: "80", 2: "http.80"} {
-		var c routev3.RouteConfiguration
-		if err := proto.Unmarshal(w.get(connection, encode.RouteType, name)[name], &c); err != nil {
-			w.t.Fatal(err)
-		}
-		if err := envoyrules.CheckAll(&c); err != nil {
-			w.t.Errorf("%s of connection %d: %v", name, connection, err)
-		}
+		c := w.takenRoutes(connection, name)
 		for _, h := range c.VirtualHosts {
 			if strings.HasPrefix(h.Name, "hello.example") {
 				out[fmt.Sprint(connection, " ", h.Name)] = encode.Bytes(h)
@@ -91,6 +86,19 @@ func (w *world) ofDemo() map[string][]byte {
 		}
 	}
 	return out
+}
+
+// takenRoutes are a route configuration of a proxy, which Envoy takes.
+func (w *world) takenRoutes(connection uint64, name string) *routev3.RouteConfiguration {
+	w.t.Helper()
+	c := &routev3.RouteConfiguration{}
+	if err := proto.Unmarshal(w.get(connection, encode.RouteType, name)[name], c); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := envoyrules.CheckAll(c); err != nil || len(c.VirtualHosts) < 2 {
+		w.t.Errorf("%s of connection %d, of %d virtual hosts: %v", name, connection, len(c.VirtualHosts), err)
+	}
+	return c
 }
 
 var evilObjects = []struct {
