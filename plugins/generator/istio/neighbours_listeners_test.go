@@ -83,10 +83,12 @@ tls: [{match: [{sniHosts: [b.example, B.example]}], route: [{destination: {host:
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
-			w.commit(rows(state.Services, serviceOf("hello.example", "demo", "10.96.0.1"), serviceOf("b.evil.svc.cluster.local", "evil", "10.96.0.2")),
-				rows(config.Gateways, spec(t, "demo/gw", &networking.Gateway{}, `
+			demo := func(credential string) *pb.TableRows {
+				return rows(config.Gateways, spec(t, "demo/gw", &networking.Gateway{}, `
 selector: {istio: gateway}
-servers: [{port: {number: 443, name: https, protocol: HTTPS}, tls: {mode: SIMPLE, credentialName: c}, hosts: [a.example]}]`)))
+servers: [{port: {number: 443, name: https, protocol: HTTPS}, tls: {mode: SIMPLE, credentialName: `+credential+`}, hosts: [a.example]}]`))
+			}
+			w.commit(rows(state.Services, serviceOf("hello.example", "demo", "10.96.0.1"), serviceOf("b.evil.svc.cluster.local", "evil", "10.96.0.2")), demo("c"))
 			w.attach(2, proxy("router~10.9.9.8~gw.default~default.svc.cluster.local", nil, map[string]any{"LABELS": map[string]any{"istio": "gateway"}}))
 			chain := func() []byte {
 				l := read(t, w.get(2, encode.ListenerType)["0.0.0.0_443"], &listenerv3.Listener{})
@@ -102,6 +104,10 @@ servers: [{port: {number: 443, name: https, protocol: HTTPS}, tls: {mode: SIMPLE
 			}
 			if told := w.out.since(); c.why == "" && told != "" || !strings.Contains(told, c.why) {
 				t.Errorf("told %q, want %q", told, c.why)
+			}
+			w.commit(demo("another"))
+			if !bytes.Contains(chain(), []byte("another")) {
+				t.Error("demo's edit doesn't arrive")
 			}
 		})
 	}
@@ -127,22 +133,26 @@ tls: [{match: [{sniHosts: [Hello.Example, hello.example]}], route: [{destination
 			w := newWorld(t)
 			w.commit(rows(state.Services, tlsHost("hello.example", "demo", 1), tlsHost("other.example", "evil", 2)))
 			w.attach(1, proxy(sidecarID, nil, nil))
-			chain := func() []byte {
+			chain := func(name string) []byte {
 				l := read(t, w.get(1, encode.ListenerType)["0.0.0.0_443"], &listenerv3.Listener{})
 				if err := envoyrules.CheckAll(l); err != nil {
 					t.Errorf("the listener: %v", err)
 				}
 				for _, c := range l.FilterChains {
-					if len(c.GetFilterChainMatch().GetServerNames()) > 0 && c.FilterChainMatch.ServerNames[0] == "hello.example" {
+					if len(c.GetFilterChainMatch().GetServerNames()) > 0 && c.FilterChainMatch.ServerNames[0] == name {
 						return encode.Bytes(c)
 					}
 				}
 				return nil
 			}
-			before := chain()
+			before := chain("hello.example")
 			w.commit(c.rows)
-			if now := chain(); before == nil || !bytes.Equal(now, before) {
+			if now := chain("hello.example"); before == nil || !bytes.Equal(now, before) {
 				t.Errorf("demo's chain is no longer what it was: %d bytes, then %d", len(before), len(now))
+			}
+			w.commit(rows(state.Services, tlsHost("next.example", "demo", 3)))
+			if chain("next.example") == nil {
+				t.Error("demo's next host doesn't arrive")
 			}
 		})
 	}
