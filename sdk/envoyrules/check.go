@@ -1,13 +1,16 @@
 // Package envoyrules checks messages by the rules that Envoy's own fields have
-// (protoc-gen-validate): what breaks one, a proxy refuses. The core checks so what generators and
-// patches make, but for types that a generator says it has checked; then it can name the rows at
-// fault, too.
+// (protoc-gen-validate), and by others that Envoy has: what breaks one, a proxy refuses. The core
+// checks so what generators and patches make, but for types that a generator says it has checked;
+// then it can name the rows at fault, too.
 package envoyrules
 
 import (
 	"errors"
 	"fmt"
 
+	listener "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	route "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -15,10 +18,33 @@ import (
 )
 
 // Check checks a message and the messages in it, up to those that are wrapped
-// (google.protobuf.Any). A message without rules passes.
+// (google.protobuf.Any). A message without rules passes. What Envoy refuses besides, of routes and
+// listeners, is checked too.
 func Check(m proto.Message) error {
 	if v, ok := m.(interface{ Validate() error }); ok {
-		return v.Validate()
+		if err := v.Validate(); err != nil {
+			return err
+		}
+	}
+	return besides(m)
+}
+
+// besides checks what no rule of a field says.
+func besides(m proto.Message) error {
+	if err := within(m.ProtoReflect()); err != nil {
+		return err
+	}
+	switch m := m.(type) {
+	case *route.RouteConfiguration:
+		return routeConfiguration(m)
+	case *route.VirtualHost:
+		return virtualHost(m)
+	case *route.Route:
+		return routeRules(m)
+	case *listener.Listener:
+		return filterChains(m)
+	case *hcm.HttpConnectionManager:
+		return routeConfiguration(m.GetRouteConfig())
 	}
 	return nil
 }

@@ -26,6 +26,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/coxswain-mesh/coxswain/sdk/envoyrules"
 )
 
 // Proxy types.
@@ -98,9 +100,7 @@ func New(c Config) ([]byte, error) {
 		StaticResources:  &bootstrapv3.Bootstrap_StaticResources{Clusters: clusters},
 	}
 	c.Certificates.static(b)
-	if c.RTDS != "" {
-		b.LayeredRuntime = runtimeOf(c.RTDS)
-	}
+	b.LayeredRuntime = runtimeOf(c.RTDS)
 	if c.Admin != "" {
 		a, err := address(c.Admin)
 		if err != nil {
@@ -209,12 +209,24 @@ func overADS() *corev3.ConfigSource {
 	}
 }
 
-// runtimeOf asks for a runtime layer (RTDS), under what Envoy's admin page sets.
+// runtimeOf are the runtime settings: how large regular expressions may become, as in Istio's
+// bootstraps, then those of a layer that is asked for (RTDS; empty: none), under what Envoy's admin
+// page sets.
 func runtimeOf(layer string) *bootstrapv3.LayeredRuntime {
-	return &bootstrapv3.LayeredRuntime{Layers: []*bootstrapv3.RuntimeLayer{
-		{Name: layer, LayerSpecifier: &bootstrapv3.RuntimeLayer_RtdsLayer_{RtdsLayer: &bootstrapv3.RuntimeLayer_RtdsLayer{Name: layer, RtdsConfig: overADS()}}},
-		{Name: "admin", LayerSpecifier: &bootstrapv3.RuntimeLayer_AdminLayer_{AdminLayer: &bootstrapv3.RuntimeLayer_AdminLayer{}}},
-	}}
+	out := &bootstrapv3.LayeredRuntime{Layers: []*bootstrapv3.RuntimeLayer{{
+		Name: "static",
+		LayerSpecifier: &bootstrapv3.RuntimeLayer_StaticLayer{StaticLayer: &structpb.Struct{Fields: map[string]*structpb.Value{
+			"re2.max_program_size.error_level": structpb.NewNumberValue(envoyrules.MaxProgram),
+		}}},
+	}}}
+	if layer != "" {
+		out.Layers = append(out.Layers, &bootstrapv3.RuntimeLayer{Name: layer, LayerSpecifier: &bootstrapv3.RuntimeLayer_RtdsLayer_{
+			RtdsLayer: &bootstrapv3.RuntimeLayer_RtdsLayer{Name: layer, RtdsConfig: overADS()},
+		}})
+	}
+	admin := &bootstrapv3.RuntimeLayer_AdminLayer_{AdminLayer: &bootstrapv3.RuntimeLayer_AdminLayer{}}
+	out.Layers = append(out.Layers, &bootstrapv3.RuntimeLayer{Name: "admin", LayerSpecifier: admin})
+	return out
 }
 
 // initial returns the headers of each stream to the control plane, sorted.

@@ -1,7 +1,9 @@
 package grpc
 
 import (
+	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 
@@ -54,10 +56,17 @@ func (v view) near(e *pb.Endpoint, local bool) bool {
 }
 
 // assign groups endpoints by where they are. A place weighs as much as all in it; one without a
-// weight would be left out.
+// weight would be left out. Of endpoints with one address the first counts: gRPC refuses to have an
+// address twice in a cluster (A27).
 func assign(name string, endpoints []*pb.Endpoint) *endpointv3.ClusterLoadAssignment {
 	places := map[string]*endpointv3.LocalityLbEndpoints{}
+	seen := map[string]bool{}
 	for _, e := range endpoints {
+		at := net.JoinHostPort(e.Address, fmt.Sprint(e.Port))
+		if seen[at] {
+			continue
+		}
+		seen[at] = true
 		place := places[e.Locality]
 		if place == nil {
 			place = &endpointv3.LocalityLbEndpoints{Locality: locality(e.Locality), LoadBalancingWeight: wrapperspb.UInt32(0)}

@@ -1,6 +1,7 @@
 package grpc
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -124,6 +125,22 @@ func TestEndpoints(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
+	}
+}
+
+// TestAddressesAreThereOnce: gRPC refuses to have one twice in a cluster, wherever it is.
+func TestAddressesAreThereOnce(t *testing.T) {
+	c := shop()
+	all := c.endpoints["shop/"+host]
+	c.endpoints["shop/"+host] = append(all, &pb.Endpoint{Host: host, Namespace: "shop", PortName: "grpc", Address: "10.0.0.1", Port: 7070, Locality: "s/y"})
+	seen := map[string]int{}
+	for _, place := range c.build(endpointType, view{Namespace: "shop"}, "outbound|7070||"+host).(*endpointv3.ClusterLoadAssignment).Endpoints {
+		for _, e := range place.LbEndpoints {
+			seen[e.GetEndpoint().GetAddress().GetSocketAddress().GetAddress()+" in "+place.GetLocality().GetRegion()]++
+		}
+	}
+	if want := map[string]int{"10.0.0.1 in r": 1, "10.0.0.2 in r": 1}; !maps.Equal(seen, want) {
+		t.Errorf("%v, want %v", seen, want)
 	}
 }
 
@@ -345,7 +362,7 @@ func TestFailover(t *testing.T) {
 			k.rules[0].spec.TrafficPolicy = c.policy
 			var endpoints []*pb.Endpoint
 			for place := range c.want {
-				endpoints = append(endpoints, &pb.Endpoint{Host: host, Namespace: "shop", PortName: "grpc", Address: "10.0.0.1", Port: 7070, Locality: place})
+				endpoints = append(endpoints, &pb.Endpoint{Host: host, Namespace: "shop", PortName: "grpc", Address: fmt.Sprintf("10.0.0.%d", len(endpoints)), Port: 7070, Locality: place})
 			}
 			k.endpoints["shop/"+host] = endpoints
 			got := map[string]uint32{}

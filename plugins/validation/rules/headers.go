@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/coxswain-mesh/coxswain/sdk/envoyrules"
 )
 
 // Codes about HTTP headers.
@@ -22,40 +24,28 @@ func (c *checker) headerName(at path, name string) {
 		c.fail(badHeaderName, at, "header name cannot be empty")
 	case !headerName.MatchString(name):
 		c.fail(badHeaderName, at, "header name %s is not a valid header name", quote(name)).hint("use letters, digits and '-'")
+	case len(name) > maxHeader:
+		c.fail(badHeaderName, at, "header name of %d bytes is longer than %d", len(name), maxHeader)
 	}
 }
+
+// maxHeader is the most that a header's name or value may have, in bytes.
+// Source: envoy.config.core.v3.HeaderValue.
+const maxHeader = 16384
 
 // headerValue checks the format of a value, in which %…% are variables and %% is a percent sign.
 // Source: Envoy, HTTP connection manager, custom request/response headers.
 func (c *checker) headerValue(at path, value string) {
-	for rest := value; rest != ""; {
-		before, after, found := strings.Cut(rest, "%")
-		if !found {
-			break
-		}
-		end := variableEnd(after)
-		if end < 0 {
-			c.fail(badHeaderValue, at, "header value configuration %s is invalid: unterminated variable after %s", quote(value), quote(before+"%")).
-				hint("write %%%% for a percent sign")
-			return
-		}
-		rest = after[end:]
+	if err := envoyrules.Format(value); err != nil {
+		c.fail(badHeaderValue, at, "header value configuration %s is invalid: %v", quote(value), err).
+			hint("name one of Envoy's command operators, with the arguments that it takes; write %%%% for a percent sign")
 	}
 	if strings.ContainsAny(value, "\r\n\x00") {
 		c.fail(badHeaderValue, at, "header value %s must not have line breaks or NUL", quote(value))
 	}
-}
-
-// variable is what follows a percent sign: another one, or a name with arguments and a length.
-var variable = regexp.MustCompile(`^(%|[^%(:]+(\([^)]*\))?(:\d+)?%)`)
-
-// variableEnd returns where a variable ends; negative where it does not.
-func variableEnd(text string) int {
-	at := variable.FindStringIndex(text)
-	if at == nil {
-		return -1
+	if len(value) > maxHeader {
+		c.fail(badHeaderValue, at, "header value of %d bytes is longer than %d", len(value), maxHeader)
 	}
-	return at[1]
 }
 
 // headers checks what a route does to headers.

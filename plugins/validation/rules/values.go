@@ -1,10 +1,11 @@
 package rules
 
 import (
-	"regexp/syntax"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/coxswain-mesh/coxswain/sdk/envoyrules"
 )
 
 // Codes about values.
@@ -28,8 +29,8 @@ func (c *checker) duration(at path, d *durationpb.Duration, zero bool) {
 func (c *checker) precise(at path, d *durationpb.Duration, unit time.Duration) {
 	value := d.AsDuration()
 	switch {
-	case d.CheckValid() != nil:
-		c.fail(badDuration, at, "duration is out of range")
+	case d.CheckValid() != nil || value >= envoyrules.MaxDuration:
+		c.fail(badDuration, at, "duration is out of range: proxies know none of %d seconds or more", int64(envoyrules.MaxDuration/time.Second))
 	case value < time.Millisecond:
 		c.fail(badDuration, at, "duration must be greater than 1ms, not %s", value)
 	case value%unit != 0:
@@ -51,15 +52,7 @@ func (c *checker) natural(at path, value int32) {
 	}
 }
 
-// Bounds of regular expressions: the size of the program that RE2 makes of one, which proxies bound
-// too, and of the text.
-const (
-	maxProgram = 32768
-	maxPattern = 16 << 10
-)
-
-// regex checks an expression in RE2's syntax, which is Go's. It is parsed and its size is reckoned;
-// nothing is compiled, so that the cost is that of the text.
+// regex checks an expression in RE2's syntax.
 func (c *checker) regex(at path, pattern string) {
 	if why := regexFault(pattern); why != "" {
 		c.fail(badRegex, at, "invalid regex %s: %s", quote(pattern), why).hint("proxies read RE2: no look-around, no back references")
@@ -67,33 +60,10 @@ func (c *checker) regex(at path, pattern string) {
 }
 
 func regexFault(pattern string) string {
-	if len(pattern) > maxPattern {
-		return "it is longer than 16 KiB"
-	}
-	parsed, err := syntax.Parse(pattern, syntax.Perl)
-	switch {
-	case err != nil:
+	if err := envoyrules.Regex(pattern); err != nil {
 		return err.Error()
-	case programSize(parsed) > maxProgram:
-		return "its program is larger than proxies allow"
 	}
 	return ""
-}
-
-// programSize is about the number of instructions that an expression is compiled into; repetitions
-// multiply.
-func programSize(re *syntax.Regexp) int {
-	size := 1
-	for _, sub := range re.Sub {
-		size += programSize(sub)
-	}
-	switch re.Op {
-	case syntax.OpLiteral:
-		size += len(re.Rune)
-	case syntax.OpRepeat:
-		size *= max(re.Min, re.Max, 1)
-	}
-	return min(size, 1<<30)
 }
 
 // obsolete warns of a field that something else has replaced.

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"math"
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
@@ -142,7 +143,8 @@ func (c *checker) destination(at path, d *networking.Destination) {
 	}
 }
 
-// weights checks the shares of several destinations: any sum will do, but 0.
+// weights checks the shares of several destinations: any sum will do that is above 0 and no more
+// than proxies can count (envoy.config.route.v3.WeightedCluster).
 func (c *checker) weights(at path, weights []int32) {
 	sum := int64(0)
 	for i, w := range weights {
@@ -150,6 +152,9 @@ func (c *checker) weights(at path, weights []int32) {
 			c.fail(badDestination, at.index(i).field("weight"), "weight %d < 0", w)
 		}
 		sum += int64(w)
+	}
+	if sum > math.MaxUint32 {
+		c.fail(badDestination, at, "total destination weight %d is more than %d", sum, uint32(math.MaxUint32)).hint("shares of 100 will do")
 	}
 	if len(weights) > 1 && sum == 0 {
 		c.fail(badDestination, at, "total destination weight = 0").hint("without weights, or with 0 for all, nothing says where requests go")

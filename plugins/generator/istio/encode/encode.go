@@ -37,6 +37,15 @@ func try(m proto.Message, check func(proto.Message) error) ([]byte, error) {
 	return nil, &RefusedError{m.ProtoReflect().Descriptor().FullName(), nameOf(m), err}
 }
 
+// Check is what Bytes would say of a message that is to be part of another: the error is a
+// *RefusedError.
+func Check(m proto.Message) error {
+	if err := envoyrules.Check(m); err != nil {
+		return &RefusedError{m.ProtoReflect().Descriptor().FullName(), nameOf(m), err}
+	}
+	return nil
+}
+
 func must(b []byte, err error) []byte {
 	if err != nil {
 		panic(err)

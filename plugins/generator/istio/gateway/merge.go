@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 )
@@ -47,7 +48,7 @@ type merging struct {
 type port struct {
 	// plain is the place of the first server, if it has no TLS.
 	plain *Place
-	// names that servers with TLS have, with their addresses.
+	// names that servers with TLS have, in lower case, with their addresses.
 	names map[string]string
 	// binds of servers with TLS besides the first.
 	binds map[string]bool
@@ -82,12 +83,12 @@ func (m *merging) add(s Server) {
 // address.
 func (p *port) claim(s Server) bool {
 	for _, h := range s.Hosts {
-		if bind, ok := p.names[h]; ok && bind == s.Spec.Bind {
+		if bind, ok := p.names[strings.ToLower(h)]; ok && bind == s.Spec.Bind {
 			return false
 		}
 	}
 	for _, h := range s.Hosts {
-		p.names[h] = s.Spec.Bind
+		p.names[strings.ToLower(h)] = s.Spec.Bind
 	}
 	return true
 }

@@ -45,6 +45,9 @@ type GatewayChain struct {
 	// Unguarded: policies don't count, because what passes is TLS of the mesh, which its receiver
 	// judges.
 	Unguarded bool
+	// Gateway and Service are the keys of the Gateway that it is of, and of the virtual service
+	// that says where connections go; empty without.
+	Gateway, Service string
 }
 
 // Requests reports whether requests are read.
@@ -86,7 +89,7 @@ func (in *Gateway) elsewhere() []*listenerv3.AdditionalAddress {
 
 func (in *Gateway) chain(c GatewayChain) *listenerv3.FilterChain {
 	out := &listenerv3.FilterChain{
-		FilterChainMatch:              c.match(),
+		FilterChainMatch:              c.Match(),
 		TransportSocketConnectTimeout: durationpb.New(handshake),
 	}
 	if c.Requests() {
@@ -117,10 +120,11 @@ func internal(ranges []netip.Prefix) *hcm.HttpConnectionManager_InternalAddressC
 	return out
 }
 
-func (c *GatewayChain) match() *listenerv3.FilterChainMatch {
+// Match says which connections the chain is for; nil: all.
+func (c *GatewayChain) Match() *listenerv3.FilterChainMatch {
 	m := &listenerv3.FilterChainMatch{ApplicationProtocols: c.Protocols}
 	if !slices.Contains(c.Names, "*") {
-		m.ServerNames = slices.Sorted(slices.Values(c.Names))
+		m.ServerNames = distinct(slices.Sorted(slices.Values(c.Names)))
 	}
 	if len(m.ServerNames) == 0 && len(m.ApplicationProtocols) == 0 {
 		return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	"github.com/coxswain-mesh/coxswain/sdk/envoyrules"
 )
 
 // handshake is how long a client's TLS handshake may take.
@@ -158,11 +159,14 @@ func (c Chain) named(place, address, host string) Chain {
 // All reports whether the chain takes every connection.
 func (c Chain) All() bool { return c.ServerName == "" && c.Prefixes == "" }
 
-// Overlaps reports whether two chains ask for the same, which Envoy refuses. One that takes every
-// connection is the default, and stands apart.
+// Overlaps reports whether two chains ask for the same, which Envoy refuses; it doesn't heed the
+// case of names. One that takes every connection is the default, and stands apart.
 func (c Chain) Overlaps(o Chain) bool {
-	return c.All() == o.All() && share(c.ServerName, o.ServerName) && share(c.ranges(), o.ranges())
+	return c.All() == o.All() && share(strings.ToLower(c.ServerName), strings.ToLower(o.ServerName)) && share(c.ranges(), o.ranges())
 }
+
+// Fits reports whether Envoy takes what the chain asks for by itself.
+func (c Chain) Fits() bool { return envoyrules.Connections{}.Claim(c.match()) == nil }
 
 // ranges are the prefixes that say something, in the form that equal ones have in common.
 func (c Chain) ranges() string {
@@ -354,15 +358,26 @@ func (c Chain) match() *listenerv3.FilterChainMatch {
 	}
 	m := &listenerv3.FilterChainMatch{}
 	if c.ServerName != "" {
-		m.ServerNames = strings.Split(c.ServerName, separator)
+		m.ServerNames = distinct(strings.Split(c.ServerName, separator))
 	}
+	seen := map[netip.Prefix]bool{}
 	for _, p := range c.prefixes() {
+		if seen[p.Masked()] {
+			continue
+		}
+		seen[p.Masked()] = true
 		m.PrefixRanges = append(m.PrefixRanges, &core.CidrRange{
 			AddressPrefix: p.Addr().String(),
 			PrefixLen:     wrapperspb.UInt32(uint32(p.Bits())),
 		})
 	}
 	return m
+}
+
+// distinct are names without those that are there already in any case.
+func distinct(names []string) []string {
+	seen := envoyrules.Domains{}
+	return slices.DeleteFunc(names, func(n string) bool { return !seen.Take(n) })
 }
 
 // outside is the chain for connections that are no service's.

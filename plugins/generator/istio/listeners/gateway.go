@@ -3,6 +3,7 @@ package listeners
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/telemetry"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/envoyrules"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -76,11 +78,25 @@ func rangeOf(s string) (netip.Prefix, bool) {
 type ofGateways struct {
 	from *From
 	one  *incr.Func[gatewayListener, []byte]
+	// leftOut has no values: it fails, so that who reads faults is told of chains that are left
+	// out, and of the objects that they are made from.
+	leftOut *incr.Func[leftOut, struct{}]
 }
+
+// leftOut is a chain that isn't in a listener, by its Gateway and virtual service, and why.
+type leftOut struct{ Listener, Gateway, Service, Why string }
 
 // newOfGateways adds them to a graph, as a list.
 func newOfGateways(graph *incr.Graph, from *From) *incr.Func[GatewayKey, []sdk.Resource] {
 	x := &ofGateways{from: from}
+	x.leftOut = incr.NewFunc(graph, "filter chain", incr.Same[struct{}], func(c *incr.Ctx, k leftOut) (struct{}, error) {
+		if k.Service != "" {
+			x.from.Tables.VirtualServices.Get(c, k.Service)
+		} else {
+			x.from.Tables.Gateways.Get(c, k.Gateway)
+		}
+		return struct{}{}, fmt.Errorf("it is left out of listener %s: Envoy would refuse all of it: %s", k.Listener, k.Why)
+	})
 	x.one = incr.NewFunc(graph, "gateway listener", bytes.Equal, func(c *incr.Ctx, k gatewayListener) ([]byte, error) {
 		in := listener.Gateway{
 			Bind: k.Bind, Proxy: x.from.Reports.Reporting(c, k.Set.Proxy, telemetry.Gateway), TLS: x.from.Policies.TLSDefaults(c),
@@ -92,6 +108,7 @@ func newOfGateways(graph *incr.Graph, from *From) *incr.Func[GatewayKey, []sdk.R
 				in.Chains = append(in.Chains, b.group(quicOnly(group, k.QUIC))...)
 			}
 		}
+		in.Chains = x.distinct(c, k, in.Chains)
 		if len(in.Chains) == 0 {
 			return nil, incr.Absent
 		}
@@ -108,6 +125,19 @@ func newOfGateways(graph *incr.Graph, from *From) *incr.Func[GatewayKey, []sdk.R
 			return set.Listener(networking.EnvoyFilter_GATEWAY, r.Body)
 		},
 	}.Add(graph, from.Patches)
+}
+
+// distinct leaves out chains that ask for connections which a chain before them asks for, and those
+// that Envoy would refuse by themselves: those of others are in the same listener.
+func (x *ofGateways) distinct(c *incr.Ctx, k gatewayListener, chains []listener.GatewayChain) []listener.GatewayChain {
+	taken := envoyrules.Connections{}
+	return slices.DeleteFunc(chains, func(chain listener.GatewayChain) bool {
+		err := taken.Claim(chain.Match())
+		if err != nil {
+			x.leftOut.Get(c, leftOut{k.Bind.Name(), chain.Gateway, chain.Service, err.Error()})
+		}
+		return err != nil
+	})
 }
 
 // list are the listeners of Gateways on a proxy. One to which no route leads is left out.
@@ -159,14 +189,14 @@ type chainBuilder struct {
 	from *From
 	c    *incr.Ctx
 	set  GatewayKey
-	// names of TLS hellos that have a chain, with the address at which.
+	// names of TLS hellos that have a chain, in lower case, with the address at which.
 	names map[string]string
 }
 
 func (b *chainBuilder) group(group gateway.Group) []listener.GatewayChain {
 	if config.ParseProtocol(group.Protocol).IsHTTP() && len(group.Servers) > 0 {
 		first := group.Servers[0]
-		return []listener.GatewayChain{{Route: first.Route(), Protocol: first.Protocol()}}
+		return []listener.GatewayChain{{Route: first.Route(), Protocol: first.Protocol(), Gateway: first.Gateway.Key}}
 	}
 	var out []listener.GatewayChain
 	for _, s := range group.Servers {
@@ -174,6 +204,7 @@ func (b *chainBuilder) group(group gateway.Group) []listener.GatewayChain {
 		case s.HTTPS():
 			out = append(out, listener.GatewayChain{
 				Names: s.Names(), TLS: s.Spec.Tls, Protocol: s.Protocol(), Route: s.Route(), Stat: s.Spec.Name,
+				Gateway: s.Gateway.Key,
 			})
 		case s.Automatic():
 			out = append(out, b.automatic(s)...)
@@ -194,7 +225,10 @@ func (b *chainBuilder) connections(s gateway.Server) []listener.GatewayChain {
 		}
 		for _, t := range v.Spec.Tcp {
 			if len(t.Route) > 0 && leadsHere(t, s) {
-				return []listener.GatewayChain{{Names: s.Names(), TLS: s.Spec.Tls, Protocol: s.Protocol(), Forward: b.forward(v, t.Route, s), Port: s.Spec.Port.Number}}
+				return []listener.GatewayChain{{
+					Names: s.Names(), TLS: s.Spec.Tls, Protocol: s.Protocol(), Forward: b.forward(v, t.Route, s), Port: s.Spec.Port.Number,
+					Gateway: s.Gateway.Key,
+				}}
 			}
 		}
 	}
@@ -226,6 +260,7 @@ func (b *chainBuilder) byName(s gateway.Server) []listener.GatewayChain {
 				if len(t.Route) > 0 && meant(m.Port, m.Gateways, s) && b.claim(m.SniHosts, s.Spec.Bind) {
 					out = append(out, listener.GatewayChain{
 						Names: m.SniHosts, Protocol: s.Protocol(), Forward: b.forward(v, t.Route, s), Port: s.Spec.Port.Number,
+						Gateway: s.Gateway.Key, Service: v.Key,
 					})
 				}
 			}
@@ -236,12 +271,12 @@ func (b *chainBuilder) byName(s gateway.Server) []listener.GatewayChain {
 
 func (b *chainBuilder) claim(names []string, bind string) bool {
 	for _, n := range names {
-		if at, ok := b.names[n]; ok && at == bind {
+		if at, ok := b.names[strings.ToLower(n)]; ok && at == bind {
 			return false
 		}
 	}
 	for _, n := range names {
-		b.names[n] = bind
+		b.names[strings.ToLower(n)] = bind
 	}
 	return true
 }
@@ -264,14 +299,14 @@ func (b *chainBuilder) automatic(s gateway.Server) []listener.GatewayChain {
 		rule := b.from.Rules.PolicyFor(b.c, b.set.Scope.Client(), i.Value)
 		for _, p := range i.Value.Ports {
 			if protocol := config.ParseProtocol(p.Protocol); protocol != config.UDP {
-				out = append(out, b.automaticChains(i.Value, p, protocol, rule)...)
+				out = append(out, b.automaticChains(s.Gateway.Key, i.Value, p, protocol, rule)...)
 			}
 		}
 	}
 	return out
 }
 
-func (b *chainBuilder) automaticChains(s *config.Service, p *pb.Port, protocol config.Protocol, rule *networking.DestinationRule) []listener.GatewayChain {
+func (b *chainBuilder) automaticChains(gateway string, s *config.Service, p *pb.Port, protocol config.Protocol, rule *networking.DestinationRule) []listener.GatewayChain {
 	subsets := []string{""}
 	for _, sub := range rule.GetSubsets() {
 		subsets = append(subsets, sub.Name)
@@ -284,6 +319,7 @@ func (b *chainBuilder) automaticChains(s *config.Service, p *pb.Port, protocol c
 		forward.Stat = b.from.Destinations.Stat(b.c, b.set.Scope, n, p.Name, forward.Stat)
 		out = append(out, listener.GatewayChain{
 			Names: []string{n.SNI()}, Protocols: listener.MeshProtocols(), Protocol: protocol, Forward: forward, Port: p.Number, Unguarded: true,
+			Gateway: gateway,
 		})
 	}
 	return out

@@ -137,12 +137,13 @@ func (s *shape) joinAll(c caller) {
 	}
 }
 
-// join adds a chain for connections where none asks for the same.
+// join adds a chain for connections where none asks for the same, if Envoy would take it: of one
+// chain that it doesn't it would refuse those of all others, too.
 func (s *shape) join(c listener.Chain) {
 	if c.All() && s.HTTP && !s.Sniffed {
 		return
 	}
-	if !slices.ContainsFunc(s.Chains, c.Overlaps) {
+	if c.Fits() && !slices.ContainsFunc(s.Chains, c.Overlaps) {
 		s.Chains = append(s.Chains, c)
 	}
 }

@@ -61,10 +61,7 @@ func (x *Routes) wholeRoute(c *incr.Ctx, k Key, l *scope.Listener) [][]byte {
 				continue
 			}
 			names := domainsOf(m.Value, k.View.Domain, k.View.Dialing)
-			domains := slices.DeleteFunc(route.AtPort(names, p.Number), func(d string) bool { return taken[d] })
-			for _, d := range domains {
-				taken[d] = true
-			}
+			domains := slices.DeleteFunc(route.AtPort(names, p.Number), func(d string) bool { return !taken.take(d) })
 			if p.Number != outsidePort {
 				domains = slices.DeleteFunc(domains, func(d string) bool { return !strings.Contains(d, ":") })
 			}

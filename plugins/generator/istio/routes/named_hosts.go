@@ -45,6 +45,11 @@ func (h namedHost) equal(b namedHost) bool {
 	return h.domains == b.domains && scope.SameService(h.service, b.service)
 }
 
+// has reports whether a domain is the host's.
+func (h namedHost) has(domain string) bool {
+	return strings.Contains(" "+h.domains.Value()+" ", " "+domain+" ")
+}
+
 // commonHost is a named host as clients of other namespaces call it. Those of its own, and of those
 // that stand for it, also call it by labels.
 type commonHost struct {
@@ -115,12 +120,13 @@ func (x *names) atPort(c *incr.Ctx, k namesKey) portMembers {
 	slices.SortStableFunc(members, func(a, b incr.Item[scope.HostPort, *config.Service]) int { return config.Older(a.Value, b.Value) })
 	m := portMembers{make([]*config.Service, len(members)), make(map[string]bool, len(members))}
 	for i, s := range members {
-		m.services[i], m.full[s.Key.Host] = s.Value, true
+		m.services[i], m.full[strings.ToLower(s.Key.Host)] = s.Value, true
 	}
 	return m
 }
 
-// portMembers are services in the order in which their names count.
+// portMembers are services in the order in which their names count, and their full names in lower
+// case.
 type portMembers struct {
 	services []*config.Service
 	full     map[string]bool
@@ -134,7 +140,7 @@ func (m portMembers) common(k namesKey) []commonHost {
 		out[i].namedHost = h
 		for _, host := range append([]string{h.service.Host}, h.service.Aliases...) {
 			label, namespace, ok := route.Label(host, k.Domain)
-			if !ok || label == "*" || m.full[label] {
+			if !ok || label == "*" || m.full[strings.ToLower(label)] || !h.has(host) {
 				continue
 			}
 			out[i].labels = append(out[i].labels, localName{label, namespace})
@@ -148,14 +154,14 @@ func (m portMembers) common(k namesKey) []commonHost {
 
 // named gives them their domains, and puts them in the order of their virtual hosts' names, whoever
 // is older, as istiod does. A domain belongs to the service that has it in full, otherwise to the
-// oldest that claims it: Envoy refuses to have it twice.
+// oldest that claims it: Envoy refuses to have it twice, in any case.
 func (m portMembers) named(k namesKey) []namedHost {
-	taken := make(map[string]bool, 4*len(m.services))
-	taken["*"] = true
+	taken := make(claims, 4*len(m.services))
+	taken.take("*")
 	out := make([]namedHost, 0, len(m.services))
 	for _, s := range m.services {
 		domains := domainsOf(s, k.Domain, k.Dialing)
-		domains = claim(taken, slices.DeleteFunc(domains, func(d string) bool { return d != s.Host && m.full[d] }))
+		domains = taken.claim(slices.DeleteFunc(domains, func(d string) bool { return strings.TrimSuffix(d, ".") != s.Host && m.full[strings.ToLower(d)] }))
 		if len(domains) > 0 {
 			out = append(out, namedHost{s, unique.Make(joinDomains(domains))})
 		}

@@ -7,6 +7,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/selection"
@@ -92,7 +93,13 @@ func (x *services) build(c *incr.Ctx, k routesKey) ([]*routev3.Route, error) {
 	if k.View.Gateways != "" {
 		from.PortOf = func(h string) uint32 { return x.portFrom(c, k.View.Scope, v.Namespace, h, k.Port) }
 	}
-	return route.Build(v, from), nil
+	out := route.Build(v, from)
+	for _, r := range out {
+		if err := encode.Check(r); err != nil { // of one such route Envoy would refuse those of all others, too
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // source is what the routes of a view ask.

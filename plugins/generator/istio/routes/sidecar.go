@@ -39,11 +39,11 @@ func (k *hostKey) asked() uint32 {
 func joinDomains(list []string) string { return strings.Join(list, " ") }
 
 // without are joined domains but for those that are taken.
-func without(domains string, taken map[string]bool) string {
+func without(domains string, taken claims) string {
 	if len(taken) == 0 {
 		return domains
 	}
-	return joinDomains(slices.DeleteFunc(strings.Split(domains, " "), func(d string) bool { return taken[d] }))
+	return joinDomains(slices.DeleteFunc(strings.Split(domains, " "), taken.has))
 }
 
 // ofSidecar makes the route configuration that a sidecar's listener asks for: PORT, HOST:PORT, that
@@ -96,7 +96,7 @@ func (x *Routes) portRoute(c *incr.Ctx, k Key, port uint32) [][]byte {
 }
 
 // theirHosts are the virtual hosts of services, as far as their domains are not taken.
-func (x *Routes) theirHosts(c *incr.Ctx, view View, port uint32, named []namedHost, taken map[string]bool) [][]byte {
+func (x *Routes) theirHosts(c *incr.Ctx, view View, port uint32, named []namedHost, taken claims) [][]byte {
 	hosts := make([][]byte, 0, len(named))
 	for _, h := range named {
 		if domains := without(h.domains.Value(), taken); domains != "" {
@@ -104,22 +104,6 @@ func (x *Routes) theirHosts(c *incr.Ctx, view View, port uint32, named []namedHo
 		}
 	}
 	return hosts
-}
-
-// claim returns the domains that nobody had, and takes them. A host whose own name is taken gets
-// none.
-func claim(taken map[string]bool, domains []string) []string {
-	if len(domains) > 0 && taken[domains[0]] {
-		return nil
-	}
-	var out []string
-	for _, d := range domains {
-		if !taken[d] {
-			taken[d] = true
-			out = append(out, d)
-		}
-	}
-	return out
 }
 
 // hostOf is the virtual host of a service.

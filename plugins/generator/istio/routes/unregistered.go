@@ -13,7 +13,7 @@ const outsidePort = 80
 
 // outsideHosts are virtual hosts at a port for names that virtual services route and no registry
 // knows, and their domains. They come before what services are called besides their full names.
-func (x *Routes) outsideHosts(c *incr.Ctx, view View, port uint32) (hosts [][]byte, taken map[string]bool) {
+func (x *Routes) outsideHosts(c *incr.Ctx, view View, port uint32) (hosts [][]byte, taken claims) {
 	via := x.from.Scopes.Sidecars.Via(c, view.Scope, port)
 	list := x.from.Scopes.RoutedAt(c, view.Scope, via, func(ports []uint32) bool {
 		return port == outsidePort || slices.Contains(ports, port)
@@ -26,17 +26,17 @@ func (x *Routes) outsideHosts(c *incr.Ctx, view View, port uint32) (hosts [][]by
 // name a service at the port of requests that name none. known reports whether a host is one of a
 // service there.
 func (x *Routes) outsideHostsOfProxy(c *incr.Ctx, view View, via int, known func(h string) bool) (
-	hosts [][]byte, taken map[string]bool) {
+	hosts [][]byte, taken claims) {
 	list := x.from.Scopes.RoutedAt(c, view.Scope, via, func(ports []uint32) bool { return slices.Contains(ports, outsidePort) })
 	k := hostKey{Port: outsidePort, Whole: true}
-	return x.hostsOutside(c, view, k, list, known, map[string]bool{"*": true})
+	return x.hostsOutside(c, view, k, list, known, claims{"*": "*"})
 }
 
 // hostsOutside are virtual hosts, as the key says where, for names that virtual services route and
 // that aren't known. The domains that are taken then are those that were before (nil: none) and
 // theirs.
 func (x *Routes) hostsOutside(c *incr.Ctx, view View, k hostKey, list []*config.VirtualService,
-	known func(h string) bool, taken map[string]bool) ([][]byte, map[string]bool) {
+	known func(h string) bool, taken claims) ([][]byte, claims) {
 	var out [][]byte
 	for _, v := range list {
 		for _, h := range v.Spec.Hosts {
@@ -44,9 +44,9 @@ func (x *Routes) hostsOutside(c *incr.Ctx, view View, k hostKey, list []*config.
 				continue
 			}
 			if taken == nil {
-				taken = map[string]bool{"*": true}
+				taken = claims{"*": "*"}
 			}
-			if domains := claim(taken, route.Outside(h)); len(domains) > 0 {
+			if domains := taken.claim(route.Outside(h)); len(domains) > 0 {
 				k.View, k.Host, k.Domains, k.Service = x.services.sender(c, view, v.Key), h, joinDomains(domains), v.Key
 				out = append(out, x.virtualHost.Of(c, k))
 			}
