@@ -42,8 +42,10 @@ func TestReadme(t *testing.T) {
 	readme.Example(t, 1)
 	path := kubeconfig(t)
 	h := plugintest.Start(t, Plugin(), map[string]any{"kubeconfig": path})
-	q := secrets.Request{Account: secrets.Account{Namespace: "edge", Name: "gw"}, Objects: []secrets.Object{{Kind: secrets.Secret, Namespace: "edge", Name: "web"}}}
-	h.Update(secrets.Requests, []*sdk.Row{{Key: "edge/gw@", Payload: q.Encode()}, {Key: "broken", Payload: []byte("{")}})
+	account := secrets.Request{Account: secrets.Account{Namespace: "edge", Name: "gw"}}
+	object := account
+	object.Objects = []secrets.Object{{Kind: secrets.Secret, Namespace: "edge", Name: "web"}}
+	h.Update(secrets.Requests, []*sdk.Row{{Key: account.Key(), Payload: account.Encode()}, {Key: object.Key(), Payload: object.Encode()}, {Key: "broken", Payload: []byte("{")}})
 	h.WaitLog(func(l sdk.Level, _ string, fields map[string]string) bool {
 		return l == sdk.Warn && fields["server"] == "127.0.0.1:1"
 	})

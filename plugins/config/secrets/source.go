@@ -109,7 +109,7 @@ func (r *run) want(s *state.State, now time.Time) error {
 		if err != nil {
 			continue // only generator/sds publishes them
 		}
-		if q.Account.Cluster == r.source.config.Cluster {
+		if len(q.Objects) == 0 && q.Account.Cluster == r.source.config.Cluster {
 			accounts[q.Account] = true
 		}
 		for _, o := range q.Objects {

@@ -1,0 +1,80 @@
+package sds
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// mostComplaints is how much is said at once of what is wrong for the proxies of one view: what one
+// account asks for hides nobody else's faults.
+const mostComplaints = 32
+
+// complaint is a fault of a view.
+type complaint struct {
+	what string
+	err  error
+	rows []state.Name
+}
+
+// complain reports all that is wrong now, as faults of the rows that were looked at and of those
+// that name the secret.
+func (e *engine) complain(out sdk.Output) {
+	for _, number := range slices.Sorted(maps.Keys(e.views)) {
+		v := e.views[number]
+		if v.stale {
+			v.complaints, v.stale = e.complaintsOf(v), false
+		}
+		for _, c := range v.complaints {
+			out.Fault(c.what, c.err, c.rows...)
+		}
+	}
+}
+
+// unsure makes what is wrong be looked at anew: other rows name secrets.
+func (e *engine) unsure() {
+	for _, v := range e.views {
+		v.stale = true
+	}
+}
+
+func (e *engine) complaintsOf(v *view) (all []complaint) {
+	var names []string
+	for name, a := range v.answers {
+		if a.problem != "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names[:min(len(names), mostComplaints)] {
+		a := v.answers[name]
+		looked := slices.Concat(a.rows, a.missing)
+		rows := slices.Clone(looked)
+		for _, at := range e.naming.of(name, v.caller.namespace) {
+			if !slices.Contains(looked, at) {
+				rows = append(rows, at)
+			}
+		}
+		all = append(all, complaint{fmt.Sprintf("secret %s for proxies of %s", shown(name), v.caller), errors.New(a.problem), rows})
+	}
+	if more := len(names) - mostComplaints; more > 0 {
+		about := 1 << (bits.Len(uint(more)) - 1) // not each number of them is news
+		all = append(all, complaint{what: fmt.Sprintf("further secrets for proxies of %s", v.caller), err: fmt.Errorf("%d or more can't be served either", about)})
+	}
+	return all
+}
+
+// shown is a name as it is shown: what a client says may be long.
+func shown(name string) string {
+	const most = 512
+	if len(name) <= most {
+		return name
+	}
+	return fmt.Sprintf("%s… (%d characters)", strings.ToValidUTF8(name[:most/4], ""), len(name))
+}
