@@ -226,9 +226,9 @@ func (e *engine) Want(_ context.Context, _ string, number uint64, names []string
 	if v == nil {
 		return fmt.Errorf("there is no view %d", number)
 	}
+	e.moreRoom(out) // who waits comes first
 	// Secrets are asked for by name; who wants all gets none.
 	e.answer(number, v, names, out)
-	e.moreRoom(out)
 	e.complain(out)
 	return nil
 }

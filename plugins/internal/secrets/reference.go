@@ -54,7 +54,7 @@ func ParseReference(name, namespace string) (Reference, error) {
 	case invalidScheme:
 		return r, errors.New("what names it is not valid")
 	default:
-		return r, fmt.Errorf("names that begin with %s are not known here", scheme)
+		return r, fmt.Errorf("names that begin with %.40q are not known here", scheme)
 	}
 	r.Name = path
 	if in, name, whole := strings.Cut(path, "/"); whole {
