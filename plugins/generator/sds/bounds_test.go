@@ -73,7 +73,7 @@ func TestWithoutRights(t *testing.T) {
 	waitRequested(t, h, 1, 2)
 
 	bad := names("kubernetes://x%d", 0, 9900)
-	_, evil := wants(t, h, "evil", "nobody", bad...)
+	p, evil := wants(t, h, "evil", "nobody", bad...)
 	waitRequested(t, h, 1, 3)
 	h.Settle()
 	if n := len(h.View(evil)); n != 0 {
@@ -102,6 +102,7 @@ func TestWithoutRights(t *testing.T) {
 	if after := h.View(gw)["kubernetes://web"]; after == nil || slices.Equal(before, after) {
 		t.Error("the neighbour's new certificate is not served")
 	}
+	h.Detach(p.Connection)
 	h.DropView(secretType, evil)
 	waitRequested(t, h, 1, 2)
 }
