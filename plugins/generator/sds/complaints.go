@@ -37,6 +37,25 @@ func (e *engine) complain(out sdk.Output) {
 	}
 }
 
+// count is 1 for an answer with a problem.
+func count(a *answer) int {
+	if a.problem == "" {
+		return 0
+	}
+	return 1
+}
+
+// log logs what is wrong with a name, unless many of the view's are wrong.
+func (v *view) log(name, problem string, out sdk.Output) {
+	switch {
+	case v.wrong <= mostComplaints:
+		out.Log(sdk.Warn, "a secret is not served as it should be", "secret", shown(name), "proxies", v.caller.String(), "reason", problem)
+	case !v.many:
+		out.Log(sdk.Warn, "further secrets are not served as they should be, which are not logged one by one", "proxies", v.caller.String())
+	}
+	v.many = v.wrong > mostComplaints
+}
+
 // unsure makes what is wrong be looked at anew: other rows name secrets.
 func (e *engine) unsure() {
 	for _, v := range e.views {

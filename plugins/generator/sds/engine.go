@@ -49,6 +49,9 @@ type view struct {
 	caller  caller
 	answers map[string]*answer
 	proxies int
+	// wrong is how many answers have a problem.
+	wrong int
+	many  bool // it was said that they are many
 	// complaints are what is wrong, if they are not stale.
 	complaints []complaint
 	stale      bool
@@ -259,7 +262,12 @@ func (e *engine) Drop(_ string, number uint64, names []string, gone bool) {
 		names = slices.Collect(maps.Keys(v.answers))
 	}
 	for _, n := range names {
-		e.hold(waiting{number, n}, v.answers[n], nil)
+		a := v.answers[n]
+		if a == nil {
+			continue
+		}
+		e.hold(waiting{number, n}, a, nil)
+		v.wrong -= count(a)
 		delete(v.answers, n)
 	}
 	if v.stale = true; len(v.answers) == 0 {
@@ -271,7 +279,6 @@ func (e *engine) Drop(_ string, number uint64, names []string, gone bool) {
 // answer says what has changed of some names.
 func (e *engine) answer(number uint64, v *view, names []string, out sdk.Output) {
 	var told []sdk.Resource
-	logged := 0
 	for _, name := range names {
 		before := v.answers[name]
 		if before == nil {
@@ -281,16 +288,12 @@ func (e *engine) answer(number uint64, v *view, names []string, out sdk.Output) 
 		if now.said && !(before.said && same(before.body, now.body)) {
 			told = append(told, sdk.Resource{Name: name, Body: now.body})
 		}
+		v.wrong += count(now) - count(before)
 		if now.problem != "" && before.problem != now.problem {
-			if logged++; logged <= mostComplaints {
-				out.Log(sdk.Warn, "a secret is not served as it should be", "secret", shown(name), "proxies", v.caller.String(), "reason", now.problem)
-			}
+			v.log(name, now.problem, out)
 		}
 		e.hold(waiting{number, name}, before, now)
 		v.answers[name], v.stale = now, true
-	}
-	if more := logged - mostComplaints; more > 0 {
-		out.Log(sdk.Warn, "further secrets are not served as they should be", "secrets", more, "proxies", v.caller.String())
 	}
 	if len(told) > 0 {
 		out.Change(secretType, number, nil, told, nil)
