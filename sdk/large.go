@@ -9,9 +9,12 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
-// large is what a plugin has said that is too large for a message: it fails alone, is logged, and is
-// a fault of the plugin until it is said as it can be sent.
+// large is what a plugin has said that is too large for a message: it fails alone, is logged, and
+// is a fault of the plugin until it is said as it can be sent.
 type large struct {
+	// feeds: the plugin is a source, which says no Done of a revision.
+	feeds bool
+
 	mu   sync.Mutex
 	rows []largeRow
 	// revision and work are what the last Done said, but for rows.
@@ -40,7 +43,7 @@ func (ps *pluginSession) mostRow() int {
 // refuseRows notes which rows of an update are too large, and which are no longer. The core keeps
 // what it has of those that are, and shows them.
 func (ps *pluginSession) refuseRows(ctx context.Context, table string, upserts []*Row, deletes []string, tooLarge []*Row) {
-	l := &ps.large
+	l := &ps.told.large
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.rows)+len(tooLarge) == 0 {
@@ -82,10 +85,10 @@ func (l *large) forget(table, key string) bool {
 // tell says what fails now, where the core can be told before the next Done: as of the revision of
 // the last one, or of none by a source, which has none. large.mu is held.
 func (ps *pluginSession) tell(ctx context.Context) {
-	l := &ps.large
+	l := &ps.told.large
 	revision := l.revision
 	if revision == nil {
-		if !ps.feeds {
+		if !l.feeds {
 			return
 		}
 		revision = &pb.Revision{Epoch: ps.hello.Epoch}
@@ -95,7 +98,7 @@ func (ps *pluginSession) tell(ctx context.Context) {
 
 // done says that a revision is done, with what failed.
 func (ps *pluginSession) done(ctx context.Context, revision *pb.Revision, work []*pb.Fault) {
-	l := &ps.large
+	l := &ps.told.large
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.revision, l.work = revision, work

@@ -127,7 +127,8 @@ func (o *output) put(p outputs.Place, typeURL string, parts []uint64, upserts []
 	}
 }
 
-// short leaves out resources whose names are too long for a message, which is a fault of them alone.
+// short leaves out resources whose names are too long for a message, which is a fault of them
+// alone.
 func (o *output) short(typeURL string, upserts []Resource, removes []string) ([]Resource, []string) {
 	most := outputs.NameRoom(typeURL, o.g.room())
 	long := func(r Resource) bool { return len(r.Name) > most }

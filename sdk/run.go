@@ -42,13 +42,17 @@ type pluginSession struct {
 	link   *session.Plugin
 	hello  *pb.Hello
 	asked  questions
-	source reach
+	told   told
 	// stores bounds what is asked of stores at once; half of what may be, since an answer is here
 	// before the core has noted that it was sent.
 	stores chan struct{}
+}
+
+// told is what the core was told beside the plugin's work.
+type told struct {
+	// source is whether the source is away, large what was too large to be said.
+	source reach
 	large  large
-	// feeds: it is a source, which says no Done of a revision.
-	feeds bool
 }
 
 // kind is what a plugin of some kind does with its session.

@@ -46,14 +46,14 @@ func newSource(ps *pluginSession, k pb.Kind, work func(context.Context, Publishe
 func newRegistry(ps *pluginSession, r Registry) *source {
 	s := newSource(ps, pb.KindRegistry, r.Run)
 	s.blamed, _ = r.(Blamed)
-	ps.feeds = true
+	ps.told.large.feeds = true
 	return s
 }
 
 func newConfigSource(ps *pluginSession, c ConfigSource) *source {
 	s := newSource(ps, pb.KindConfig, c.Run)
 	s.blamed, _ = c.(Blamed)
-	ps.feeds = true
+	ps.told.large.feeds = true
 	if store, ok := c.(Store); ok {
 		s.store = newStoring(ps, store)
 	}

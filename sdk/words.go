@@ -41,9 +41,10 @@ func (ps *pluginSession) send(ctx context.Context, m *pb.FromPlugin) error {
 	return ps.link.Send(ctx, m)
 }
 
-// say sends a message, and logs one that is too large in place of it. Words that would make it too large — a view's label and facts, why a node is
-// refused, a line of the log — are cut: they may repeat what a client said, and nothing that a
-// client says may keep from the core what it must know.
+// say sends a message, and logs one that is too large in place of it. Words that would make it too
+// large — a view's label and facts, why a node is refused, a line of the log — are cut: they may
+// repeat what a client said, and nothing that a client says may keep from the core what it must
+// know.
 func (ps *pluginSession) say(ctx context.Context, m *pb.FromPlugin) {
 	wordy := m.View != nil || m.Place != nil || m.Log != nil || m.Done != nil
 	if wordy && m.Size() > ps.room() {

@@ -41,8 +41,8 @@ func TestWordsAreCut(t *testing.T) {
 	}
 }
 
-// An answer that is larger than the core takes of this plugin is an error of its call, and a message
-// that can't be cut is a line of log: the core would end the session over either.
+// An answer that is larger than the core takes of this plugin is an error of its call, and a
+// message that can't be cut is a line of log: the core would end the session over either.
 func TestMessagesAreBounded(t *testing.T) {
 	a, b := session.Pipe()
 	core, plugin := session.NewCore(a), session.NewPlugin(b)

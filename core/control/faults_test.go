@@ -28,8 +28,8 @@ func TestFaultsOfARevision(t *testing.T) {
 	})
 }
 
-// TestFaultsOfASource: a source may say what it can't publish, which is shown until it says otherwise,
-// and nothing of it is left in a session that has nothing to say.
+// TestFaultsOfASource: a source may say what it can't publish, which is shown until it says
+// otherwise, and nothing of it is left in a session that has nothing to say.
 func TestFaultsOfASource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, nil, memory, files)

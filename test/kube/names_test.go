@@ -137,8 +137,8 @@ func (a *asker) has(t *testing.T, name string, c served) {
 	})
 }
 
-// watched counts the watches that an API server has of Secrets or ConfigMaps: of single objects, and
-// of a namespace's.
+// watched counts the watches that an API server has of Secrets or ConfigMaps: of single objects,
+// and of a namespace's.
 func watched(t *testing.T, c *kube.Cluster, resource string) (single, namespaces int) {
 	t.Helper()
 	for line := range strings.Lines(c.Kubectl(t, "get", "--raw", "/metrics")) {
@@ -170,9 +170,9 @@ func waitWatched(t *testing.T, c *kube.Cluster, resource string, single, namespa
 	})
 }
 
-// TestManyNamesOfOneAccount: however many names an account without rights asks for, and however long
-// they are, nothing is watched for it and no plugin ends; another account's secret is rotated, goes
-// and comes back, also when it asks for so many that their namespace is watched as one.
+// TestManyNamesOfOneAccount: however many names an account without rights asks for, and however
+// long they are, nothing is watched for it and no plugin ends; another account's secret is rotated,
+// goes and comes back, also when it asks for so many that their namespace is watched as one.
 func TestManyNamesOfOneAccount(t *testing.T) {
 	t.Parallel()
 	c := kube.Start(t)

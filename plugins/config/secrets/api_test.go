@@ -89,7 +89,7 @@ func (a *api) put(resource, namespace, name, value string) {
 	a.stirred = make(chan struct{})
 }
 
-// deny says whether metadata of a namespace may be watched. Watches that there are end.
+// deny forbids, or allows, to watch the metadata of a namespace. Watches that there are end.
 func (a *api) deny(place string, on bool) {
 	a.mu.Lock()
 	a.denied[place] = on

@@ -31,12 +31,12 @@ var usual = bounds{names: 32, single: 512, wide: 256, poll: time.Minute, polls: 
 // follower follows objects: each by a watch of its own, by one of its namespace's metadata where
 // many of it are wanted, or by reading it again and again.
 type follower struct {
-	bounds
+	bounds  bounds
 	ctx     context.Context
 	running *sync.WaitGroup
 	client  *kube.Client
-	// changed is called, with mu held, where there is something new to say of an object; failed when
-	// the API server can't be asked.
+	// changed is called, with mu held, where there is something new to say of an object; failed
+	// when the API server can't be asked.
 	changed func(secrets.Object)
 	failed  func(what string, err error)
 
@@ -90,14 +90,14 @@ func (f *follower) want(objects ...secrets.Object) {
 // begin begins to follow an object, in the way that there is room for. f.mu is held.
 func (f *follower) begin(w *watched) {
 	s, kind := w.in, w.object.Kind
-	if len(s.objects) > f.names {
+	if len(s.objects) > f.bounds.names {
 		f.widen(s)
 	}
 	switch {
 	case s.wide != nil && s.wide.synced:
 		f.place(w)
 	case s.wide != nil: // its list is on its way
-	case len(s.objects) <= f.names && f.singles[kind] < f.single:
+	case len(s.objects) <= f.bounds.names && f.singles[kind] < f.bounds.single:
 		f.watch(w)
 	default:
 		f.poll(w)

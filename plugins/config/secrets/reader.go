@@ -32,7 +32,7 @@ func (f *follower) newReader() *reader {
 	r := &reader{
 		queue:   workqueue.NewTypedDelayingQueue[secrets.Object](),
 		failing: workqueue.NewTypedItemExponentialFailureRateLimiter[secrets.Object](soonest, latest),
-		turns:   rate.NewLimiter(rate.Limit(f.polls), int(max(1, f.polls))),
+		turns:   rate.NewLimiter(rate.Limit(f.bounds.polls), int(max(1, f.bounds.polls))),
 	}
 	for range readers {
 		f.running.Go(func() {
@@ -119,8 +119,8 @@ type what struct {
 	absent string
 }
 
-// get reads an object; version is empty where there is none. It lists what has its name, which needs
-// no other right than watching it does.
+// get reads an object; version is empty where there is none. It lists what has its name, which
+// needs no other right than watching it does.
 func (f *follower) get(o secrets.Object) (found what, version string, err error) {
 	ctx, cancel := context.WithTimeout(f.ctx, readingFor)
 	defer cancel()

@@ -69,8 +69,8 @@ func rowsOf(account secrets.Account, objects ...secrets.Object) (rows []*sdk.Row
 	return rows
 }
 
-// However many names are asked for, and whoever asks: an account is asked about once and followed by
-// nothing, many names of a namespace are one watch, and others' secrets are as they were.
+// However many names are asked for, and whoever asks: an account is asked about once and followed
+// by nothing, many names of a namespace are one watch, and others' secrets are as they were.
 func TestManyAskFor(t *testing.T) {
 	a := newAPI(t)
 	a.mayList["edge:gw"] = true

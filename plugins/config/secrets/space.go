@@ -17,8 +17,8 @@ import (
 type space struct {
 	place
 	objects map[string]*watched // by name
-	// wide is the watch of the metadata of all objects of the kind that the namespace has; nil: there
-	// is none. refused: there may be none, until it is tried again.
+	// wide is the watch of the metadata of all objects of the kind that the namespace has; nil:
+	// there is none. refused: there may be none, until it is tried again.
 	wide    *wideWatch
 	refused bool
 }
@@ -34,7 +34,7 @@ func (p place) String() string { return resourceOf(p.kind).Resource + " of names
 
 // widen begins to watch the metadata of a namespace, if there is room and it may be. f.mu is held.
 func (f *follower) widen(s *space) {
-	if s.wide != nil || s.refused || f.wides[s.kind] >= f.wide {
+	if s.wide != nil || s.refused || f.wides[s.kind] >= f.bounds.wide {
 		return
 	}
 	ctx, stop := context.WithCancel(f.ctx)
@@ -44,7 +44,7 @@ func (f *follower) widen(s *space) {
 		cache.ResourceEventHandlerFuncs{AddFunc: changed, UpdateFunc: func(_, after any) { changed(after) }, DeleteFunc: changed},
 		func(err error) {
 			if forbidden(err) {
-				err = fmt.Errorf("their metadata can't be watched, so that more than %d of them are read one by one, now and then: %w", f.names, err)
+				err = fmt.Errorf("their metadata can't be watched, so that more than %d of them are read one by one, now and then: %w", f.bounds.names, err)
 				f.refuse(s, wide)
 			}
 			f.failed(s.String(), err)
@@ -137,10 +137,10 @@ func (f *follower) refuse(s *space, wide *wideWatch) {
 			f.poll(w)
 		}
 	}
-	time.AfterFunc(f.again, func() {
+	time.AfterFunc(f.bounds.again, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if s.refused = false; f.ctx.Err() == nil && f.spaces[s.place] == s && len(s.objects) > f.names {
+		if s.refused = false; f.ctx.Err() == nil && f.spaces[s.place] == s && len(s.objects) > f.bounds.names {
 			f.widen(s)
 		}
 	})

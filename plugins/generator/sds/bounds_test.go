@@ -55,7 +55,8 @@ func names(format string, from, to int) (all []string) {
 }
 
 // What an account may not have is asked for by nobody, however many names it says and however long
-// they are; a neighbour has its secret, a changed one too, and all is forgotten when its streams go.
+// they are; a neighbour has its secret, a changed one too, and all is forgotten when its streams
+// go.
 func TestWithoutRights(t *testing.T) {
 	h := plugintest.Start(t, sds.Plugin(), `{"kubernetes": true}`)
 	h.WaitSynced()
@@ -178,7 +179,8 @@ func TestMaxObjects(t *testing.T) {
 	}
 }
 
-// A right that goes takes back what was asked for with it, and one that comes back asks for it again.
+// A right that goes takes back what was asked for with it, and one that comes back asks for it
+// again.
 func TestRightComesAndGoes(t *testing.T) {
 	h := plugintest.Start(t, sds.Plugin(), `{"kubernetes": true}`)
 	h.WaitSynced()

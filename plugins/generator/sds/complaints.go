@@ -57,18 +57,25 @@ func (v *view) log(name, problem string, out sdk.Output) {
 }
 
 // unsure makes what is wrong be looked at anew: other rows name secrets.
-func (e *engine) unsure() {
-	for _, v := range e.views {
+func unsure(views map[uint64]*view) {
+	for _, v := range views {
 		v.stale = true
 	}
 }
 
 func (e *engine) complaintsOf(v *view) (all []complaint) {
 	var names []string
+	beyond := ""
 	for name, a := range v.answers {
 		if a.problem != "" {
 			names = append(names, name)
 		}
+		if a.over {
+			beyond = a.problem
+		}
+	}
+	if beyond != "" {
+		all = append(all, complaint{what: fmt.Sprintf("secrets beyond maxObjects for proxies of %s", v.caller), err: errors.New(beyond)})
 	}
 	slices.Sort(names)
 	for _, name := range names[:min(len(names), mostComplaints)] {

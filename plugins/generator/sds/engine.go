@@ -63,8 +63,8 @@ type answer struct {
 	body    []byte // nil: there is none
 	problem string // why there is no better one; empty: it is as it should be
 	reading
-	// rights: it depends on what the account may do; over: there was no room to ask for what it needs.
-	// by is where that is counted.
+	// rights: it depends on what the account may do; over: there was no room to ask for what it
+	// needs. by is where that is counted.
 	rights, over bool
 	by           *asking
 }
@@ -103,7 +103,7 @@ func (e *engine) Commit(_ context.Context, change *state.Change, out sdk.Output)
 	for table, keys := range change.Keys {
 		if table == kinds.Gateway || table == kinds.DestinationRule {
 			e.naming.change(e.state, table, keys)
-			e.unsure()
+			unsure(e.views)
 		}
 	}
 	rows, all := contents(change)

@@ -93,8 +93,8 @@ func Follow(of dynamic.ResourceInterface, fields string, lean cache.TransformFun
 	return follow(list, &unstructured.Unstructured{}, lean, handler, failed)
 }
 
-// FollowMetadata is Follow of objects' metadata alone: values never get here. Objects are
-// *metav1.PartialObjectMetadata.
+// FollowMetadata is Follow of objects' metadata alone: of values there is no more here than what is
+// copied into annotations, which lean should leave out. Objects are *metav1.PartialObjectMetadata.
 func FollowMetadata(of metadata.ResourceInterface, lean cache.TransformFunc, handler cache.ResourceEventHandler, failed func(error)) (*Informer, error) {
 	list := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return of.List(ctx, o) },

@@ -35,8 +35,8 @@ type Reference struct {
 	Roots bool
 }
 
-// ParseReference reads a name that a proxy of a namespace asks for. An error says why there can be no
-// such object, and repeats nothing of a long name.
+// ParseReference reads a name that a proxy of a namespace asks for. An error says why there can be
+// no such object, and repeats nothing of a long name.
 func ParseReference(name, namespace string) (Reference, error) {
 	r := Reference{Namespace: namespace}
 	r.Text, r.Roots = strings.CutSuffix(name, RootsSuffix)

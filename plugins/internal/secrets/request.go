@@ -38,7 +38,8 @@ func DecodeAbsence(row *pb.Row) (Absence, error) { return decode[Absence](row) }
 type Request struct {
 	// Account that asks. Its rights are wanted where there are no objects.
 	Account Account `json:"account"`
-	// Objects that are wanted; generator/sds names one in a row, so that no list makes one too large.
+	// Objects that are wanted; generator/sds names one in a row, so that no list makes one too
+	// large.
 	Objects []Object `json:"objects,omitempty"`
 }
 
