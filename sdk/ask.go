@@ -73,7 +73,7 @@ func (q *questions) end(id uint64) {
 func (ps *pluginSession) ask(ctx context.Context, make func(id uint64) *pb.FromPlugin) (*pb.FromCore, error) {
 	id, answer := ps.asked.begin()
 	defer ps.asked.end(id)
-	if err := ps.link.Send(ctx, make(id)); err != nil {
+	if err := ps.send(ctx, make(id)); err != nil {
 		return nil, err
 	}
 	select {

@@ -29,8 +29,9 @@ func late(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Deadli
 
 // answer sends the answer of a call; one that is too large becomes an error of that call.
 func (ps *pluginSession) answer(ctx context.Context, m *pb.FromPlugin, failed func(reason string) *pb.FromPlugin) {
-	if err := ps.link.Send(ctx, m); errors.Is(err, session.ErrTooLarge) {
-		_ = ps.link.Send(ctx, failed("the answer's "+err.Error()))
+	if err := ps.send(ctx, m); errors.Is(err, session.ErrTooLarge) {
+		ps.log(ctx, Error, "an answer is too large, and was not sent", "answer", kindOf(m), "reason", err)
+		ps.say(ctx, failed("the answer is too large: "+err.Error()))
 	}
 }
 

@@ -55,12 +55,10 @@ func (d *derivation) receive(ctx context.Context, m *pb.FromCore, release func()
 func (d *derivation) derive(ctx context.Context, change *state.Change) {
 	change = merge(d.missed, change)
 	revision := change.State.Revision().Proto()
-	out := &derived{derivation: d, ctx: ctx, state: change.State, rows: batch.Batch{Revision: revision, Most: d.room()}}
-	done := &pb.Done{Revision: revision}
+	out := &derived{derivation: d, ctx: ctx, state: change.State, rows: batch.Batch{Revision: revision, Most: d.room(), MostRow: d.mostRow()}}
 	err := caught("Derive", func() error { return d.deriver.Derive(ctx, change, out) })
 	initialized()
 	list, partial := faults(err)
-	done.Faults = list
 	if partial {
 		d.missed = nil
 		d.publish(ctx, out.rows.Messages())
@@ -68,12 +66,12 @@ func (d *derivation) derive(ctx context.Context, change *state.Change) {
 		d.missed = change
 	}
 	// An error of Send is the end of the session, which the reader sees.
-	d.say(ctx, &pb.FromPlugin{Done: done})
+	d.done(ctx, revision, list)
 }
 
 func (d *derivation) publish(ctx context.Context, messages []*pb.Rows) {
 	for _, rows := range messages {
-		_ = d.link.Send(ctx, &pb.FromPlugin{Rows: rows})
+		d.say(ctx, &pb.FromPlugin{Rows: rows})
 	}
 }
 
@@ -116,7 +114,8 @@ func (p *derived) Update(table string, upserts []*Row, deletes []string) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.rows.Add(table, upserts, deletes)
+	p.refuseRows(p.ctx, table, upserts, deletes, p.rows.Add(table, upserts, deletes))
+	return nil
 }
 
 // Synced is said by the first Done.

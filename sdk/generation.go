@@ -203,7 +203,7 @@ func (g *generation) overtake(ctx context.Context, change *state.Change) {
 		out.Fault("overtake", err)
 	}
 	out.flush()
-	g.say(ctx, &pb.FromPlugin{Done: &pb.Done{Revision: revision, Faults: bounded(out.faults)}})
+	g.say(ctx, &pb.FromPlugin{Done: &pb.Done{Revision: revision, Faults: bounded(g.told.large.with(out.faults))}})
 }
 
 func (g *generation) output(ctx context.Context, revision *pb.Revision) *output {

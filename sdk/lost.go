@@ -25,9 +25,9 @@ func said(ctx context.Context, lost bool, why error) {
 	if !ok {
 		return
 	}
-	ps.source.mu.Lock() // also while it is sent, so that the core hears it in order
-	defer ps.source.mu.Unlock()
-	if m := ps.source.change(lost, why); m != nil {
+	ps.told.source.mu.Lock() // also while it is sent, so that the core hears it in order
+	defer ps.told.source.mu.Unlock()
+	if m := ps.told.source.change(lost, why); m != nil {
 		_ = ps.link.Send(ctx, m)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/coxswain-mesh/coxswain/sdk/internal/outputs"
+	"github.com/coxswain-mesh/coxswain/sdk/internal/text"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -106,6 +107,7 @@ func (o *output) put(p outputs.Place, typeURL string, parts []uint64, upserts []
 	o.g.mu.Lock()
 	defer o.g.mu.Unlock()
 	q := &o.g.queue
+	upserts, removes = o.short(typeURL, upserts, removes)
 	found := o.book(p, typeURL, upserts)
 	for _, name := range removes {
 		o.g.store.Remove(p, typeURL, name)
@@ -123,6 +125,25 @@ func (o *output) put(p outputs.Place, typeURL string, parts []uint64, upserts []
 	if q.size >= flushAt {
 		o.send()
 	}
+}
+
+// short leaves out resources whose names are too long for a message, which is a fault of them
+// alone.
+func (o *output) short(typeURL string, upserts []Resource, removes []string) ([]Resource, []string) {
+	most := outputs.NameRoom(typeURL, o.g.room())
+	long := func(r Resource) bool { return len(r.Name) > most }
+	if i := slices.IndexFunc(upserts, long); i >= 0 {
+		name := cutText(upserts[i].Name, maxReason)
+		err := text.Error("its name has ", len(upserts[i].Name), " characters, and may have ", most, ": it is not served")
+		o.Log(Error, "a resource's name is too long", "type", typeURL, "resource", name, "reason", err)
+		o.Fault("resource "+name+" of type "+typeURL, err)
+		upserts = slices.DeleteFunc(slices.Clone(upserts), long)
+	}
+	longName := func(name string) bool { return len(name) > most }
+	if slices.ContainsFunc(removes, longName) {
+		removes = slices.DeleteFunc(slices.Clone(removes), longName) // it was never said
+	}
+	return upserts, removes
 }
 
 // join adds entries to the message that was queued last, if that is one of the same place at the
@@ -186,7 +207,7 @@ func (o *output) Fault(what string, err error, read ...state.Name) {
 	o.faults = append(o.faults, &pb.Fault{What: what, Reason: err.Error(), Rows: rowNames(read)})
 }
 
-func (o *output) Log(level Level, text string, args ...any) { o.g.log(o.ctx, level, text, args...) }
+func (o *output) Log(level Level, words string, args ...any) { o.g.log(o.ctx, level, words, args...) }
 
 // push queues a message, which no other joins unless last says so then.
 func (q *queue) push(m *pb.FromPlugin, size int) {

@@ -79,7 +79,7 @@ func (g *generation) want(ctx context.Context, w *pb.Want) {
 	}
 	g.finish(ctx, out)
 	if ok {
-		_ = g.link.Send(ctx, &pb.FromPlugin{Wanted: &pb.Wanted{Id: w.Id, Revision: g.revision}})
+		g.say(ctx, &pb.FromPlugin{Wanted: &pb.Wanted{Id: w.Id, Revision: g.revision}})
 	}
 }
 
@@ -94,7 +94,7 @@ func (g *generation) finish(ctx context.Context, out *output) {
 // done says that the revision of the last Commit is done, for the first time or again: the faults
 // are those of now.
 func (g *generation) done(ctx context.Context, faults []*pb.Fault) {
-	g.say(ctx, &pb.FromPlugin{Done: &pb.Done{Revision: g.revision, Faults: bounded(faults)}})
+	g.pluginSession.done(ctx, g.revision, faults)
 }
 
 func (g *generation) detach(ctx context.Context, connection uint64) {
@@ -159,7 +159,7 @@ func (g *generation) missing(ctx context.Context, ids []uint64) {
 		}
 	}
 	for _, m := range append(outputs.Messages(bodies, g.room()), g.store.Naming(wanted, g.revision, g.room())...) {
-		_ = g.link.Send(ctx, m)
+		g.say(ctx, m)
 	}
 }
 
@@ -180,7 +180,9 @@ func (g *generation) explain(ctx context.Context, e *pb.Explain) {
 	if err != nil {
 		because.Error = err.Error()
 	}
-	_ = g.link.Send(ctx, &pb.FromPlugin{Because: because})
+	g.answer(ctx, &pb.FromPlugin{Because: because}, func(reason string) *pb.FromPlugin {
+		return &pb.FromPlugin{Because: &pb.Because{Id: e.Id, Error: reason}}
+	})
 }
 
 func (g *generation) ask(ctx context.Context, a *pb.Ask) {

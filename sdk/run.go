@@ -42,10 +42,17 @@ type pluginSession struct {
 	link   *session.Plugin
 	hello  *pb.Hello
 	asked  questions
-	source reach
+	told   told
 	// stores bounds what is asked of stores at once; half of what may be, since an answer is here
 	// before the core has noted that it was sent.
 	stores chan struct{}
+}
+
+// told is what the core was told beside the plugin's work.
+type told struct {
+	// source is whether the source is away, large what was too large to be said.
+	source reach
+	large  large
 }
 
 // kind is what a plugin of some kind does with its session.
@@ -171,10 +178,10 @@ func caught(what string, f func() error) (err error) {
 }
 
 func (ps *pluginSession) refuse(ctx context.Context, reason error) error {
-	refused := &pb.Refused{Reason: reason.Error()}
+	refused := &pb.Refused{Reason: cutText(reason.Error(), ps.room()/2)}
 	var field *FieldError
 	if errors.As(reason, &field) {
-		refused.Field, refused.Reason = field.Field, field.Err.Error()
+		refused.Field, refused.Reason = cutText(field.Field, ps.room()/4), cutText(field.Err.Error(), ps.room()/2)
 	}
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()

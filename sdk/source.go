@@ -46,12 +46,14 @@ func newSource(ps *pluginSession, k pb.Kind, work func(context.Context, Publishe
 func newRegistry(ps *pluginSession, r Registry) *source {
 	s := newSource(ps, pb.KindRegistry, r.Run)
 	s.blamed, _ = r.(Blamed)
+	ps.told.large.feeds = true
 	return s
 }
 
 func newConfigSource(ps *pluginSession, c ConfigSource) *source {
 	s := newSource(ps, pb.KindConfig, c.Run)
 	s.blamed, _ = c.(Blamed)
+	ps.told.large.feeds = true
 	if store, ok := c.(Store); ok {
 		s.store = newStoring(ps, store)
 	}
@@ -145,12 +147,10 @@ func (p *publisher) Update(table string, upserts []*Row, deletes []string) error
 	if err := declared(p.source.plugin, table); err != nil {
 		return err
 	}
-	b := batch.Batch{Most: p.source.room()}
-	if err := b.Add(table, upserts, deletes); err != nil {
-		return err
-	}
+	b := batch.Batch{Most: p.source.room(), MostRow: p.source.mostRow()}
+	p.source.refuseRows(p.ctx, table, upserts, deletes, b.Add(table, upserts, deletes))
 	for _, rows := range b.Messages() {
-		if err := p.source.link.Send(p.ctx, &pb.FromPlugin{Rows: rows}); err != nil {
+		if err := p.source.send(p.ctx, &pb.FromPlugin{Rows: rows}); err != nil {
 			return err
 		}
 	}

@@ -41,6 +41,34 @@ func TestWordsAreCut(t *testing.T) {
 	}
 }
 
+// An answer that is larger than the core takes of this plugin is an error of its call, and a
+// message that can't be cut is a line of log: the core would end the session over either.
+func TestMessagesAreBounded(t *testing.T) {
+	a, b := session.Pipe()
+	core, plugin := session.NewCore(a), session.NewPlugin(b)
+	t.Cleanup(func() { _, _ = core.Close(), plugin.Close() })
+	ps := &pluginSession{link: plugin, hello: &pb.Hello{Limits: &pb.Limits{MessageBytes: 4096}}}
+	ps.answer(t.Context(), &pb.FromPlugin{Called: &pb.Called{Id: 7, Response: make([]byte, 5000)}}, func(reason string) *pb.FromPlugin {
+		return &pb.FromPlugin{Called: &pb.Called{Id: 7, Code: codeInternal, Message: reason}}
+	})
+	ps.say(t.Context(), &pb.FromPlugin{Change: &pb.Change{View: 1, SetParts: true, Parts: make([]uint64, 5000)}})
+	var got []string
+	for range 3 {
+		m, _, err := core.Recv(t.Context())
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case m.Log != nil:
+			got = append(got, m.Log.Fields["answer"]+m.Log.Fields["message"])
+		case m.Called != nil && m.Called.Id == 7 && strings.Contains(m.Called.Message, "limits.messageBytes is 4096"):
+			got = append(got, "an error")
+		}
+	}
+	if want := []string{"Called", "an error", "Change"}; !slices.Equal(got, want) {
+		t.Errorf("the core heard %q", got)
+	}
+}
+
 // A source says that it goes on.
 func TestProgress(t *testing.T) {
 	a, b := session.Pipe()

@@ -14,7 +14,7 @@ import (
 const MaxState = carrier.MaxMessage - 8<<10
 
 // MaxRow is the largest row that is taken: it must fit into a message again with the shard's name.
-const MaxRow = carrier.MaxMessage - 16<<10
+const MaxRow = carrier.MaxRow
 
 // Box is what waits to be sent to one plugin. Calls overtake states; neither blocks the one who
 // puts them in.

@@ -63,6 +63,9 @@ func (in *Intake) HandleSynced(s *state.Session, now time.Time) error {
 		return nil
 	}
 	s.Source.Synced = true
+	if !s.Generates() && !s.Lines.Faults {
+		in.state.Roster.HandleFaults(s, nil, now) // what the session before said is over
+	}
 	if s.Shadow != nil {
 		s.Shadow.Synced(s.Source.Candidate)
 		s.Source.Candidate = nil

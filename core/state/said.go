@@ -55,6 +55,7 @@ func field(name string) string {
 
 // HandleFaults keeps what failed, since when, and logs and counts what did not fail before.
 func (r *Roster) HandleFaults(s *Session, faults []*pb.Fault, now time.Time) {
+	s.Lines.Faults = true
 	type said struct{ what, reason string }
 	old := make(map[said]time.Time, len(s.Plugin.Faults))
 	for _, f := range s.Plugin.Faults {

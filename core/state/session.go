@@ -107,4 +107,6 @@ type Lines struct {
 	Unsaid int
 	// Complaint is its last line about an error.
 	Complaint string
+	// Faults: it has said what fails, be it that nothing does.
+	Faults bool
 }

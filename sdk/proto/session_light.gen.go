@@ -399,7 +399,8 @@ type Synced struct {
 // of plugins that derive or generate; a State that was skipped over is covered by the next.
 type Done struct {
 	Revision *Revision `json:"revision,omitempty"`
-	// Work that failed and kept its last good result: all of now. A Done of a revision that is done already says nothing but that.
+	// Work that failed and kept its last good result: all of now. A Done of a revision that is done already says nothing but that. So does one of a source, which is
+	// of number 0: what it could not publish, such as a row that is too large, until the next; a session that ends without one has nothing.
 	Faults []*Fault `json:"faults,omitempty"`
 }
 

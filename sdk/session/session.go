@@ -18,6 +18,9 @@ const (
 	MaxStores = 64
 	// MaxMessage is the largest encoded message, in bytes (session.proto, "Limits and credit").
 	MaxMessage = 1 << 20
+	// MaxRow is the largest encoded row that a core takes, in bytes: it must fit into a message
+	// again with the shard's name.
+	MaxRow = MaxMessage - 16<<10
 	// InitialCredit is what each side may send before the other gave any back, in bytes.
 	InitialCredit = 16 << 20
 	// MinCost is what a smaller message costs, in bytes: about what it takes in memory once it is

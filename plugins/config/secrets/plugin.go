@@ -1,8 +1,9 @@
 // Package secrets is the built-in plugin config/secrets: those Secrets and ConfigMaps of a
 // Kubernetes cluster that proxies ask for, and what their accounts may have.
 //
-// watched.go follows single objects, rights.go asks the API server what accounts may do, source.go
-// reads what is asked for and publishes the answers.
+// follower.go decides how objects are followed: watched.go by a watch of each, space.go by one of a
+// namespace's metadata, reader.go by reading them. rights.go asks the API server what accounts may
+// do, source.go reads what is asked for and publishes the answers.
 package secrets
 
 import (
@@ -52,7 +53,7 @@ func Plugin() sdk.ConfigSourcePlugin {
 			if err != nil {
 				return nil, err
 			}
-			return &source{config: c, client: client}, nil
+			return &source{c, client, usual}, nil
 		}),
 	}
 }

@@ -2,8 +2,10 @@ package secrets
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,14 +44,90 @@ func TestReadme(t *testing.T) {
 	readme.Example(t, 1)
 	path := kubeconfig(t)
 	h := plugintest.Start(t, Plugin(), map[string]any{"kubeconfig": path})
-	q := secrets.Request{Account: secrets.Account{Namespace: "edge", Name: "gw"}, Objects: []secrets.Object{{Kind: secrets.Secret, Namespace: "edge", Name: "web"}}}
-	h.Update(secrets.Requests, []*sdk.Row{{Key: "edge/gw@", Payload: q.Encode()}, {Key: "broken", Payload: []byte("{")}})
+	account := secrets.Request{Account: secrets.Account{Namespace: "edge", Name: "gw"}}
+	object := account
+	object.Objects = []secrets.Object{{Kind: secrets.Secret, Namespace: "edge", Name: "web"}}
+	h.Update(secrets.Requests, []*sdk.Row{{Key: account.Key(), Payload: account.Encode()}, {Key: object.Key(), Payload: object.Encode()}, {Key: "broken", Payload: []byte("{")}})
 	h.WaitLog(func(l sdk.Level, _ string, fields map[string]string) bool {
 		return l == sdk.Warn && fields["server"] == "127.0.0.1:1"
 	})
 	if n := len(h.Rows(secrets.SecretTable)) + len(h.Rows(secrets.Rights)); n > 0 {
 		t.Errorf("%d answers of nobody", n)
 	}
+}
+
+// rowsOf are the rows of requests: an account's, if it has a name, and those of objects.
+func rowsOf(account secrets.Account, objects ...secrets.Object) (rows []*sdk.Row) {
+	q := secrets.Request{Account: account}
+	if account.Name != "" {
+		rows = append(rows, &sdk.Row{Key: q.Key(), Payload: q.Encode()})
+	}
+	for _, o := range objects {
+		q.Objects = []secrets.Object{o}
+		rows = append(rows, &sdk.Row{Key: q.Key(), Payload: q.Encode()})
+	}
+	return rows
+}
+
+// However many names are asked for, and whoever asks: an account is asked about once and followed
+// by nothing, many names of a namespace are one watch, and others' secrets are as they were.
+func TestManyAskFor(t *testing.T) {
+	a := newAPI(t)
+	a.mayList["edge:gw"] = true
+	a.put("secrets", "edge", "web", "one")
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, []byte(strings.Replace(nowhere, "https://127.0.0.1:1", a.URL, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := plugintest.Start(t, Plugin(), map[string]any{"kubeconfig": path})
+	gw := secrets.Account{Namespace: "edge", Name: "gw"}
+	right := func(of secrets.Account, allowed bool) {
+		h.WaitRows(secrets.Rights, func(rows map[string]*sdk.Row) bool {
+			row := rows[of.Key()]
+			if row == nil {
+				return false
+			}
+			r, err := secrets.DecodeRight(row)
+			return err == nil && r.Allowed == allowed
+		})
+	}
+	served := func(value string) {
+		h.WaitRows(secrets.SecretTable, func(rows map[string]*sdk.Row) bool {
+			if rows["edge/web"] == nil {
+				return false
+			}
+			c, err := secrets.Decode(rows["edge/web"])
+			return err == nil && string(c.Data["tls.crt"]) == value
+		})
+	}
+	h.Update(secrets.Requests, rowsOf(gw, secret("edge", "web")))
+	right(gw, true)
+	served("one")
+	nobody := secrets.Account{Namespace: "evil", Name: "nobody"}
+	h.Update(secrets.Requests, rowsOf(nobody))
+	right(nobody, false)
+	watches(t, a, 1, 0)
+	var all []secrets.Object
+	for i := range 9900 {
+		all = append(all, secrets.Object{Kind: secrets.ConfigMap, Namespace: "demo", Name: fmt.Sprintf("x%d", i)})
+	}
+	h.Update(secrets.Requests, rowsOf(nobody, all...)[1:])
+	h.WaitRows(secrets.Absences, func(rows map[string]*sdk.Row) bool { return len(rows) == len(all) })
+	watches(t, a, 1, 1)
+	if _, _, reads := a.asked(); reads != 0 {
+		t.Errorf("%s: what isn't there is read", a)
+	}
+	a.put("secrets", "edge", "web", "two")
+	served("two")
+	a.put("configmaps", "demo", "x77", "roots")
+	h.WaitRows(secrets.ConfigMapTable, func(rows map[string]*sdk.Row) bool { return rows["demo/x77"] != nil })
+	h.WaitRows(secrets.Absences, func(rows map[string]*sdk.Row) bool { return len(rows) == len(all)-1 })
+	a.put("configmaps", "demo", "x77", "")
+	h.WaitRows(secrets.ConfigMapTable, func(rows map[string]*sdk.Row) bool { return rows["demo/x77"] == nil })
+	if a.mu.Lock(); a.reviews != 2 {
+		t.Errorf("%d questions about two accounts", a.reviews)
+	}
+	a.mu.Unlock()
 }
 
 func TestConfig(t *testing.T) {

@@ -23,6 +23,7 @@ const (
 type source struct {
 	config Config
 	client *kube.Client
+	bounds bounds
 }
 
 // run is what is asked for, and what was answered.
@@ -33,9 +34,14 @@ type run struct {
 	client  *kube.Client
 	running sync.WaitGroup
 	said    kube.LogLimiter
-	objects map[secrets.Object]*watched
+	follow  *follower
+	objects map[secrets.Object]bool
 	rights  map[secrets.Account]*right
-	changes *kube.Changes[secrets.Object]
+	// unwanted is since when nobody asks for an object any more.
+	unwanted map[secrets.Object]time.Time
+	// requests are rows as they were read.
+	requests map[*sdk.Row]secrets.Request
+	changes  *kube.Changes[secrets.Object]
 	// verdicts are taken one by one; each has room, so that nobody waits to be heard.
 	verdicts chan verdict
 	synced   bool
@@ -49,8 +55,9 @@ func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 	s.config.Report(ctx, out)
 	ctx, cancel := context.WithCancel(ctx)
 	r := &run{
-		source: s, ctx: ctx, out: out, objects: map[secrets.Object]*watched{}, rights: map[secrets.Account]*right{},
-		changes: kube.NewChanges[secrets.Object](), verdicts: make(chan verdict), until: time.Now().Add(syncWithin),
+		source: s, ctx: ctx, out: out, objects: map[secrets.Object]bool{}, rights: map[secrets.Account]*right{},
+		unwanted: map[secrets.Object]time.Time{},
+		changes:  kube.NewChanges[secrets.Object](), verdicts: make(chan verdict), until: time.Now().Add(syncWithin),
 	}
 	defer r.running.Wait()
 	defer cancel()
@@ -62,7 +69,8 @@ func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 	if err != nil {
 		return nil
 	}
-	return r.follow(first, newer)
+	r.follow = newFollower(ctx, &r.running, r.client, s.bounds, func(o secrets.Object) { r.changes.Add(o) }, r.failed)
+	return r.loop(first, newer)
 }
 
 func (r *run) failed(what string, err error) {
@@ -71,15 +79,13 @@ func (r *run) failed(what string, err error) {
 	}
 }
 
-func (r *run) follow(s *state.State, newer <-chan struct{}) error {
+func (r *run) loop(s *state.State, newer <-chan struct{}) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		now := time.Now()
 		if s != nil {
-			if err := r.want(s, now); err != nil {
-				return err
-			}
+			r.want(s, now)
 		}
 		if err := r.tell(now); err != nil {
 			return err
@@ -102,15 +108,17 @@ func (r *run) follow(s *state.State, newer <-chan struct{}) error {
 }
 
 // want begins and ends to follow what is asked for.
-func (r *run) want(s *state.State, now time.Time) error {
+func (r *run) want(s *state.State, now time.Time) {
 	objects, accounts := map[secrets.Object]bool{}, map[secrets.Account]bool{}
+	requests := map[*sdk.Row]secrets.Request{}
 	for _, row := range s.Table(secrets.Requests).All() {
-		q, err := secrets.DecodeRequest(row)
-		if err != nil {
-			continue // only generator/sds publishes them
+		q, read := r.requests[row]
+		if !read {
+			q, _ = secrets.DecodeRequest(row) // generator/sds alone publishes them
 		}
-		if q.Account.Cluster == r.source.config.Cluster {
-			accounts[q.Account] = true
+		requests[row] = q
+		if a := q.Account; len(q.Objects) == 0 && a.Name != "" && a.Cluster == r.source.config.Cluster {
+			accounts[a] = true
 		}
 		for _, o := range q.Objects {
 			if o.Cluster == r.source.config.Cluster {
@@ -118,28 +126,28 @@ func (r *run) want(s *state.State, now time.Time) error {
 			}
 		}
 	}
+	r.requests = requests
+	var more []secrets.Object
 	for o := range objects {
-		if r.objects[o] != nil {
-			continue
+		if delete(r.unwanted, o); !r.objects[o] {
+			r.objects[o] = true
+			more = append(more, o)
 		}
-		w, err := watch(r.ctx, &r.running, r.client, o, func() { r.changes.Add(o) }, func(err error) { r.failed(o.String(), err) })
-		if err != nil {
-			return err
-		}
-		r.objects[o] = w
 	}
+	r.follow.want(more...)
 	for a := range accounts {
 		if r.rights[a] == nil {
 			r.rights[a] = &right{account: a, due: now}
 		}
 	}
-	for o, w := range r.objects {
-		mark(&w.unwanted, objects[o], now)
+	for o := range r.objects {
+		if _, noted := r.unwanted[o]; !objects[o] && !noted {
+			r.unwanted[o] = now
+		}
 	}
 	for a, of := range r.rights {
 		mark(&of.unwanted, accounts[a], now)
 	}
-	return nil
 }
 
 // mark notes since when something is not wanted.
@@ -159,11 +167,7 @@ func over(since, now time.Time) bool { return !since.IsZero() && now.Sub(since) 
 func (r *run) tell(now time.Time) error {
 	rows := map[string]*changed{secrets.SecretTable: {}, secrets.ConfigMapTable: {}, secrets.Absences: {}, secrets.Rights: {}}
 	for o := range r.changes.Drain() {
-		w := r.objects[o]
-		if w == nil {
-			continue
-		}
-		switch content, absent, known := w.says(); {
+		switch content, absent, known := r.follow.says(o); {
 		case !known:
 		case absent != "":
 			rows[secrets.Absences].upsert(&sdk.Row{Key: o.AbsenceKey(), Payload: secrets.Absence{Reason: absent}.Encode()})
@@ -173,10 +177,11 @@ func (r *run) tell(now time.Time) error {
 			rows[secrets.Absences].delete(o.AbsenceKey())
 		}
 	}
-	for o, w := range r.objects {
-		if over(w.unwanted, now) {
-			w.stop()
+	for o, since := range r.unwanted {
+		if over(since, now) {
+			r.follow.drop(o)
 			delete(r.objects, o)
+			delete(r.unwanted, o)
 			rows[o.Table()].delete(o.Key())
 			rows[secrets.Absences].delete(o.AbsenceKey())
 		}
@@ -224,10 +229,8 @@ func (r *run) sync(now time.Time) error {
 }
 
 func (r *run) complete() bool {
-	for _, w := range r.objects {
-		if _, _, known := w.says(); !known {
-			return false
-		}
+	if !r.follow.complete() {
+		return false
 	}
 	for _, of := range r.rights {
 		if !of.known {
@@ -260,10 +263,8 @@ func (r *run) due(now time.Time) time.Time {
 			next = t
 		}
 	}
-	for _, w := range r.objects {
-		if !w.unwanted.IsZero() {
-			sooner(w.unwanted.Add(linger))
-		}
+	for _, since := range r.unwanted {
+		sooner(since.Add(linger))
 	}
 	for _, of := range r.rights {
 		if !of.unwanted.IsZero() {

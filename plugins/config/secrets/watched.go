@@ -1,12 +1,12 @@
 package secrets
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"sync"
-	"time"
+	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,14 +17,18 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
 )
 
-// watched is one object that is followed, as kubelets follow those of their pods: by its name.
+// watched is one object that is followed. follower.mu guards it.
 type watched struct {
 	object secrets.Object
-	stop   context.CancelFunc
-	// unwanted is since when nobody asks for it; zero: somebody does.
-	unwanted time.Time
+	in     *space
+	// own is its watch; nil: it is read when its namespace's watch says so, or, if it is polled,
+	// again and again.
+	own    *ownWatch
+	polled bool
+	// version is the one that was read last, empty if there was none; busy: it is being read.
+	version string
+	busy    bool
 
-	mu      sync.Mutex
 	known   bool
 	content secrets.Content
 	absent  string // why there is no content
@@ -32,55 +36,99 @@ type watched struct {
 	there bool
 }
 
-// watch follows an object until it is stopped; changed is called when there is something new to
-// say.
-func watch(ctx context.Context, running *sync.WaitGroup, client *kube.Client, o secrets.Object, changed func(), failed func(error)) (*watched, error) {
-	ctx, stop := context.WithCancel(ctx)
-	w := &watched{object: o, stop: stop}
-	say := func(c secrets.Content, absent string, there bool) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if there || !w.there {
-			w.known, w.content, w.absent, w.there = true, c, absent, there
-			changed()
+// ownWatch is the watch of a single object, by its name, as kubelets watch those of their pods.
+type ownWatch struct{ stop context.CancelFunc }
+
+// resourceOf returns the resource of a kind.
+func resourceOf(kind string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Version: "v1", Resource: map[string]string{secrets.Secret: "secrets", secrets.ConfigMap: "configmaps"}[kind]}
+}
+
+// none is what is said of an object that is not there.
+func none(o secrets.Object) string { return "there is no " + o.String() }
+
+// denied is what is said of an object that the control plane may not read.
+func denied(o secrets.Object) string {
+	return fmt.Sprintf("the control plane may not read %s: let it list and watch %s of its namespace", o, resourceOf(o.Kind).Resource)
+}
+
+func forbidden(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
+
+// say notes what is known of an object. What is not there, or may not be read, says nothing
+// against one that was seen. f.mu is held.
+func (f *follower) say(w *watched, c secrets.Content, absent string, there bool) {
+	if !there && w.there {
+		return
+	}
+	same := w.known && w.absent == absent && maps.EqualFunc(w.content.Data, c.Data, bytes.Equal)
+	w.known, w.content, w.absent, w.there = true, c, absent, there
+	if !same {
+		f.changed(w.object)
+	}
+}
+
+// watch follows an object by its name. f.mu is held.
+func (f *follower) watch(w *watched) {
+	o := w.object
+	ctx, stop := context.WithCancel(f.ctx)
+	own := &ownWatch{stop}
+	// heard does something as long as the watch counts.
+	heard := func(do func()) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if w.own == own {
+			do()
 		}
 	}
-	none := "there is no " + o.String()
-	resource := map[string]string{secrets.Secret: "secrets", secrets.ConfigMap: "configmaps"}[o.Kind]
-	of := client.Objects.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace(o.Namespace)
 	now := func(object any) {
-		if u, ok := object.(*unstructured.Unstructured); ok {
-			content, absent := contentOf(o, u)
-			say(content, absent, true)
+		u, ok := object.(*unstructured.Unstructured)
+		if !ok {
+			return
 		}
+		content, absent := contentOf(o, u)
+		heard(func() {
+			w.version = u.GetResourceVersion()
+			f.say(w, content, absent, true)
+		})
 	}
+	of := f.client.Objects.Resource(resourceOf(o.Kind)).Namespace(o.Namespace)
 	informer, err := kube.Follow(of, "metadata.name="+o.Name, func(object any) (any, error) { return lean(o.Kind, object), nil },
 		cache.ResourceEventHandlerFuncs{
-			AddFunc: now, UpdateFunc: func(_, after any) { now(after) }, DeleteFunc: func(any) { say(secrets.Content{}, none, true) },
+			AddFunc: now, UpdateFunc: func(_, after any) { now(after) },
+			DeleteFunc: func(any) {
+				heard(func() {
+					w.version = ""
+					f.say(w, secrets.Content{}, none(o), true)
+				})
+			},
 		}, func(err error) {
-			if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-				say(secrets.Content{}, fmt.Sprintf("the control plane may not read %s: let it list and watch %s of its namespace", o, resource), false)
+			if forbidden(err) {
+				heard(func() { f.say(w, secrets.Content{}, denied(o), false) })
 			}
-			failed(err)
+			f.failed(w.in.String(), err)
 		})
 	if err != nil {
 		stop()
-		return nil, err
+		f.failed(w.in.String(), err)
+		return
 	}
-	running.Go(func() { informer.RunWithContext(ctx) })
-	running.Go(func() {
+	w.own = own
+	f.singles[o.Kind]++
+	f.running.Go(func() { informer.RunWithContext(ctx) })
+	f.running.Go(func() {
 		if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-			say(secrets.Content{}, none, false)
+			heard(func() { f.say(w, secrets.Content{}, none(o), false) })
 		}
 	})
-	return w, nil
 }
 
-// says returns what is known of the object, or why there is none; false: nothing yet.
-func (w *watched) says() (content secrets.Content, absent string, known bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.content, w.absent, w.known
+// unwatch ends an object's own watch, if it has one. f.mu is held.
+func (f *follower) unwatch(w *watched) {
+	if w.own != nil {
+		w.own.stop()
+		w.own = nil
+		f.singles[w.object.Kind]--
+	}
 }
 
 // lean leaves of an object what is read of it: neither other values nor what was applied.

@@ -39,7 +39,9 @@ type engine struct {
 	views    map[uint64]*view
 	proxies  map[uint64]uint64 // views by connection
 	next     uint64
+	asking   map[secrets.Account]*asking
 	requests *requests
+	rights   *state.Decoder[secrets.Right]
 }
 
 // view is what is wanted for a caller.
@@ -47,6 +49,12 @@ type view struct {
 	caller  caller
 	answers map[string]*answer
 	proxies int
+	// wrong is how many answers have a problem.
+	wrong int
+	many  bool // it was said that they are many
+	// complaints are what is wrong, if they are not stale.
+	complaints []complaint
+	stale      bool
 }
 
 // answer is what was said about a name.
@@ -55,6 +63,10 @@ type answer struct {
 	body    []byte // nil: there is none
 	problem string // why there is no better one; empty: it is as it should be
 	reading
+	// rights: it depends on what the account may do; over: there was no room to ask for what it
+	// needs. by is where that is counted.
+	rights, over bool
+	by           *asking
 }
 
 // reading is the rows that an answer was made from, and those that were looked for in vain.
@@ -75,12 +87,13 @@ func newEngine(c Config) *engine {
 	return &engine{
 		config: c, state: &state.State{}, gateways: gateways{},
 		numbers: map[caller]uint64{}, views: map[uint64]*view{}, proxies: map[uint64]uint64{},
-		requests: newRequests(),
+		asking: map[secrets.Account]*asking{}, requests: newRequests(), rights: state.NewDecoder(secrets.ParseRight),
 	}
 }
 
 func (e *engine) Commit(_ context.Context, change *state.Change, out sdk.Output) error {
 	e.state = change.State
+	e.rights.Forget(secrets.Rights, change)
 	if change.Before == nil || len(change.Keys[kinds.Gateway]) > 0 {
 		e.gateways = gatewaysOf(e.state.Table(kinds.Gateway))
 	}
@@ -90,6 +103,7 @@ func (e *engine) Commit(_ context.Context, change *state.Change, out sdk.Output)
 	for table, keys := range change.Keys {
 		if table == kinds.Gateway || table == kinds.DestinationRule {
 			e.naming.change(e.state, table, keys)
+			unsure(e.views)
 		}
 	}
 	rows, all := contents(change)
@@ -106,6 +120,7 @@ func (e *engine) Commit(_ context.Context, change *state.Change, out sdk.Output)
 			e.answer(number, v, names, out)
 		}
 	}
+	e.moreRoom(out)
 	e.complain(out)
 	return nil
 }
@@ -207,7 +222,6 @@ func (e *engine) collect(number uint64, v *view) {
 		delete(e.views, number)
 		delete(e.numbers, v.caller)
 	}
-	e.request(v)
 }
 
 func (e *engine) Want(_ context.Context, _ string, number uint64, names []string, out sdk.Output) error {
@@ -215,10 +229,28 @@ func (e *engine) Want(_ context.Context, _ string, number uint64, names []string
 	if v == nil {
 		return fmt.Errorf("there is no view %d", number)
 	}
+	e.moreRoom(out) // who waits comes first
 	// Secrets are asked for by name; who wants all gets none.
 	e.answer(number, v, names, out)
 	e.complain(out)
 	return nil
+}
+
+// Rest implements sdk.Rester: what there was no room for gets what others have left.
+func (e *engine) Rest(_ context.Context, out sdk.Output) (freed bool) {
+	if e.moreRoom(out) {
+		e.complain(out)
+	}
+	return false
+}
+
+// moreRoom answers for names that waited for room, and reports whether there were any.
+func (e *engine) moreRoom(out sdk.Output) bool {
+	all := e.roomFor()
+	for _, w := range all {
+		e.answer(w.view, e.views[w.view], []string{w.name}, out)
+	}
+	return len(all) > 0
 }
 
 func (e *engine) Drop(_ string, number uint64, names []string, gone bool) {
@@ -226,11 +258,20 @@ func (e *engine) Drop(_ string, number uint64, names []string, gone bool) {
 	if v == nil {
 		return
 	}
+	if gone {
+		names = slices.Collect(maps.Keys(v.answers))
+	}
 	for _, n := range names {
+		a := v.answers[n]
+		if a == nil {
+			continue
+		}
+		e.hold(waiting{number, n}, a, nil)
+		v.wrong -= count(a)
 		delete(v.answers, n)
 	}
-	if gone {
-		clear(v.answers)
+	if v.stale = true; len(v.answers) == 0 {
+		v.answers = map[string]*answer{} // one that was large stays so
 	}
 	e.collect(number, v)
 }
@@ -247,19 +288,21 @@ func (e *engine) answer(number uint64, v *view, names []string, out sdk.Output) 
 		if now.said && !(before.said && same(before.body, now.body)) {
 			told = append(told, sdk.Resource{Name: name, Body: now.body})
 		}
+		v.wrong += count(now) - count(before)
 		if now.problem != "" && before.problem != now.problem {
-			out.Log(sdk.Warn, "a secret is not served as it should be", "secret", name, "proxies", v.caller.String(), "reason", now.problem)
+			v.log(name, now.problem, out)
 		}
-		v.answers[name] = now
+		e.hold(waiting{number, name}, before, now)
+		v.answers[name], v.stale = now, true
 	}
 	if len(told) > 0 {
 		out.Change(secretType, number, nil, told, nil)
 	}
-	e.request(v)
 }
 
-// find makes the answer for a name. What is not valid any more keeps what was good last, and while
-// a source has not said what is wanted, what was said before stays.
+// find makes the answer for a name. Sources are asked for what it means once it is known that the
+// account may have it. What is not valid any more keeps what was good last, and while a source has
+// not said what is wanted, what was said before stays.
 func (e *engine) find(c caller, name string, before *answer) *answer {
 	now := &answer{said: true}
 	r, err := secrets.ParseReference(name, c.namespace)
@@ -270,36 +313,48 @@ func (e *engine) find(c caller, name string, before *answer) *answer {
 		now.problem = err.Error()
 		return now
 	}
-	now.objects = e.candidates(c, r)
-	known, err := e.allowed(c, r, &now.reading)
-	for _, o := range now.objects {
-		if !known || err != nil {
-			break
-		}
-		var content secrets.Content
-		var absent string
-		if content, absent, known = e.look(o, &now.reading); known && absent == "" {
-			if now.body, err = resource(r, name, content.Data); err != nil {
-				now.problem = fmt.Sprintf("%s: %v", o, err)
-				if before.body != nil {
-					now.body = before.body
-					now.problem += "; its last good version stays served"
-				}
-			}
-			return now
-		} else if known {
-			now.missed = append(now.missed, absent)
-		}
-	}
+	known, err := e.allowed(c, r, now)
 	switch {
 	case !known:
-		now.said, now.body, now.problem = before.said, before.body, before.problem
+		now.said, now.body, now.problem, now.objects = before.said, before.body, before.problem, before.objects
+		return now
 	case err != nil:
 		now.problem = err.Error()
-	default:
-		now.problem = strings.Join(now.missed, ", and ")
+		return now
 	}
+	objects := e.candidates(c, r)
+	if err := e.fits(e.account(c), objects); err != nil {
+		now.problem, now.over = err.Error(), true
+		return now
+	}
+	now.objects = objects
+	e.content(r, name, before, now)
 	return now
+}
+
+// content looks for what a reference means in the objects of its answer.
+func (e *engine) content(r secrets.Reference, name string, before, now *answer) {
+	for _, o := range now.objects {
+		content, absent, known := e.look(o, &now.reading)
+		switch {
+		case !known:
+			now.said, now.body, now.problem = before.said, before.body, before.problem
+			return
+		case absent != "":
+			now.missed = append(now.missed, absent)
+			continue
+		}
+		var err error
+		if now.body, err = resource(r, name, content.Data); err != nil {
+			now.problem = fmt.Sprintf("%s: %v", o, err)
+			if before.body != nil {
+				now.body = before.body
+				now.problem += "; its last good version stays served"
+			}
+		}
+		return
+	}
+	now.problem = strings.Join(now.missed, ", and ")
 }
 
 // candidates are the objects that a reference may mean for a caller, in the order in which they are
@@ -326,18 +381,19 @@ func (e *engine) remote(c caller) string {
 
 // allowed says why an account may not have a Secret, if so, once that is known. What a Gateway
 // names is allowed by that, and whom to trust is no secret.
-func (e *engine) allowed(c caller, r secrets.Reference, read *reading) (known bool, err error) {
+func (e *engine) allowed(c caller, r secrets.Reference, now *answer) (known bool, err error) {
 	if !e.config.Kubernetes || r.Gateway || r.Roots {
 		return true, nil
 	}
+	now.rights = true
 	at := state.Name{Table: secrets.Rights, Key: e.account(c).Key()}
 	row := e.state.Row(at.Table, at.Key)
 	if row == nil {
-		read.missing = append(read.missing, at)
+		now.missing = append(now.missing, at)
 		return false, nil
 	}
-	read.rows = append(read.rows, at)
-	right, err := secrets.DecodeRight(row)
+	now.rows = append(now.rows, at)
+	right, err := e.rights.Row(row)
 	if err == nil && !right.Allowed {
 		err = errors.New(right.Reason)
 	}
@@ -376,28 +432,6 @@ func (e *engine) look(o secrets.Object, read *reading) (content secrets.Content,
 		absent = why.Reason
 	}
 	return content, absent, true
-}
-
-// complain reports all that is wrong now, as faults of the rows that were looked at and of those
-// that name the secret.
-func (e *engine) complain(out sdk.Output) {
-	for _, number := range slices.Sorted(maps.Keys(e.views)) {
-		v := e.views[number]
-		for _, name := range slices.Sorted(maps.Keys(v.answers)) {
-			a := v.answers[name]
-			if a.problem == "" {
-				continue
-			}
-			looked := slices.Concat(a.rows, a.missing)
-			rows := slices.Clone(looked)
-			for _, at := range e.naming.of(name, v.caller.namespace) {
-				if !slices.Contains(looked, at) {
-					rows = append(rows, at)
-				}
-			}
-			out.Fault(fmt.Sprintf("secret %s for proxies of %s", name, v.caller), errors.New(a.problem), rows...)
-		}
-	}
 }
 
 // Explain implements sdk.Explainer.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
@@ -14,28 +13,25 @@ import (
 // requests are rows that are to be published for sources: what is wanted, and whose rights.
 type requests struct {
 	mu      sync.Mutex
-	said    map[string]string   // payloads by key
 	changed map[string]*sdk.Row // nil: it is to go
 	wake    chan struct{}
 }
 
 func newRequests() *requests {
-	return &requests{said: map[string]string{}, changed: map[string]*sdk.Row{}, wake: make(chan struct{}, 1)}
+	return &requests{changed: map[string]*sdk.Row{}, wake: make(chan struct{}, 1)}
 }
 
-// put says what a key's row is to be; nil: there is to be none.
-func (r *requests) put(key string, payload []byte) {
+// put publishes a request, remove takes it back.
+func (r *requests) put(q secrets.Request) {
+	r.change(q.Key(), &sdk.Row{Key: q.Key(), Payload: q.Encode()})
+}
+
+func (r *requests) remove(q secrets.Request) { r.change(q.Key(), nil) }
+
+func (r *requests) change(key string, row *sdk.Row) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.said[key] == string(payload) {
-		return
-	}
-	r.said[key], r.changed[key] = string(payload), nil
-	if payload == nil {
-		delete(r.said, key)
-	} else {
-		r.changed[key] = &sdk.Row{Key: key, Payload: payload}
-	}
+	r.changed[key] = row
 	select {
 	case r.wake <- struct{}{}:
 	default:
@@ -53,7 +49,7 @@ func (r *requests) drain() (upserts []*sdk.Row, deletes []string) {
 			deletes = append(deletes, key)
 		}
 	}
-	clear(r.changed)
+	r.changed = map[string]*sdk.Row{}
 	return upserts, deletes
 }
 
@@ -74,25 +70,4 @@ func (e *engine) Run(ctx context.Context, out sdk.Publisher) error {
 			}
 		}
 	}
-}
-
-// request says what a view needs to know.
-func (e *engine) request(v *view) {
-	if v.caller.namespace == "" {
-		return
-	}
-	objects := map[secrets.Object]bool{}
-	for _, a := range v.answers {
-		for _, o := range a.objects {
-			objects[o] = true
-		}
-	}
-	c := v.caller
-	key := c.namespace + "/" + c.account + "@" + c.cluster
-	if len(objects) == 0 {
-		e.requests.put(key, nil)
-		return
-	}
-	all := slices.SortedFunc(maps.Keys(objects), func(a, b secrets.Object) int { return strings.Compare(a.String(), b.String()) })
-	e.requests.put(key, secrets.Request{Account: e.account(c), Objects: all}.Encode())
 }

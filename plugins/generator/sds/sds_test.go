@@ -329,6 +329,21 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// requested are the objects that sources are asked for, in order, each of a row of its own.
+func requested(h *plugintest.Harness) (all []string) {
+	for _, row := range h.Rows(secrets.Requests) {
+		q, err := secrets.DecodeRequest(row)
+		switch {
+		case err != nil || len(q.Objects) > 1:
+			all = append(all, "a bad row: "+row.Key)
+		case len(q.Objects) == 1:
+			all = append(all, q.Objects[0].String())
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
 // With Kubernetes what is wanted is asked for, and what has no answer yet is not said to be absent.
 func TestRequests(t *testing.T) {
 	h := plugintest.Start(t, sds.Plugin(), `{"kubernetes": true}`)
@@ -346,12 +361,17 @@ func TestRequests(t *testing.T) {
 	account := secrets.Account{Cluster: "east", Namespace: "edge", Name: "gw"}
 	h.WaitRows(secrets.Requests, func(rows map[string]*sdk.Row) bool {
 		row := rows["edge/gw@east"]
-		if row == nil {
+		if row == nil || len(rows) != 5 {
 			return false
 		}
 		q, err := secrets.DecodeRequest(row)
-		return err == nil && q.Account == account && len(q.Objects) == 4
+		return err == nil && q.Account == account && len(q.Objects) == 0
 	})
+	if got := requested(h); !slices.Equal(got, []string{
+		"Secret edge/web", "Secret edge/web of cluster east", "Secret edge/web-cacert", "Secret edge/web-cacert of cluster east",
+	}) {
+		t.Errorf("before rights are known %q are asked for: whom to trust needs none", got)
+	}
 	said := func() (body []byte, said bool) {
 		h.Settle()
 		body, said = h.View(view)[name]

@@ -42,6 +42,9 @@ func (c *Changes[K]) Drain() map[K]bool {
 // Some receives once there may be something to take.
 func (c *Changes[K]) Some() <-chan struct{} { return c.wake }
 
+// manyKinds is how many kinds of errors a LogLimiter remembers; one more, and it forgets them all.
+const manyKinds = 1000
+
 // LogLimiter says how often an error is logged that comes again and again. The zero value is ready
 // for use.
 type LogLimiter struct {
@@ -55,7 +58,7 @@ func (c *LogLimiter) Allow(kind string, err error, now time.Time) bool {
 	const again = time.Minute
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.last == nil {
+	if c.last == nil || len(c.last) >= manyKinds && c.last[kind] == "" {
 		c.last, c.at = map[string]string{}, map[string]time.Time{}
 	}
 	if c.last[kind] == err.Error() && now.Sub(c.at[kind]) < again {

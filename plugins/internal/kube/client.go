@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
@@ -23,6 +24,8 @@ type Client struct {
 	// About is asked what the API server has, as Resources does.
 	About   rest.Interface
 	Objects dynamic.Interface
+	// Metadata reads the metadata of objects of any kind, and nothing else of them.
+	Metadata metadata.Interface
 }
 
 // NewClient makes the client of some settings, which it changes. It asks nothing of the API server;
@@ -49,6 +52,9 @@ func NewClient(config *rest.Config) (*Client, error) {
 		return nil, strict.Errorf("kubeconfig", "%v", err)
 	}
 	out.About, out.Objects = about, dynamic.New(about)
+	if out.Metadata, err = metadata.NewForConfig(config); err != nil {
+		return nil, strict.Errorf("kubeconfig", "%v", err)
+	}
 	return out, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -89,7 +90,23 @@ func Follow(of dynamic.ResourceInterface, fields string, lean cache.TransformFun
 			return of.Watch(ctx, o)
 		},
 	}
-	i := cache.NewSharedIndexInformer(list, &unstructured.Unstructured{}, 0, cache.Indexers{})
+	return follow(list, &unstructured.Unstructured{}, lean, handler, failed)
+}
+
+// FollowMetadata is Follow of objects' metadata alone: of values there is no more here than what is
+// copied into annotations, which lean should leave out. Objects are *metav1.PartialObjectMetadata.
+func FollowMetadata(of metadata.ResourceInterface, lean cache.TransformFunc, handler cache.ResourceEventHandler, failed func(error)) (*Informer, error) {
+	list := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return of.List(ctx, o) },
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return of.Watch(ctx, o)
+		},
+	}
+	return follow(list, &metav1.PartialObjectMetadata{}, lean, handler, failed)
+}
+
+func follow(list *cache.ListWatch, one runtime.Object, lean cache.TransformFunc, handler cache.ResourceEventHandler, failed func(error)) (*Informer, error) {
+	i := cache.NewSharedIndexInformer(list, one, 0, cache.Indexers{})
 	if err := i.SetTransform(lean); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Beginnings of names that proxies ask for.
@@ -33,7 +35,8 @@ type Reference struct {
 	Roots bool
 }
 
-// ParseReference reads a name that a proxy of a namespace asks for.
+// ParseReference reads a name that a proxy of a namespace asks for. An error says why there can be
+// no such object, and repeats nothing of a long name.
 func ParseReference(name, namespace string) (Reference, error) {
 	r := Reference{Namespace: namespace}
 	r.Text, r.Roots = strings.CutSuffix(name, RootsSuffix)
@@ -51,7 +54,7 @@ func ParseReference(name, namespace string) (Reference, error) {
 	case invalidScheme:
 		return r, errors.New("what names it is not valid")
 	default:
-		return r, fmt.Errorf("names that begin with %s are not known here", scheme)
+		return r, fmt.Errorf("names that begin with %.40q are not known here", scheme)
 	}
 	r.Name = path
 	if in, name, whole := strings.Cut(path, "/"); whole {
@@ -62,7 +65,24 @@ func ParseReference(name, namespace string) (Reference, error) {
 	if r.Namespace == "" || r.Name == "" || strings.ContainsAny(r.Name, "/@") || strings.Contains(r.Namespace, "@") {
 		return r, fmt.Errorf("it must be %sNAMESPACE/NAME, with both", scheme)
 	}
-	return r, nil
+	return r, possible(r.Namespace, r.Name)
+}
+
+// possible says why no object can have a name, if so.
+// Source: Kubernetes, Object Names and IDs: names are DNS subdomains, those of namespaces labels
+// (RFC 1123).
+func possible(namespace, name string) error {
+	switch {
+	case len(namespace) > validation.DNS1123LabelMaxLength:
+		return fmt.Errorf("there can be no such namespace: its name has %d characters, and may have %d", len(namespace), validation.DNS1123LabelMaxLength)
+	case len(validation.IsDNS1123Label(namespace)) > 0:
+		return fmt.Errorf("there can be no namespace %q: it must be a DNS label, of a-z, 0-9 and -", namespace)
+	case len(name) > validation.DNS1123SubdomainMaxLength:
+		return fmt.Errorf("there can be no such object: its name has %d characters, and may have %d", len(name), validation.DNS1123SubdomainMaxLength)
+	case len(validation.IsDNS1123Subdomain(name)) > 0:
+		return fmt.Errorf("there can be no object %q: its name must be a DNS subdomain, of a-z, 0-9, - and .", name)
+	}
+	return nil
 }
 
 // Objects are those that may have what is meant, in the order in which they are looked for. The
@@ -74,7 +94,9 @@ func (r Reference) Objects() []Object {
 		return []Object{own}
 	}
 	apart := own
-	apart.Name += RootsSuffix
+	if apart.Name += RootsSuffix; possible(apart.Namespace, apart.Name) != nil {
+		return []Object{own}
+	}
 	return []Object{apart, own}
 }
 

@@ -7,8 +7,9 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Requests has what generator/sds wants to know, for sources that read what is asked for alone, a
-// row for each account that asks: NAMESPACE/ACCOUNT@CLUSTER, with a Request as JSON.
+// Requests has what generator/sds wants to know, for sources that read what is asked for alone: a
+// row for each account whose rights are wanted, and one for each object that it asks for and may
+// have, as far as that is known. Keys are those of Request.Key, payloads a Request as JSON.
 const Requests = "secretrequests"
 
 // Rights has what accounts may do, in answer to requests: NAMESPACE/ACCOUNT, in other clusters than
@@ -33,12 +34,23 @@ func (a Absence) Encode() []byte { return encode(a) }
 // DecodeAbsence reads a row of Absences.
 func DecodeAbsence(row *pb.Row) (Absence, error) { return decode[Absence](row) }
 
-// Request is what proxies of an account ask for.
+// Request is a question on behalf of proxies of an account.
 type Request struct {
-	// Account whose rights are wanted.
+	// Account that asks. Its rights are wanted where there are no objects.
 	Account Account `json:"account"`
-	// Objects that are wanted.
-	Objects []Object `json:"objects"`
+	// Objects that are wanted; generator/sds names one in a row, so that no list makes one too
+	// large.
+	Objects []Object `json:"objects,omitempty"`
+}
+
+// Key returns the key of the request's row: that of the account or, of one about an object,
+// followed by / and the key of the object's absence.
+func (r Request) Key() string {
+	key := r.Account.Key()
+	if len(r.Objects) > 0 {
+		key += "/" + r.Objects[0].AbsenceKey()
+	}
+	return key
 }
 
 // Account is a service account. Cluster is empty for those of the first cluster.
@@ -83,9 +95,14 @@ func DecodeRequest(row *pb.Row) (Request, error) { return decode[Request](row) }
 // DecodeRight reads a row of Rights.
 func DecodeRight(row *pb.Row) (Right, error) { return decode[Right](row) }
 
-func decode[T any](row *pb.Row) (T, error) {
+// ParseRight reads the payload of a row of Rights.
+func ParseRight(payload []byte) (Right, error) { return parse[Right](payload) }
+
+func decode[T any](row *pb.Row) (T, error) { return parse[T](row.Payload) }
+
+func parse[T any](payload []byte) (T, error) {
 	var v T
-	if json.Unmarshal(row.Payload, &v) != nil {
+	if json.Unmarshal(payload, &v) != nil {
 		return v, errors.New("its row can't be read")
 	}
 	return v, nil

@@ -4,14 +4,13 @@ package batch
 import (
 	"slices"
 
-	"github.com/coxswain-mesh/coxswain/sdk/internal/text"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // Batch gathers rows into messages.
 type Batch struct {
-	// Most is how large they may grow, in bytes.
-	Most int
+	// Most is how large they may grow, in bytes, MostRow how large a row may be.
+	Most, MostRow int
 	// Revision is that of the rows, nil where they have none.
 	Revision *pb.Revision
 
@@ -20,21 +19,27 @@ type Batch struct {
 	size int
 }
 
-// Add adds changes of one table. It copies nothing.
-func (b *Batch) Add(table string, upserts []*pb.Row, deletes []string) error {
+// Add adds changes of one table, and returns the rows that are too large, which it leaves out. It
+// copies nothing.
+func (b *Batch) Add(table string, upserts []*pb.Row, deletes []string) (tooLarge []*pb.Row) {
+	most := min(b.MostRow, b.Most-len(table)-24)
 	for _, r := range upserts {
-		n := r.Size() + 8
-		if n > b.Most {
-			return text.Error("row ", r.Key, " of table ", table, " has ", n, " bytes: a row must fit into a message, which has ", b.Most, " at most")
+		n := r.Size()
+		if n > most {
+			tooLarge = append(tooLarge, r)
+			continue
 		}
-		t := b.room(table, n)
+		t := b.room(table, n+8)
 		t.Upserts = append(t.Upserts, r)
 	}
 	for _, key := range deletes {
+		if len(key) > most {
+			continue // there is no such row
+		}
 		t := b.room(table, len(key)+8)
 		t.Deletes = append(t.Deletes, key)
 	}
-	return nil
+	return tooLarge
 }
 
 // room returns where n bytes of a table go.

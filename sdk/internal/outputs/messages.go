@@ -34,19 +34,26 @@ func Messages(bodies []*pb.Body, most int) []*pb.FromPlugin {
 	return messages
 }
 
-// EntryMessages packs changes of a part or view into messages.
+// entryHead bounds what an entry takes besides its name.
+const entryHead = 32
+
+// NameRoom is how long the name of an entry may be.
+func NameRoom(typeURL string, most int) int { return most - len(typeURL) - entryHead }
+
+// EntryMessages packs changes of a part or view into messages. No name may be longer than NameRoom.
 func EntryMessages(p Place, typeURL string, revision *pb.Revision, upserts []*pb.Entry, removes []string, most int) []*pb.FromPlugin {
 	var messages []*pb.FromPlugin
 	for len(upserts)+len(removes) > 0 {
 		var u []*pb.Entry
 		var r []string
-		room := most - len(typeURL)
-		u, upserts, room = cut(upserts, room, func(e *pb.Entry) int { return len(e.Name) + 32 })
+		room := NameRoom(typeURL, most) + entryHead
+		u, upserts, room = cut(upserts, room, func(e *pb.Entry) int { return len(e.Name) + entryHead })
 		r, removes, _ = cut(removes, room, func(name string) int { return len(name) + 8 })
-		messages = append(messages, entryMessage(p, typeURL, revision, u, r))
-		if len(u)+len(r) == 0 {
-			break // A name as large as a message; Send will refuse the message that has it.
+		if len(u)+len(r) == 0 { // a name that is too long after all
+			upserts, removes = upserts[min(1, len(upserts)):], removes[min(1, len(removes)):]
+			continue
 		}
+		messages = append(messages, entryMessage(p, typeURL, revision, u, r))
 	}
 	return messages
 }
