@@ -1,6 +1,7 @@
 package history
 
 import (
+	"context"
 	"encoding/json"
 
 	bolt "go.etcd.io/bbolt"
@@ -70,32 +71,36 @@ func (h *History) nextStage() (next *Stage, due bool) {
 }
 
 // writeStage takes a stage in, once the revision before it is written down.
-func (h *History) writeStage() {
+func (h *History) writeStage(ctx context.Context) {
+	h.staging.Lock() // which nobody waits for but Run
+	defer h.staging.Unlock()
 	next, due := h.nextStage()
 	was := h.stage.kept
 	if !due || next == nil && was == nil {
 		return
 	}
-	h.stage.kept = nil
+	var k *keptStage
 	if next != nil {
-		k := &keptStage{Stage: *next}
+		k = &keptStage{Stage: *next}
 		if was != nil && was.Base == next.Base {
 			k.image = was.image
-		} else if im, err := h.at(next.Base); err == nil {
+		} else if im, err := h.at(ctx, next.Base); err == nil {
 			k.image = im
 		} else {
 			h.cfg.Log.Warn("a stage of pushes will not outlive a restart", "revision", next.Base, "error", err)
 			k = nil
 		}
-		h.stage.kept = k
 	}
-	if h.stage.kept != nil {
-		h.log.keep(h.stage.kept.image, 1)
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	if h.stage.kept = k; k != nil {
+		h.log.keep(k.image, 1)
 	}
 	if was != nil {
 		h.log.keep(was.image, -1)
 	}
-	h.log.ops.stage(h.stage.kept)
+	h.log.ops.stage(k)
+	h.unsaved = true
 }
 
 func (o *ops) stage(k *keptStage) {
