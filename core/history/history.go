@@ -442,13 +442,24 @@ func (h *History) Pin(p Pin) (im *Image, note string, err error) {
 	if err = h.keepPin(p, im); err != nil {
 		return nil, "", err
 	}
-	if h.cfg.Dir == "" {
-		return im, "it ends with this control plane: without stateDir nothing outlives a restart", nil
+	_ = h.save(ctx, true) // Doubt says what is wrong with it
+	return im, h.Doubt(), nil
+}
+
+// Doubt says why pins may not outlive a restart; empty: they do.
+func (h *History) Doubt() string {
+	if h == nil {
+		return ""
 	}
-	if err := h.save(ctx, true); err != nil {
-		note = "it may not outlive a restart: " + err.Error()
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	switch {
+	case h.cfg.Dir == "":
+		return "it ends with this control plane: without stateDir nothing outlives a restart"
+	case h.trouble.fault != "":
+		return "it may not outlive a restart: " + h.trouble.fault
 	}
-	return im, note, nil
+	return ""
 }
 
 func (h *History) keepPin(p Pin, im *Image) error {
@@ -464,14 +475,17 @@ func (h *History) keepPin(p Pin, im *Image) error {
 	return nil
 }
 
-// Unpin forgets a pin. note says what is wrong all the same: that a restart may bring it back.
-func (h *History) Unpin(proxies string) (note string) {
+// Unpin forgets pins by their proxies. note says what is wrong all the same: that a restart may
+// bring them back.
+func (h *History) Unpin(proxies ...string) (note string) {
 	if h == nil {
 		return ""
 	}
 	h.take()
 	h.writing.Lock()
-	h.unpin(proxies)
+	for _, p := range proxies {
+		h.unpin(p)
+	}
 	h.writing.Unlock()
 	ctx, cancel := waiting()
 	defer cancel()

@@ -79,6 +79,17 @@ func (h *History) save(ctx context.Context, urgent bool) error {
 	return err
 }
 
+// Faults say whether the file lacks something now, and how many files were lost while they were
+// used.
+func (h *History) Faults() (now bool, lost int) {
+	if h == nil {
+		return false, 0
+	}
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	return h.trouble.fault != "", h.trouble.lost
+}
+
 func (h *History) path() string { return filepath.Join(h.cfg.Dir, FileName) }
 
 // fail notes why the file lacks something. The log has it once until it is written again. Writing

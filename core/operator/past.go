@@ -24,7 +24,6 @@ type Past struct {
 	// changing: one pin changes at a time, and waits for the disk with it. Who only looks doesn't
 	// take it.
 	changing sync.Mutex
-	notes    sync.Map // what is to be known of pins (string), by their proxies
 }
 
 // NewPast returns that of a core, with the pins that its history has kept.
@@ -71,7 +70,6 @@ func (p *Past) Pin(number uint64, proxies string, endpoints bool) (report.Pin, e
 	if err := p.show(pin, im); err != nil {
 		return report.Pin{}, err
 	}
-	p.notes.Store(proxies, note)
 	out := p.of(proxies)
 	p.c.Log.Warn("proxies are pinned: they are served what they were at a revision", "revision", number, "proxies", pinnedWords(proxies), "endpoints", endpoints, "connected", len(out.Pinned), "note", note)
 	return out, nil
@@ -107,17 +105,22 @@ func (p *Past) Unpin(proxies string, all bool) ([]report.Pin, error) {
 	case len(gone) == 0:
 		return nil, fmt.Errorf("no pin is of the proxies %q; there are pins of %s", proxies, strings.Join(there, ", "))
 	}
-	for i, x := range gone {
+	var names []string
+	for _, x := range gone {
 		_ = p.c.Do(func() error { p.c.Middle.Serving.Screen.Unpin(x.Proxies); return nil })
-		gone[i].Note = p.history.Unpin(x.Proxies)
-		p.notes.Delete(x.Proxies)
-		p.c.Log.Warn("proxies are not pinned any more: they are served what is live", "revision", x.Revision, "proxies", pinnedWords(x.Proxies), "note", gone[i].Note)
+		names = append(names, x.Proxies)
+	}
+	note := p.history.Unpin(names...)
+	for i, x := range gone {
+		gone[i].Note = note
+		p.c.Log.Warn("proxies are not pinned any more: they are served what is live", "revision", x.Revision, "proxies", pinnedWords(x.Proxies), "note", note)
 	}
 	return gone, nil
 }
 
 // Pins are the pins, older ones first, with the connected proxies that they serve.
 func (p *Past) Pins() []report.Pin {
+	note := p.history.Doubt()
 	p.c.Lock()
 	defer p.c.Unlock()
 	out := []report.Pin{}
@@ -125,7 +128,7 @@ func (p *Past) Pins() []report.Pin {
 	pins := p.c.Middle.Serving.Pins
 	for _, x := range pins.All() {
 		at[x] = len(out)
-		out = append(out, report.Pin{Revision: x.Revision, Proxies: x.Proxies, Endpoints: x.Endpoints, Since: x.Since, Note: p.note(x.Proxies), Pinned: []report.PinnedProxy{}})
+		out = append(out, report.Pin{Revision: x.Revision, Proxies: x.Proxies, Endpoints: x.Endpoints, Since: x.Since, Note: note, Pinned: []report.PinnedProxy{}})
 	}
 	if len(out) == 0 {
 		return out
@@ -138,12 +141,6 @@ func (p *Past) Pins() []report.Pin {
 		out[at[x]].Pinned = append(out[at[x]].Pinned, pinned(conn, pins.Types(conn)))
 	}
 	return out
-}
-
-func (p *Past) note(proxies string) string {
-	text, _ := p.notes.Load(proxies)
-	words, _ := text.(string)
-	return words
 }
 
 func pinned(conn *state.Connection, by map[string]history.By) report.PinnedProxy {
