@@ -16,6 +16,7 @@ import (
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -145,13 +146,14 @@ func openWhole(path string) (*file, error) {
 
 func (f *file) close() error { return f.db.Close() }
 
-// abandon lets go of a file that must not be used any more. What bbolt has mapped of it stays so:
-// its locks can't be trusted to let it close.
+// abandon lets go of a file that must not be used any more. If bbolt ended amid a transaction, what
+// it has mapped stays so: it can't be told to close without its locks.
 func (f *file) abandon(d *damage) {
 	if !d.amid && whole(f.path, f.close) == nil {
 		return
 	}
-	_ = f.under.Close() // with it goes the lock
+	_ = unix.Flock(int(f.under.Fd()), unix.LOCK_UN) // which what is mapped would keep
+	_ = f.under.Close()
 }
 
 // measure notes how long the file is.

@@ -219,7 +219,11 @@ func (h *History) lose(f *file, d *damage) (again bool) {
 	h.writing.Unlock()
 	var found map[string]*view.Body
 	if !d.amid {
-		found, _ = f.bodies(keys) // what can't be read is lost, which is said
+		var err error
+		found, err = f.bodies(keys) // what can't be read is lost, which is said
+		if now := (*damage)(nil); errors.As(err, &now) && now.amid {
+			d = now
+		}
 	}
 	f.abandon(d)
 
