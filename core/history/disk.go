@@ -36,13 +36,19 @@ func on[T any](ctx context.Context, d *disk, do func() T) (out T, err error) {
 	select {
 	case d.turn <- struct{}{}:
 	case <-ctx.Done():
+		d.late.Store(true)
+		select {
+		case d.turn <- struct{}{}: // just now
+			<-d.turn
+			d.late.Store(false)
+		default:
+		}
 		return out, errLate
 	}
 	done := make(chan T, 1)
 	go func() {
-		// The turn ends last: until then late is of this one.
-		defer func() { <-d.turn }()
 		done <- do()
+		<-d.turn
 		if d.late.CompareAndSwap(true, false) {
 			d.caughtUp()
 		}
@@ -54,7 +60,7 @@ func on[T any](ctx context.Context, d *disk, do func() T) (out T, err error) {
 	}
 	d.late.Store(true)
 	select {
-	case out = <-done: // it was done just now, and perhaps before it was called late
+	case out = <-done: // just now, and perhaps before it was called late
 		d.late.Store(false)
 		return out, nil
 	default:

@@ -17,9 +17,9 @@ const (
 	lookPause = 30 * time.Second
 	// retryPause is how long a file rests that could not be written or made.
 	retryPause = 5 * time.Second
-	// firstRest is how long no other file is opened after one was spoilt, twice as long each time, up
-	// to mostRest; one that was good for as long is forgotten. Of each spoilt one some address space
-	// stays taken.
+	// firstRest is how long no other file is made when a second one was spoilt, twice as long each
+	// time, up to mostRest; what was longer ago than that is forgotten. Of each spoilt one some address
+	// space stays taken.
 	firstRest, mostRest = time.Second, time.Hour
 )
 
@@ -29,11 +29,10 @@ type trouble struct {
 	// whole: all is to be written anew, not before retry.
 	whole bool
 	retry time.Time
-	// rest is how long the next file rests that is spoilt, spoilt when one was last, lost how many
-	// were.
-	rest   time.Duration
-	spoilt time.Time
-	lost   int
+	// spoilt is when a file was last, lost how many were. No other is made before until, for rest.
+	spoilt, until time.Time
+	rest          time.Duration
+	lost          int
 }
 
 // tryPause is how long the file may be left alone.
@@ -52,8 +51,8 @@ func (h *History) tryPause() time.Duration {
 // notBefore is until when a file rests, or the making of another. Writing is held.
 func (h *History) notBefore() time.Time {
 	at := h.trouble.retry
-	if rested := h.trouble.spoilt.Add(h.trouble.rest); h.file == nil && rested.After(at) {
-		return rested
+	if until := h.trouble.until; h.file == nil && until.After(at) {
+		return until
 	}
 	return at
 }
@@ -239,11 +238,12 @@ func (h *History) lose(f *file, d *damage) (again bool) {
 	t := &h.trouble
 	h.file = nil
 	dropped := h.log.forsake(found, images...)
-	again = time.Since(t.spoilt) > t.rest
-	if t.rest = min(2*t.rest, mostRest); t.rest == 0 || time.Since(t.spoilt) > mostRest {
-		t.rest = firstRest
+	now := time.Now()
+	if again = now.Sub(t.spoilt) > mostRest; again {
+		t.rest = 0
 	}
-	t.fault, t.whole, t.retry, t.spoilt = d.Error(), true, time.Time{}, time.Now()
+	t.until, t.rest = now.Add(t.rest), min(max(2*t.rest, firstRest), mostRest)
+	t.fault, t.whole, t.retry, t.spoilt = d.Error(), true, time.Time{}, now
 	t.lost++
 	h.cfg.Log.Error("the history's file can't be used any more: what is in memory is kept, and goes to a new one as soon as there can be one", "error", d, "revisions lost", dropped)
 	return again
@@ -262,7 +262,9 @@ func (h *History) read(ctx context.Context, keys []string) (map[string]*view.Bod
 		if f == nil {
 			return r
 		}
-		r.found, r.err = f.bodies(keys)
+		if r.err = f.check(); !errors.As(r.err, new(*damage)) {
+			r.found, r.err = f.bodies(keys) // it can be read, though its directory, say, can't be
+		}
 		if d := (*damage)(nil); errors.As(r.err, &d) && h.lose(f, d) {
 			h.ring()
 		}
