@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/disk"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
@@ -21,7 +22,7 @@ func hang(t *testing.T, h *History) (release func()) {
 	stuck, hangs := make(chan struct{}), make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		_, _ = on(ctx, h.disk, func() struct{} {
+		_, _ = disk.On(ctx, h.disk, func() struct{} {
 			close(hangs)
 			<-stuck
 			return struct{}{}
@@ -50,7 +51,7 @@ func TestDiskHangs(t *testing.T) {
 		if err != nil || !strings.Contains(note, "the disk does not answer") || !strings.Contains(note, dir) {
 			t.Error(note, err)
 		}
-		if took := time.Since(began); took != patience {
+		if took := time.Since(began); took != disk.Patience {
 			t.Errorf("a pin took %v", took)
 		}
 		for range 20 {
@@ -64,7 +65,7 @@ func TestDiskHangs(t *testing.T) {
 		if s := h.Summary(); !strings.Contains(s.Fault, "does not answer") || len(s.Revisions) < 20 {
 			t.Errorf("%q, %d revisions", s.Fault, len(s.Revisions))
 		}
-		if took := time.Since(began); took != patience {
+		if took := time.Since(began); took != disk.Patience {
 			t.Errorf("others were kept: %v", took)
 		}
 		if n := strings.Count(said.String(), "level=ERROR"); n != 1 {
@@ -101,29 +102,6 @@ func TestDiskHangsAtTheEnd(t *testing.T) {
 		}
 		if !strings.Contains(said.String(), "what was noted last is not in the history's file") {
 			t.Errorf("it said: %s", said)
-		}
-	})
-}
-
-// TestOn: what is late is late for those who asked and those who come then, until it is done.
-func TestOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		caught := 0
-		d := newDisk(func() { caught++ })
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		stuck := make(chan struct{})
-		if _, err := on(ctx, d, func() int { <-stuck; return 1 }); !errors.Is(err, errLate) {
-			t.Error(err)
-		}
-		ran := false
-		if _, err := on(t.Context(), d, func() int { ran = true; return 2 }); !errors.Is(err, errLate) || ran {
-			t.Error(err, ran)
-		}
-		close(stuck)
-		synctest.Wait()
-		if got, err := on(t.Context(), d, func() int { return 3 }); got != 3 || err != nil || caught != 1 {
-			t.Error(got, err, caught)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/disk"
 	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/revision"
 	"github.com/coxswain-mesh/coxswain/core/view"
@@ -68,7 +69,7 @@ type History struct {
 	number  uint64 // the highest revision that was shown
 	stage   stages
 
-	disk *disk
+	disk *disk.Disk
 	// staging: one stage is written down at a time.
 	staging sync.Mutex
 
@@ -103,13 +104,13 @@ func New(cfg Config) (*History, error) {
 		cfg: cfg, wake: make(chan struct{}, 1), since: time.Now(), log: newLog(bounds{cfg.Revisions, cfg.Bytes}),
 		conns: map[Key]uint64{}, left: map[string]uint64{}, unseen: map[Key]bool{},
 	}
-	h.disk = newDisk(h.ring)
+	h.disk = disk.New(h.ring)
 	if cfg.Dir == "" {
 		return h, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), openPatience)
 	defer cancel()
-	err, late := on(ctx, h.disk, h.open)
+	err, late := disk.On(ctx, h.disk, h.open)
 	if late != nil {
 		return nil, fmt.Errorf("stateDir: %s: %w for %v; mend it, or name another directory", cfg.Dir, late, openPatience)
 	}
@@ -311,7 +312,7 @@ func (h *History) Flush() {
 
 // waiting is for as long as the disk may take for all that one caller asks.
 func waiting() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), patience)
+	return context.WithTimeout(context.Background(), disk.Patience)
 }
 
 // take takes in, in memory, what was noted until now. It is written down by Run.
@@ -405,7 +406,7 @@ func (h *History) at(ctx context.Context, number uint64) (*Image, error) {
 				return im, nil
 			}
 		}
-		if again || errors.Is(err, errLate) {
+		if again || errors.Is(err, disk.ErrLate) {
 			return nil, fmt.Errorf("revision %d: part of it is in the history's file alone: %w", number, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/disk"
 	"github.com/coxswain-mesh/coxswain/core/view"
 )
 
@@ -63,7 +64,7 @@ func (h *History) save(ctx context.Context, urgent bool) error {
 	if h.cfg.Dir == "" {
 		return nil
 	}
-	err, late := on(ctx, h.disk, func() error { return h.saving(urgent) })
+	err, late := disk.On(ctx, h.disk, func() error { return h.saving(urgent) })
 	if late == nil {
 		return err
 	}
@@ -255,7 +256,7 @@ func (h *History) read(ctx context.Context, keys []string) (map[string]*view.Bod
 		found map[string]*view.Body
 		err   error
 	}
-	r, late := on(ctx, h.disk, func() (r result) {
+	r, late := disk.On(ctx, h.disk, func() (r result) {
 		h.writing.Lock()
 		f := h.file
 		h.writing.Unlock()
@@ -285,7 +286,7 @@ func (h *History) Close() error {
 	h.closed = true
 	fault := h.trouble.fault
 	h.writing.Unlock()
-	err, late := on(ctx, h.disk, func() error {
+	err, late := disk.On(ctx, h.disk, func() error {
 		h.writing.Lock()
 		f := h.file
 		h.file, h.log.ops = nil, nil

@@ -260,6 +260,9 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, http.StatusBadRequest, Outcome{Error: err.Error()})
 		return
 	}
+	if !o.DryRun && !s.kept(w) {
+		return
+	}
 	atLeisure(w)
 	name, options := r.PathValue("name"), swap.Options{DryRun: o.DryRun, Force: o.Force, Ephemeral: o.Ephemeral}
 	var c *swap.Change
@@ -284,6 +287,16 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.answer(w, http.StatusOK, Outcome{Change: c})
+}
+
+// kept reports whether what is asked for can be written down in the audit log; else it answers why
+// not: who changes something must not go unseen.
+func (s *Server) kept(w http.ResponseWriter) bool {
+	err := s.Audit.Ready()
+	if err != nil {
+		s.answer(w, http.StatusServiceUnavailable, Outcome{Error: "nothing was changed, for it can't be written down who did it: " + err.Error() + "; make room for it, or start the control plane with another auditLog, or none"})
+	}
+	return err == nil
 }
 
 // atLeisure lets a request that has come whole take as long as it needs; the answer has its time
