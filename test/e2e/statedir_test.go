@@ -135,13 +135,7 @@ func TestHistoryFileSpoilt(t *testing.T) {
 				}
 			}
 			s.says(fmt.Sprintf("pin %d --proxies namespace=late", s.newest), 0, "namespace=late")
-			wait.For(t, "the file has all again", func() error {
-				text, err := page.Get(s.plane.Monitoring, "/metrics")
-				if err == nil && !strings.Contains(text, "coxswain_history_fault 0") {
-					err = errors.New("there is a fault")
-				}
-				return err
-			})
+			s.written(t)
 			if n := strings.Count(s.plane.Log(), "the history's file can't be used any more"); n != 1 {
 				t.Errorf("it was said %d times", n)
 			}
