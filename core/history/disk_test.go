@@ -14,6 +14,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/disk"
 	"github.com/coxswain-mesh/coxswain/test/wait"
+	bolt "go.etcd.io/bbolt"
 )
 
 // hang has the disk of a history hang until release is called.
@@ -104,6 +105,27 @@ func TestDiskHangsAtTheEnd(t *testing.T) {
 			t.Errorf("it said: %s", said)
 		}
 	})
+}
+
+// TestFaultAmid: a fault in the middle of bbolt is an error, nothing of it is called after that, and
+// its lock goes all the same.
+func TestFaultAmid(t *testing.T) {
+	f, err := open(filepath.Join(t.TempDir(), FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(f.path, 0); err != nil {
+		t.Fatal(err)
+	}
+	err = whole(f.path, func() error { return f.db.View(func(*bolt.Tx) error { return nil }) })
+	d := (*damage)(nil)
+	if !errors.As(err, &d) || !d.amid {
+		t.Fatalf("%v", err)
+	}
+	f.abandon(d)
+	if taken(f.path) {
+		t.Error("its lock is held still")
+	}
 }
 
 // TestSpoilt: a file that is spoilt while it is in use is set aside, with nothing lost of what is in

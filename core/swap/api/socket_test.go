@@ -30,7 +30,9 @@ func TestSocketReplaced(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, path) }()
 	asks := func() error {
-		dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", path) }
+		dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", path)
+		}
 		c := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: wait.Deadline}
 		r, err := c.Get("http://core/nothing")
 		if err != nil {
