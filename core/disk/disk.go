@@ -17,8 +17,8 @@ const Patience = 3 * time.Second
 // ErrLate is that the disk has not done in time what it was asked.
 var ErrLate = errors.New("the disk does not answer")
 
-// Disk does what touches files: one thing at a time, each on a goroutine of its own. Who asks should
-// hold no lock.
+// Disk does what touches files: one thing at a time, each on a goroutine of its own. Who asks
+// should hold no lock.
 type Disk struct {
 	turn     chan struct{} // holds one value while something is done
 	late     atomic.Bool   // what is done has been given up by who asked for it

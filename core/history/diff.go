@@ -18,11 +18,11 @@ func (h *History) Diff(from, to uint64, node string) (report.Difference, error) 
 	ctx, cancel := waiting()
 	defer cancel()
 	h.take()
-	a, err := h.at(ctx, from)
+	a, err := saves(h).at(ctx, from)
 	if err != nil {
 		return report.Difference{}, err
 	}
-	b, err := h.at(ctx, to)
+	b, err := saves(h).at(ctx, to)
 	if err != nil {
 		return report.Difference{}, err
 	}

@@ -107,8 +107,8 @@ func TestDiskHangsAtTheEnd(t *testing.T) {
 	})
 }
 
-// TestFaultAmid: a fault in the middle of bbolt is an error, nothing of it is called after that, and
-// its lock goes all the same.
+// TestFaultAmid: a fault in the middle of bbolt is an error, nothing of it is called after that,
+// and its lock goes all the same.
 func TestFaultAmid(t *testing.T) {
 	f, err := open(filepath.Join(t.TempDir(), FileName))
 	if err != nil {
@@ -128,8 +128,9 @@ func TestFaultAmid(t *testing.T) {
 	}
 }
 
-// TestSpoilt: a file that is spoilt while it is in use is set aside, with nothing lost of what is in
-// memory; what can still be read of it is read. Those that are set aside don't become more and more.
+// TestSpoilt: a file that is spoilt while it is in use is set aside, with nothing lost of what is
+// in memory; what can still be read of it is read. Those that are set aside don't become more and
+// more.
 func TestSpoilt(t *testing.T) {
 	harms := map[string]func(path string) error{
 		"cut":     func(path string) error { return os.Truncate(path, 0) },
@@ -222,8 +223,8 @@ func TestSpoilt(t *testing.T) {
 		spoil()
 		h.trouble.rest = mostRest
 		spoil()
-		if now, lost := h.Faults(); !now || lost != 2 || h.file != nil || h.tryPause() < mostRest/2 {
-			t.Errorf("fault %v, %d lost, next look after %v", now, lost, h.tryPause())
+		if now, lost := h.Faults(); !now || lost != 2 || h.file != nil || saves(h).tryPause() < mostRest/2 {
+			t.Errorf("fault %v, %d lost, next look after %v", now, lost, saves(h).tryPause())
 		}
 		if _, note, err := h.Pin(Pin{Revision: w.rev}); err != nil || note != "" {
 			t.Error("a pin makes no file:", note, err)

@@ -6,8 +6,11 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/view"
 )
 
+// wreck is a log whose file is lost.
+type wreck struct{ *Log }
+
 // fileOnly are the keys of resources that the file alone has.
-func (l *Log) fileOnly() (keys []string) {
+func (l wreck) fileOnly() (keys []string) {
 	for key, h := range l.bodies {
 		if h.body == nil {
 			keys = append(keys, key)
@@ -19,7 +22,7 @@ func (l *Log) fileOnly() (keys []string) {
 // forsake has the log go on without its file. What connections and images have is taken from them;
 // found is what could still be read. Revisions that need what is lost are dropped, and so are nodes
 // that were there before a restart and have not come back. It returns how many revisions went.
-func (l *Log) forsake(found map[string]*view.Body, images ...*Image) (dropped int) {
+func (l wreck) forsake(found map[string]*view.Body, images ...*Image) (dropped int) {
 	l.ops = nil
 	for key, b := range found {
 		l.recover(key, b)
@@ -56,7 +59,7 @@ func (l *Log) forsake(found map[string]*view.Body, images ...*Image) (dropped in
 	return dropped
 }
 
-func (l *Log) recoverSet(set *view.Set) {
+func (l wreck) recoverSet(set *view.Set) {
 	if set == nil {
 		return
 	}
@@ -67,19 +70,19 @@ func (l *Log) recoverSet(set *view.Set) {
 	}
 }
 
-func (l *Log) recover(key string, b *view.Body) {
+func (l wreck) recover(key string, b *view.Body) {
 	if h := l.bodies[key]; h != nil && h.body == nil {
 		h.body = b
 	}
 }
 
-func (l *Log) isLost(name string, version ref) bool {
+func (l wreck) isLost(name string, version ref) bool {
 	h := l.bodies[bodyKey(name, version)]
 	return version != "" && (h == nil || h.body == nil)
 }
 
 // needsLost reports whether what was before an entry can't be had any more.
-func (l *Log) needsLost(e *entry) bool {
+func (l wreck) needsLost(e *entry) bool {
 	for _, names := range e.names {
 		for name, r := range names {
 			if r != nil && l.isLost(name, *r) {
@@ -91,7 +94,7 @@ func (l *Log) needsLost(e *entry) bool {
 }
 
 // lost reports whether what a node has now can't be had any more.
-func (l *Log) lost(p *Place) bool {
+func (l wreck) lost(p *Place) bool {
 	for _, id := range p.Lines {
 		for name, version := range l.refs(id) {
 			if l.isLost(name, version) {

@@ -69,21 +69,14 @@ type History struct {
 	number  uint64 // the highest revision that was shown
 	stage   stages
 
-	disk *disk.Disk
-	// staging: one stage is written down at a time.
-	staging sync.Mutex
-
 	// writing is for all below; neither the disk nor mu is ever waited for with it.
 	writing sync.Mutex
 	log     *Log
-	file    *file // nil: none can be used now
 	conns   map[Key]uint64
 	left    map[string]uint64
 	unseen  map[Key]bool // of before a restart
 	pins    []*kept
-	trouble trouble
-	// unsaved: something was taken in since the file was last written.
-	unsaved, closed bool
+	filing
 }
 
 // batch is what was noted of one revision.
@@ -207,7 +200,7 @@ func (h *History) pause() time.Duration {
 	case any:
 		return amendPause
 	}
-	return h.tryPause()
+	return saves(h).tryPause()
 }
 
 func (h *History) ring() {
@@ -307,7 +300,7 @@ func (h *History) Flush() {
 	defer cancel()
 	h.take()
 	h.writeStage(ctx)
-	_ = h.save(ctx, false) // which is said, and tried again
+	_ = saves(h).save(ctx, false) // which is said, and tried again
 }
 
 // waiting is for as long as the disk may take for all that one caller asks.
@@ -383,14 +376,14 @@ func (h *History) At(number uint64) (*Image, error) {
 	ctx, cancel := waiting()
 	defer cancel()
 	h.take()
-	return h.at(ctx, number)
+	return saves(h).at(ctx, number)
 }
 
 var errOff = errors.New("no history is kept (historyRevisions is 0)")
 
 // at reads from the file what memory lacks. What was dropped meanwhile, or lost with the file, it
 // looks for once more: it is in memory then, or gone.
-func (h *History) at(ctx context.Context, number uint64) (*Image, error) {
+func (h saver) at(ctx context.Context, number uint64) (*Image, error) {
 	for again := false; ; again = true {
 		d, err := h.drafted(number)
 		if err != nil {
@@ -412,7 +405,7 @@ func (h *History) at(ctx context.Context, number uint64) (*Image, error) {
 	}
 }
 
-func (h *History) drafted(number uint64) (*draft, error) {
+func (h saver) drafted(number uint64) (*draft, error) {
 	h.writing.Lock()
 	defer h.writing.Unlock()
 	oldest, newest, ok := h.log.Span()
@@ -437,13 +430,13 @@ func (h *History) Pin(p Pin) (im *Image, note string, err error) {
 	ctx, cancel := waiting()
 	defer cancel()
 	h.take()
-	if im, err = h.at(ctx, p.Revision); err != nil {
+	if im, err = saves(h).at(ctx, p.Revision); err != nil {
 		return nil, "", err
 	}
 	if err = h.keepPin(p, im); err != nil {
 		return nil, "", err
 	}
-	_ = h.save(ctx, true) // Doubt says what is wrong with it
+	_ = saves(h).save(ctx, true) // Doubt says what is wrong with it
 	return im, h.Doubt(), nil
 }
 
@@ -490,7 +483,7 @@ func (h *History) Unpin(proxies ...string) (note string) {
 	h.writing.Unlock()
 	ctx, cancel := waiting()
 	defer cancel()
-	if err := h.save(ctx, true); err != nil {
+	if err := saves(h).save(ctx, true); err != nil {
 		note = "a restart may bring it back: " + err.Error()
 	}
 	return note

@@ -19,8 +19,8 @@ const (
 	// retryPause is how long a file rests that could not be written or made.
 	retryPause = 5 * time.Second
 	// firstRest is how long no other file is made when a second one was spoilt, twice as long each
-	// time, up to mostRest; what was longer ago than that is forgotten. Of each spoilt one some address
-	// space stays taken.
+	// time, up to mostRest; what was longer ago than that is forgotten. Of each spoilt one some
+	// address space stays taken.
 	firstRest, mostRest = time.Second, time.Hour
 )
 
@@ -36,8 +36,22 @@ type trouble struct {
 	lost          int
 }
 
+// filing is what a history has of its file. History.writing is for it, but for disk.
+type filing struct {
+	disk    *disk.Disk
+	file    *file // nil: none can be used now
+	trouble trouble
+	// unsaved: something was taken in since the file was last written.
+	unsaved, closed bool
+}
+
+// saver is a history as it is written down and read again.
+type saver struct{ *History }
+
+func saves(h *History) saver { return saver{h} }
+
 // tryPause is how long the file may be left alone.
-func (h *History) tryPause() time.Duration {
+func (h saver) tryPause() time.Duration {
 	h.writing.Lock()
 	defer h.writing.Unlock()
 	switch {
@@ -50,7 +64,7 @@ func (h *History) tryPause() time.Duration {
 }
 
 // notBefore is until when a file rests, or the making of another. Writing is held.
-func (h *History) notBefore() time.Time {
+func (h saver) notBefore() time.Time {
 	at := h.trouble.retry
 	if until := h.trouble.until; h.file == nil && until.After(at) {
 		return until
@@ -60,7 +74,7 @@ func (h *History) notBefore() time.Time {
 
 // save brings the file up to date; urgent: even if it was to rest. The error says why it is not,
 // which is said in the log once.
-func (h *History) save(ctx context.Context, urgent bool) error {
+func (h saver) save(ctx context.Context, urgent bool) error {
 	if h.cfg.Dir == "" {
 		return nil
 	}
@@ -90,11 +104,11 @@ func (h *History) Faults() (now bool, lost int) {
 	return h.trouble.fault != "", h.trouble.lost
 }
 
-func (h *History) path() string { return filepath.Join(h.cfg.Dir, FileName) }
+func (h saver) path() string { return filepath.Join(h.cfg.Dir, FileName) }
 
 // fail notes why the file lacks something. The log has it once until it is written again. Writing
 // is held.
-func (h *History) fail(err error) {
+func (h saver) fail(err error) {
 	if h.trouble.fault == "" {
 		h.cfg.Log.Error("the history can't be written: it is kept in memory alone until it can", "error", err)
 	}
@@ -103,7 +117,7 @@ func (h *History) fail(err error) {
 
 // saving writes what has changed, all of it if the file is another one than before. It runs on the
 // disk's goroutine, and holds no lock while the disk works.
-func (h *History) saving(urgent bool) error {
+func (h saver) saving(urgent bool) error {
 	f, rests := h.current(urgent)
 	if rests != nil {
 		return rests
@@ -119,7 +133,7 @@ func (h *History) saving(urgent bool) error {
 }
 
 // current is the file, if there is one, and why it is to be left alone for now.
-func (h *History) current(urgent bool) (*file, error) {
+func (h saver) current(urgent bool) (*file, error) {
 	h.writing.Lock()
 	defer h.writing.Unlock()
 	t := &h.trouble
@@ -136,7 +150,7 @@ func (h *History) current(urgent bool) (*file, error) {
 }
 
 // writeTo writes what has changed.
-func (h *History) writeTo(f *file) error {
+func (h saver) writeTo(f *file) error {
 	h.writing.Lock()
 	all := h.log.ops.all
 	h.log.ops.all, h.unsaved = nil, false
@@ -175,7 +189,7 @@ func (h *History) writeTo(f *file) error {
 }
 
 // everything is what makes a file of any content one of what is kept. Writing is held.
-func (h *History) everything() []op {
+func (h saver) everything() []op {
 	all := rewrite(h.log)
 	o := &ops{}
 	for _, p := range h.pins {
@@ -186,7 +200,7 @@ func (h *History) everything() []op {
 }
 
 // begin makes a file where there is none that can be used, and writes all into it.
-func (h *History) begin() error {
+func (h saver) begin() error {
 	f, err := anew(h.cfg.Dir)
 	h.writing.Lock()
 	if err == nil && h.closed {
@@ -209,13 +223,13 @@ func (h *History) begin() error {
 
 // lose gives up a file that is damaged, with what is in it alone as far as it can't be read any
 // more, and reports whether another one may be made at once. It runs on the disk's goroutine.
-func (h *History) lose(f *file, d *damage) (again bool) {
+func (h saver) lose(f *file, d *damage) (again bool) {
 	h.writing.Lock()
 	if h.file != f {
 		h.writing.Unlock()
 		return false
 	}
-	keys := h.log.fileOnly()
+	keys := wreck{h.log}.fileOnly()
 	h.writing.Unlock()
 	var found map[string]*view.Body
 	if !d.amid {
@@ -238,7 +252,7 @@ func (h *History) lose(f *file, d *damage) (again bool) {
 	}
 	t := &h.trouble
 	h.file = nil
-	dropped := h.log.forsake(found, images...)
+	dropped := wreck{h.log}.forsake(found, images...)
 	now := time.Now()
 	if again = now.Sub(t.spoilt) > mostRest; again {
 		t.rest = 0
@@ -251,7 +265,7 @@ func (h *History) lose(f *file, d *damage) (again bool) {
 }
 
 // read reads resources from the file.
-func (h *History) read(ctx context.Context, keys []string) (map[string]*view.Body, error) {
+func (h saver) read(ctx context.Context, keys []string) (map[string]*view.Body, error) {
 	type result struct {
 		found map[string]*view.Body
 		err   error

@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"encoding/json"
+	"sync"
 
 	bolt "go.etcd.io/bbolt"
 )
@@ -59,6 +60,8 @@ type stages struct {
 	next *Stage // for History.mu, as due
 	due  bool
 	kept *keptStage // for History.writing
+	// staging: one stage is written down at a time.
+	staging sync.Mutex
 }
 
 // nextStage returns what is to be written of a stage, if anything is.
@@ -72,8 +75,8 @@ func (h *History) nextStage() (next *Stage, due bool) {
 
 // writeStage takes a stage in, once the revision before it is written down.
 func (h *History) writeStage(ctx context.Context) {
-	h.staging.Lock() // which nobody waits for but Run
-	defer h.staging.Unlock()
+	h.stage.staging.Lock() // which nobody waits for but Run
+	defer h.stage.staging.Unlock()
 	next, due := h.nextStage()
 	was := h.stage.kept
 	if !due || next == nil && was == nil {
@@ -84,7 +87,7 @@ func (h *History) writeStage(ctx context.Context) {
 		k = &keptStage{Stage: *next}
 		if was != nil && was.Base == next.Base {
 			k.image = was.image
-		} else if im, err := h.at(ctx, next.Base); err == nil {
+		} else if im, err := saves(h).at(ctx, next.Base); err == nil {
 			k.image = im
 		} else {
 			h.cfg.Log.Warn("a stage of pushes will not outlive a restart", "revision", next.Base, "error", err)

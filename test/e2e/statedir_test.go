@@ -87,8 +87,8 @@ func (s *stateful) answers(t *testing.T) {
 	}
 }
 
-// TestHistoryFileSpoilt: whatever becomes of the history's file while it is in use, commands answer,
-// edits arrive, pins stay and are written down again, and the core ends when it is told to.
+// TestHistoryFileSpoilt: whatever becomes of the history's file while it is in use, commands
+// answer, edits arrive, pins stay and are written down again, and the core ends when it is told to.
 func TestHistoryFileSpoilt(t *testing.T) {
 	file := func(s *stateful) string { return filepath.Join(s.state, "history.db") }
 	for _, c := range []struct {
