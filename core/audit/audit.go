@@ -3,6 +3,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/disk"
 	"github.com/coxswain-mesh/coxswain/core/mask"
 )
 
@@ -65,6 +67,7 @@ type Log struct {
 	secrets *mask.Secrets
 	log     *slog.Logger
 	queue   chan []byte
+	disk    *disk.Disk
 
 	mu      sync.Mutex
 	entries []Entry
@@ -74,7 +77,7 @@ type Log struct {
 
 // New makes a log that writes to a file; empty: to none. Run must be called.
 func New(path string, secrets *mask.Secrets, log *slog.Logger) *Log {
-	return &Log{file: file{path: path, most: mostBytes}, secrets: secrets, log: log, queue: make(chan []byte, waiting)}
+	return &Log{file: file{path: path, most: mostBytes}, secrets: secrets, log: log, queue: make(chan []byte, waiting), disk: disk.New(nil)}
 }
 
 // Add takes an entry, by whom the context says. It never waits for the file.
@@ -125,7 +128,7 @@ func (l *Log) Run(ctx context.Context) error {
 	if l.file.path == "" {
 		return nil
 	}
-	if err := l.file.append(nil); err != nil {
+	if err := l.once(nil)(); err != nil {
 		l.fail(err, 0)
 	}
 	for {
@@ -141,8 +144,9 @@ func (l *Log) Run(ctx context.Context) error {
 
 // write writes a line, sooner or later.
 func (l *Log) write(ctx context.Context, line []byte) {
+	write := l.once(line)
 	for {
-		err := l.file.append(line)
+		err := write()
 		if err == nil {
 			l.mended()
 			return
@@ -151,7 +155,9 @@ func (l *Log) write(ctx context.Context, line []byte) {
 		select {
 		case <-time.After(patience):
 		case <-ctx.Done():
-			l.fail(err, 1)
+			if err := write(); err != nil {
+				l.fail(err, 1)
+			}
 			return
 		}
 	}
@@ -162,13 +168,52 @@ func (l *Log) drain() {
 	for {
 		select {
 		case line := <-l.queue:
-			if err := l.file.append(line); err != nil {
+			if err := l.once(line)(); err != nil {
 				l.fail(err, 1)
 			}
 		default:
 			return
 		}
 	}
+}
+
+// once returns what writes a line, and, called again because the disk was late, does not write it
+// twice.
+func (l *Log) once(line []byte) func() error {
+	written := false // what is done is done one at a time
+	return func() error {
+		return l.do(func() error {
+			if written {
+				return nil
+			}
+			err := l.file.append(line)
+			written = err == nil
+			return err
+		})
+	}
+}
+
+// do does something with the file. The error is that of it, or that the disk does not answer.
+func (l *Log) do(what func() error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), disk.Patience)
+	defer cancel()
+	err, late := disk.On(ctx, l.disk, what)
+	return cmp.Or(late, err)
+}
+
+// Ready returns why what is done now could not be written down; nil: it can be, and there is room
+// for it. Where no file is kept there is nothing to be written.
+func (l *Log) Ready() error {
+	if l == nil || l.file.path == "" {
+		return nil
+	}
+	if len(l.queue) >= waiting/2 {
+		return fmt.Errorf("the audit log %s: %d entries wait for it", l.file.path, len(l.queue))
+	}
+	if err := l.do(l.file.ready); err != nil {
+		return fmt.Errorf("the audit log can't be written (%s): %w", l.file.path, err)
+	}
+	return nil
 }
 
 // fail says, once for each reason, why the file lacks entries; lost ones never come.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -14,7 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/disk"
 	"github.com/coxswain-mesh/coxswain/core/mask"
+	"golang.org/x/sys/unix"
 )
 
 func lines(t *testing.T, file string) (all []Entry) {
@@ -125,6 +128,85 @@ func TestNoFile(t *testing.T) {
 			t.Errorf("%s was written to", path)
 		}
 	}
+}
+
+// TestReady: what could not be written down is known before it is done, with the reason.
+func TestReady(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "sub", "audit.jsonl")
+	l := New(path, nil, slog.New(slog.DiscardHandler))
+	if err := l.Ready(); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "no such file") {
+		t.Error(err)
+	}
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Ready(); err != nil {
+		t.Error(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() != 0 {
+		t.Error("it is not empty:", info.Size(), err)
+	}
+	if err := errors.Join(os.Remove(path), unix.Mkfifo(path, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Ready(); err == nil {
+		t.Error("a pipe that nobody reads is written to")
+	}
+	if err := New("", nil, nil).Ready(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDiskHangs: a disk that doesn't answer keeps neither who asks nor the end; nothing is written
+// twice when it does again.
+func TestDiskHangs(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "audit.jsonl")
+	synctest.Test(t, func(t *testing.T) {
+		l := New(file, nil, slog.New(slog.DiscardHandler))
+		stuck := make(chan struct{})
+		go func() {
+			_, _ = disk.On(t.Context(), l.disk, func() error { <-stuck; return nil })
+		}()
+		synctest.Wait()
+		began := time.Now()
+		for range 3 {
+			if err := l.Ready(); !errors.Is(err, disk.ErrLate) {
+				t.Error(err)
+			}
+		}
+		if took := time.Since(began); took != disk.Patience {
+			t.Errorf("they waited for %v", took)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- l.Run(ctx) }()
+		l.Add(ctx, Entry{What: "swap", Plugin: "a"})
+		synctest.Wait()
+		if k := l.Kept(""); !strings.Contains(k.Fault, "does not answer") {
+			t.Errorf("%+v", k)
+		}
+		close(stuck)
+		time.Sleep(2 * patience) // of the bubble
+		synctest.Wait()
+		if all := lines(t, file); len(all) != 1 || l.Ready() != nil {
+			t.Errorf("%+v", all)
+		}
+		stuck = make(chan struct{})
+		go func() {
+			_, _ = disk.On(t.Context(), l.disk, func() error { <-stuck; return nil })
+		}()
+		synctest.Wait()
+		l.Add(ctx, Entry{What: "swap", Plugin: "b"})
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if k := l.Kept(""); !strings.Contains(k.Fault, "1 entries are lost") {
+			t.Errorf("%+v", k)
+		}
+		close(stuck)
+	})
 }
 
 // words are a log that may be read while it is written.

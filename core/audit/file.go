@@ -26,19 +26,11 @@ func (f *file) append(line []byte) (err error) {
 	if err := f.rotate(int64(len(line))); err != nil {
 		return err
 	}
-	// Whatever waits for a reader is no file: opening it must not wait.
-	to, err := os.OpenFile(f.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|unix.O_NONBLOCK, 0o600)
+	to, info, err := f.open()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	info, err := to.Stat()
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file", f.path)
-	}
 	if len(line) == 0 {
 		return nil
 	}
@@ -49,6 +41,39 @@ func (f *file) append(line []byte) (err error) {
 		return err
 	}
 	return to.Sync()
+}
+
+// open opens the file, which is made if it is not there.
+func (f *file) open() (*os.File, os.FileInfo, error) {
+	// Whatever waits for a reader is no file: opening it must not wait.
+	to, err := os.OpenFile(f.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := to.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file", f.path)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, to.Close())
+	}
+	return to, info, nil
+}
+
+// room is how many bytes the disk must have for an action to be written down.
+const room = 64 << 10
+
+// ready reports why a line can't be written now.
+func (f *file) ready() (err error) {
+	if err := f.rotate(room); err != nil {
+		return err
+	}
+	to, info, err := f.open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	return reserve(to, info.Size(), room)
 }
 
 // rotate puts a file aside that would become too large.

@@ -15,14 +15,14 @@ func (h *History) Diff(from, to uint64, node string) (report.Difference, error) 
 	if h == nil {
 		return report.Difference{}, errOff
 	}
-	h.writing.Lock()
-	defer h.writing.Unlock()
-	h.flush()
-	a, err := h.at(from)
+	ctx, cancel := waiting()
+	defer cancel()
+	h.take()
+	a, err := saves(h).at(ctx, from)
 	if err != nil {
 		return report.Difference{}, err
 	}
-	b, err := h.at(to)
+	b, err := saves(h).at(ctx, to)
 	if err != nil {
 		return report.Difference{}, err
 	}

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -32,7 +34,21 @@ const lockPatience = 5 * time.Second
 type file struct {
 	path string
 	db   *bolt.DB
+	// under is the file itself as db has it, size how long it was when it was last written.
+	under *os.File
+	size  int64
 }
+
+// damage is that a file must not be used any more.
+type damage struct {
+	err error
+	// amid: bbolt ended amid a transaction. Its locks may be held for good then, so that nothing of
+	// it is called any more.
+	amid bool
+}
+
+func (d *damage) Error() string { return d.err.Error() }
+func (d *damage) Unwrap() error { return d.err }
 
 // openFile opens the file of a directory, which is made if it is not there. A file that can't be
 // read is set aside, which aside says. The error is that there is no place for one, or that another
@@ -51,11 +67,10 @@ func openFile(dir string) (f *file, aside string, err error) {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist):
 		return nil, "", fmt.Errorf("%w; give this user the right to read and write it, or name another stateDir", err)
 	}
-	aside = fmt.Sprintf("%s.broken-%s", path, time.Now().UTC().Format("20060102-150405"))
-	if renamed := os.Rename(path, aside); renamed != nil {
-		return nil, "", errors.Join(err, renamed)
-	}
 	why := err
+	if aside, err = setAside(path); err != nil {
+		return nil, "", errors.Join(why, err)
+	}
 	if f, err = open(path); err != nil {
 		return nil, "", err
 	}
@@ -68,14 +83,19 @@ func whole(path string, f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if broken := recover(); broken != nil {
-			err = fmt.Errorf("%s is damaged: %v", path, broken)
+			err = &damage{fmt.Errorf("%s is damaged: %v", path, broken), true}
 		}
 	}()
 	return f()
 }
 
 func (f *file) update(do func(*bolt.Tx) error) error {
-	return whole(f.path, func() error { return f.db.Update(do) })
+	if err := f.check(); err != nil {
+		return err
+	}
+	err := whole(f.path, func() error { return f.db.Update(do) })
+	f.measure()
+	return err
 }
 
 func (f *file) view(do func(*bolt.Tx) error) error {
@@ -91,11 +111,16 @@ func open(path string) (f *file, err error) {
 }
 
 func openWhole(path string) (*file, error) {
-	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: lockPatience, FreelistType: bolt.FreelistMapType})
+	f := &file{path: path}
+	opening := func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
+		f.under, err = os.OpenFile(name, flag, mode)
+		return f.under, err
+	}
+	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: lockPatience, FreelistType: bolt.FreelistMapType, OpenFile: opening})
 	if err != nil {
 		return nil, err
 	}
-	f := &file{path: path, db: db}
+	f.db = db
 	err = db.Update(func(tx *bolt.Tx) error {
 		for _, name := range []string{bucketMeta, bucketBodies, bucketNow, bucketUndo, bucketPushes, bucketPins, bucketStage} {
 			if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
@@ -115,10 +140,49 @@ func openWhole(path string) (*file, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
+	f.measure()
 	return f, nil
 }
 
 func (f *file) close() error { return f.db.Close() }
+
+// abandon lets go of a file that must not be used any more. If bbolt ended amid a transaction, what
+// it has mapped stays so: it can't be told to close without its locks.
+func (f *file) abandon(d *damage) {
+	if !d.amid && whole(f.path, f.close) == nil {
+		return
+	}
+	_ = unix.Flock(int(f.under.Fd()), unix.LOCK_UN) // which what is mapped would keep
+	_ = f.under.Close()
+}
+
+// measure notes how long the file is.
+func (f *file) measure() {
+	if is, err := f.under.Stat(); err == nil {
+		f.size = is.Size()
+	}
+}
+
+// check looks whether the file is what it was when it was last written. The error is a *damage if
+// it is not.
+func (f *file) check() error {
+	is, err := f.under.Stat()
+	if err != nil {
+		return err
+	}
+	at, err := os.Stat(f.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &damage{err: fmt.Errorf("%s was removed", f.path)}
+	case err != nil:
+		return err
+	case !os.SameFile(is, at):
+		return &damage{err: fmt.Errorf("%s is another file than the one that was opened", f.path)}
+	case is.Size() != f.size:
+		return &damage{err: fmt.Errorf("%s has %d bytes, and had %d when it was last written: another program has changed it", f.path, is.Size(), f.size)}
+	}
+	return nil
+}
 
 // write makes changes, all of them or none.
 func (f *file) write(all []op, last uint64) error {
@@ -167,17 +231,43 @@ func (x op) do(tx *bolt.Tx) error {
 	return b.Put(x.key, v)
 }
 
-// body reads a resource.
-func (f *file) body(key string) (b *view.Body, err error) {
-	err = f.view(func(tx *bolt.Tx) error {
-		raw := tx.Bucket([]byte(bucketBodies)).Get([]byte(key))
-		if raw == nil {
-			return fmt.Errorf("%s: resource %q is not there", f.path, key)
+// bodies reads resources by their keys, as far as they are there. The error is a *damage where one
+// makes no sense; what could be read is returned all the same.
+func (f *file) bodies(keys []string) (map[string]*view.Body, error) {
+	found := make(map[string]*view.Body, len(keys))
+	var bad error
+	err := f.view(func(tx *bolt.Tx) error {
+		in := tx.Bucket([]byte(bucketBodies))
+		for _, key := range keys {
+			raw := in.Get([]byte(key))
+			if raw == nil {
+				continue
+			}
+			b, err := decoded(raw)
+			if err == nil && bodyKey(b.Name(), ref(b.Version())) != key {
+				err = fmt.Errorf("resource %q has the place of another", b.Name())
+			}
+			if err != nil {
+				bad = &damage{err: fmt.Errorf("%s: %w", f.path, err)}
+				continue
+			}
+			found[key] = b
 		}
-		b, err = decoded(raw)
-		return err
+		return nil
 	})
-	return b, err
+	return found, cmp.Or(err, bad)
+}
+
+// find reads a resource.
+func (f *file) find(key string) (*view.Body, error) {
+	found, err := f.bodies([]string{key})
+	if err != nil {
+		return nil, err
+	}
+	if b := found[key]; b != nil {
+		return b, nil
+	}
+	return nil, fmt.Errorf("%s: resource %q is not there", f.path, key)
 }
 
 // decoded reads what encoded wrote.
@@ -197,7 +287,6 @@ func decoded(raw []byte) (*view.Body, error) {
 // load reads all but resources, and the pins and the stage with theirs. last is the highest
 // revision's number that was noted.
 func (f *file) load(l *Log) (pins []*kept, stage *keptStage, last uint64, err error) {
-	l.find = f.body
 	var raw []storedPin
 	var staged *storedStage
 	err = f.view(func(tx *bolt.Tx) error {
@@ -231,7 +320,7 @@ func (f *file) load(l *Log) (pins []*kept, stage *keptStage, last uint64, err er
 		return nil, nil, 0, err
 	}
 	for _, p := range raw {
-		im, err := l.restore(p.Image)
+		im, err := restore(p.Image, f.find)
 		if err != nil {
 			return nil, nil, 0, err
 		}
@@ -239,7 +328,7 @@ func (f *file) load(l *Log) (pins []*kept, stage *keptStage, last uint64, err er
 		pins = append(pins, &kept{p.Pin, im})
 	}
 	if staged != nil {
-		im, err := l.restore(staged.Image)
+		im, err := restore(staged.Image, f.find)
 		if err != nil {
 			return nil, nil, 0, err
 		}

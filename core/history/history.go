@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/disk"
 	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/revision"
+	"github.com/coxswain-mesh/coxswain/core/view"
 )
 
 // Config of a History.
@@ -30,8 +32,6 @@ const (
 	// amendPause is how long notes wait that belong to a revision that is written down already:
 	// those of proxies that come, and of endpoints.
 	amendPause = 2 * time.Second
-	// retryPause is how long a file rests that could not be written.
-	retryPause = 30 * time.Second
 	// returnPatience is how long proxies that were there before a restart may take to come back
 	// before they count as gone.
 	returnPatience = 5 * time.Minute
@@ -69,21 +69,14 @@ type History struct {
 	number  uint64 // the highest revision that was shown
 	stage   stages
 
-	writing sync.Mutex // for all below; mu is never waited for with it
+	// writing is for all below; neither the disk nor mu is ever waited for with it.
+	writing sync.Mutex
 	log     *Log
-	file    *file
 	conns   map[Key]uint64
 	left    map[string]uint64
 	unseen  map[Key]bool // of before a restart
 	pins    []*kept
-	trouble trouble
-}
-
-// trouble is why the file can't be written; retry, if it is set: it is to be written anew, not
-// before this.
-type trouble struct {
-	fault string
-	retry time.Time
+	filing
 }
 
 // batch is what was noted of one revision.
@@ -104,25 +97,41 @@ func New(cfg Config) (*History, error) {
 		cfg: cfg, wake: make(chan struct{}, 1), since: time.Now(), log: newLog(bounds{cfg.Revisions, cfg.Bytes}),
 		conns: map[Key]uint64{}, left: map[string]uint64{}, unseen: map[Key]bool{},
 	}
+	h.disk = disk.New(h.ring)
 	if cfg.Dir == "" {
 		return h, nil
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), openPatience)
+	defer cancel()
+	err, late := disk.On(ctx, h.disk, h.open)
+	if late != nil {
+		return nil, fmt.Errorf("stateDir: %s: %w for %v; mend it, or name another directory", cfg.Dir, late, openPatience)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// open opens the file of the directory, and reads it.
+func (h *History) open() error {
+	cfg := h.cfg
 	f, aside, err := openFile(cfg.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("stateDir: %w", err)
+		return fmt.Errorf("stateDir: %w", err)
 	}
 	if err := h.load(f); err != nil {
 		why := err
-		aside = f.path + ".broken-" + time.Now().UTC().Format("20060102-150405.000")
-		if err := errors.Join(f.close(), os.Rename(f.path, aside)); err != nil {
-			return nil, fmt.Errorf("stateDir: %w", errors.Join(why, err))
+		f.abandon(damageOf(why))
+		if aside, err = setAside(f.path); err != nil {
+			return fmt.Errorf("stateDir: %w", errors.Join(why, err))
 		}
 		if f, err = open(f.path); err != nil {
-			return nil, fmt.Errorf("stateDir: %w", err)
+			return fmt.Errorf("stateDir: %w", err)
 		}
 		h.log, h.pins, h.stage.kept, h.number = newLog(bounds{cfg.Revisions, cfg.Bytes}), nil, nil, 0
 		if err := h.load(f); err != nil {
-			return nil, fmt.Errorf("stateDir: %w", err)
+			return fmt.Errorf("stateDir: %w", err)
 		}
 		aside = fmt.Sprintf("%v; it is now %s", why, aside)
 	}
@@ -132,7 +141,7 @@ func New(cfg Config) (*History, error) {
 	for k := range h.log.places {
 		h.unseen[k] = true
 	}
-	return h, nil
+	return nil
 }
 
 func (h *History) load(f *file) (err error) {
@@ -167,7 +176,10 @@ func (h *History) Run(ctx context.Context) error {
 			}
 		case <-timer.C:
 		case <-ctx.Done():
-			return h.Close()
+			if err := h.Close(); err != nil {
+				h.cfg.Log.Warn("what was noted last is not in the history's file", "error", err)
+			}
+			return nil
 		}
 		h.Flush()
 	}
@@ -188,20 +200,7 @@ func (h *History) pause() time.Duration {
 	case any:
 		return amendPause
 	}
-	return retryPause
-}
-
-// Close writes down what was noted, and lets go of the file.
-func (h *History) Close() error {
-	h.writing.Lock()
-	defer h.writing.Unlock()
-	h.flush()
-	if h.file == nil {
-		return nil
-	}
-	f := h.file
-	h.file, h.log.ops = nil, nil
-	return f.close()
+	return saves(h).tryPause()
 }
 
 func (h *History) ring() {
@@ -292,17 +291,27 @@ func (h *History) drain() ([]*batch, []report.Push) {
 	return whole, reached
 }
 
-// Flush writes down what was noted until now.
+// Flush writes down what was noted until now, if the disk does it in time.
 func (h *History) Flush() {
 	if h == nil {
 		return
 	}
-	h.writing.Lock()
-	defer h.writing.Unlock()
-	h.flush()
+	ctx, cancel := waiting()
+	defer cancel()
+	h.take()
+	h.writeStage(ctx)
+	_ = saves(h).save(ctx, false) // which is said, and tried again
 }
 
-func (h *History) flush() {
+// waiting is for as long as the disk may take for all that one caller asks.
+func waiting() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), disk.Patience)
+}
+
+// take takes in, in memory, what was noted until now. It is written down by Run.
+func (h *History) take() {
+	h.writing.Lock()
+	defer h.writing.Unlock()
 	whole, reached := h.drain()
 	for _, b := range whole {
 		h.write(b)
@@ -310,8 +319,10 @@ func (h *History) flush() {
 	for _, p := range reached {
 		h.log.Note(p)
 	}
-	h.writeStage()
-	h.save()
+	if len(whole)+len(reached) > 0 {
+		h.unsaved = true
+		h.ring()
+	}
 }
 
 // write takes a batch in.
@@ -357,64 +368,46 @@ func (h *History) departed(b *batch) (gone []Shown) {
 	return gone
 }
 
-// save writes to the file what has changed. A file that can't be written is written whole later.
-func (h *History) save() {
-	if h.file == nil {
-		return
-	}
-	all := h.log.ops.all
-	h.log.ops.all = nil
-	if !h.trouble.retry.IsZero() {
-		if time.Now().Before(h.trouble.retry) {
-			return
-		}
-		all = rewrite(h.log)
-		o := &ops{}
-		for _, p := range h.pins {
-			o.pin(&p.Pin, p.image)
-		}
-		o.stage(h.stage.kept)
-		all = append(all, o.all...)
-	}
-	if len(all) == 0 {
-		return
-	}
-	if err := h.file.write(all, h.Number()); err != nil {
-		h.trouble.retry = time.Now().Add(retryPause)
-		if h.trouble.fault == "" {
-			h.cfg.Log.Error("the history can't be written: it is kept in memory alone until it can", "error", err)
-		}
-		h.trouble.fault = err.Error()
-		return
-	}
-	if h.trouble.fault != "" {
-		h.cfg.Log.Info("the history is written again", "file", h.file.path)
-	}
-	h.trouble.fault, h.trouble.retry = "", time.Time{}
-	for _, x := range all {
-		if x.held != nil {
-			x.held.saved = true
-			if x.held.now == 0 {
-				x.held.body = nil
-			}
-		}
-	}
-}
-
 // At returns what was served at a revision. The error says which there are.
 func (h *History) At(number uint64) (*Image, error) {
 	if h == nil {
 		return nil, errOff
 	}
-	h.writing.Lock()
-	defer h.writing.Unlock()
-	h.flush()
-	return h.at(number)
+	ctx, cancel := waiting()
+	defer cancel()
+	h.take()
+	return saves(h).at(ctx, number)
 }
 
 var errOff = errors.New("no history is kept (historyRevisions is 0)")
 
-func (h *History) at(number uint64) (*Image, error) {
+// at reads from the file what memory lacks. What was dropped meanwhile, or lost with the file, it
+// looks for once more: it is in memory then, or gone.
+func (h saver) at(ctx context.Context, number uint64) (*Image, error) {
+	for again := false; ; again = true {
+		d, err := h.drafted(number)
+		if err != nil {
+			return nil, err
+		}
+		var found map[string]*view.Body
+		if len(d.lacks) > 0 {
+			found, err = h.read(ctx, d.lacks)
+		}
+		if err == nil {
+			var im *Image
+			if im, err = d.image(found); err == nil {
+				return im, nil
+			}
+		}
+		if again || errors.Is(err, disk.ErrLate) {
+			return nil, fmt.Errorf("revision %d: part of it is in the history's file alone: %w", number, err)
+		}
+	}
+}
+
+func (h saver) drafted(number uint64) (*draft, error) {
+	h.writing.Lock()
+	defer h.writing.Unlock()
 	oldest, newest, ok := h.log.Span()
 	newest = max(newest, h.Number())
 	switch {
@@ -425,7 +418,7 @@ func (h *History) at(number uint64) (*Image, error) {
 	case number < oldest:
 		return nil, fmt.Errorf("revision %d is not kept any more; %d to %d are, and coxswain history lists them", number, oldest, newest)
 	}
-	return h.log.At(number)
+	return h.log.draft(number)
 }
 
 // Pin keeps a pin until Unpin, in the place of one of the same proxies. note says what is wrong all
@@ -434,39 +427,66 @@ func (h *History) Pin(p Pin) (im *Image, note string, err error) {
 	if h == nil {
 		return nil, "", errOff
 	}
-	h.writing.Lock()
-	defer h.writing.Unlock()
-	h.flush()
-	if im, err = h.at(p.Revision); err != nil {
+	ctx, cancel := waiting()
+	defer cancel()
+	h.take()
+	if im, err = saves(h).at(ctx, p.Revision); err != nil {
 		return nil, "", err
 	}
+	if err = h.keepPin(p, im); err != nil {
+		return nil, "", err
+	}
+	_ = saves(h).save(ctx, true) // Doubt says what is wrong with it
+	return im, h.Doubt(), nil
+}
+
+// Doubt says why pins may not outlive a restart; empty: they do.
+func (h *History) Doubt() string {
+	if h == nil {
+		return ""
+	}
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	switch {
+	case h.cfg.Dir == "":
+		return "it ends with this control plane: without stateDir nothing outlives a restart"
+	case h.trouble.fault != "":
+		return "it may not outlive a restart: " + h.trouble.fault
+	}
+	return ""
+}
+
+func (h *History) keepPin(p Pin, im *Image) error {
+	h.writing.Lock()
+	defer h.writing.Unlock()
 	h.unpin(p.Proxies)
 	if len(h.pins) >= mostPins {
-		return nil, "", fmt.Errorf("there are %d pins already; take some away by coxswain unpin", mostPins)
+		return fmt.Errorf("there are %d pins already; take some away by coxswain unpin", mostPins)
 	}
 	h.log.keep(im, 1)
 	h.pins = append(h.pins, &kept{p, im})
 	h.log.ops.pin(&p, im)
-	h.save()
-	switch {
-	case h.file == nil:
-		note = "it ends with this control plane: without stateDir nothing outlives a restart"
-	case h.trouble.fault != "":
-		note = "it may not outlive a restart: " + h.trouble.fault
-	}
-	return im, note, nil
+	return nil
 }
 
-// Unpin forgets a pin.
-func (h *History) Unpin(proxies string) {
+// Unpin forgets pins by their proxies. note says what is wrong all the same: that a restart may
+// bring them back.
+func (h *History) Unpin(proxies ...string) (note string) {
 	if h == nil {
-		return
+		return ""
 	}
+	h.take()
 	h.writing.Lock()
-	defer h.writing.Unlock()
-	h.flush()
-	h.unpin(proxies)
-	h.save()
+	for _, p := range proxies {
+		h.unpin(p)
+	}
+	h.writing.Unlock()
+	ctx, cancel := waiting()
+	defer cancel()
+	if err := saves(h).save(ctx, true); err != nil {
+		note = "a restart may bring it back: " + err.Error()
+	}
+	return note
 }
 
 func (h *History) unpin(proxies string) {
@@ -501,12 +521,12 @@ func (h *History) Summary() report.History {
 		out.Fault = errOff.Error()
 		return out
 	}
+	h.take()
 	h.writing.Lock()
 	defer h.writing.Unlock()
-	h.flush()
 	out.Fault, out.Bytes, out.MostBytes, out.MostRevisions = h.trouble.fault, h.log.bytes, h.cfg.Bytes, h.cfg.Revisions
-	if h.file != nil {
-		out.File = h.file.path
+	if h.cfg.Dir != "" {
+		out.File = filepath.Join(h.cfg.Dir, FileName)
 	}
 	for i, e := range h.log.entries {
 		k := report.Kept{Push: e.push, Kept: true, Unchanged: i > 0 && e.empty()}

@@ -138,18 +138,26 @@ func (im *Image) store() stored {
 	return out
 }
 
-// restore makes an image of what is kept of it.
-func (l *Log) restore(s stored) (*Image, error) {
+// restore makes an image of what is kept of it. Find reads a resource.
+func restore(s stored, find func(key string) (*view.Body, error)) (*Image, error) {
 	im := NewImage(s.Revision)
 	for _, p := range s.Places {
 		im.Places[p.Key] = &p.Place
 	}
 	for id, names := range s.Lines {
-		set, err := l.set(names)
-		if err != nil {
-			return nil, err
+		bodies := make([]*view.Body, 0, len(names))
+		for name, version := range names {
+			if version == "" {
+				bodies = append(bodies, view.Absent(name))
+				continue
+			}
+			b, err := find(bodyKey(name, version))
+			if err != nil {
+				return nil, err
+			}
+			bodies = append(bodies, b)
 		}
-		im.lines[id] = set
+		im.lines[id] = view.NewSet(bodies)
 	}
 	return im, nil
 }

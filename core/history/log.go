@@ -2,7 +2,6 @@ package history
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -89,14 +88,11 @@ type Log struct {
 	bytes   int64  // of what undoes
 	// ops are changes for the file; nil where there is none.
 	ops *ops
-	// find reads a body from the file.
-	find func(key string) (*view.Body, error)
 }
 
 func newLog(b bounds) *Log {
 	return &Log{
 		bounds: b, places: map[Key]*Place{}, lines: map[uint64]*line{}, bySet: map[*view.Set]uint64{}, bodies: map[string]*held{},
-		find: func(key string) (*view.Body, error) { return nil, fmt.Errorf("resource %q is not there any more", key) },
 	}
 }
 
@@ -420,25 +416,6 @@ func (l *Log) Span() (oldest, newest uint64, ok bool) {
 	return l.entries[0].push.Revision, l.newest().push.Revision, true
 }
 
-// At returns what was served at a revision: that of the newest entry that is not later.
-func (l *Log) At(revision uint64) (*Image, error) {
-	oldest, _, ok := l.Span()
-	switch {
-	case !ok:
-		return nil, fmt.Errorf("no revision is kept yet")
-	case revision < oldest:
-		return nil, fmt.Errorf("revision %d is not kept any more", revision)
-	}
-	places, lines := maps.Clone(l.places), map[uint64]map[string]ref{}
-	for _, e := range slices.Backward(l.entries) {
-		if e.push.Revision <= revision {
-			break
-		}
-		l.undo(e, places, lines)
-	}
-	return l.image(revision, places, lines)
-}
-
 // undo takes a revision back.
 func (l *Log) undo(e *entry, places map[Key]*Place, lines map[uint64]map[string]ref) {
 	for k, p := range e.places {
@@ -477,32 +454,6 @@ func (l *Log) refs(id uint64) map[string]ref {
 	return out
 }
 
-// image is what places have of lines; of those that are not among lines, as it is now.
-func (l *Log) image(revision uint64, places map[Key]*Place, lines map[uint64]map[string]ref) (*Image, error) {
-	im := NewImage(revision)
-	im.Places = places
-	for _, p := range places {
-		for _, id := range p.Lines {
-			if im.lines[id] != nil {
-				continue
-			}
-			names, changed := lines[id]
-			if ln := l.lines[id]; !changed && ln != nil && ln.set != nil && !ln.marked() {
-				im.lines[id] = ln.set
-				continue
-			} else if !changed {
-				names = l.refs(id)
-			}
-			set, err := l.set(names)
-			if err != nil {
-				return nil, err
-			}
-			im.lines[id] = set
-		}
-	}
-	return im, nil
-}
-
 // marked reports whether a line's set is marks alone, as of a line that was read from a file.
 func (ln *line) marked() bool {
 	for _, b := range ln.set.Bodies() {
@@ -511,29 +462,6 @@ func (ln *line) marked() bool {
 		}
 	}
 	return false
-}
-
-func (l *Log) set(names map[string]ref) (*view.Set, error) {
-	bodies := make([]*view.Body, 0, len(names))
-	for name, version := range names {
-		b, err := l.body(name, version)
-		if err != nil {
-			return nil, err
-		}
-		bodies = append(bodies, b)
-	}
-	return view.NewSet(bodies), nil
-}
-
-func (l *Log) body(name string, version ref) (*view.Body, error) {
-	if version == "" {
-		return view.Absent(name), nil
-	}
-	key := bodyKey(name, version)
-	if h := l.bodies[key]; h != nil && h.body != nil {
-		return h.body, nil
-	}
-	return l.find(key)
 }
 
 // ViewWords describes a view of a plugin by what does not depend on a session; empty: nothing does.

@@ -1,7 +1,9 @@
 package history
 
 import (
+	"context"
 	"encoding/json"
+	"sync"
 
 	bolt "go.etcd.io/bbolt"
 )
@@ -58,6 +60,8 @@ type stages struct {
 	next *Stage // for History.mu, as due
 	due  bool
 	kept *keptStage // for History.writing
+	// staging: one stage is written down at a time.
+	staging sync.Mutex
 }
 
 // nextStage returns what is to be written of a stage, if anything is.
@@ -70,32 +74,36 @@ func (h *History) nextStage() (next *Stage, due bool) {
 }
 
 // writeStage takes a stage in, once the revision before it is written down.
-func (h *History) writeStage() {
+func (h *History) writeStage(ctx context.Context) {
+	h.stage.staging.Lock() // which nobody waits for but Run
+	defer h.stage.staging.Unlock()
 	next, due := h.nextStage()
 	was := h.stage.kept
 	if !due || next == nil && was == nil {
 		return
 	}
-	h.stage.kept = nil
+	var k *keptStage
 	if next != nil {
-		k := &keptStage{Stage: *next}
+		k = &keptStage{Stage: *next}
 		if was != nil && was.Base == next.Base {
 			k.image = was.image
-		} else if im, err := h.at(next.Base); err == nil {
+		} else if im, err := saves(h).at(ctx, next.Base); err == nil {
 			k.image = im
 		} else {
 			h.cfg.Log.Warn("a stage of pushes will not outlive a restart", "revision", next.Base, "error", err)
 			k = nil
 		}
-		h.stage.kept = k
 	}
-	if h.stage.kept != nil {
-		h.log.keep(h.stage.kept.image, 1)
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	if h.stage.kept = k; k != nil {
+		h.log.keep(k.image, 1)
 	}
 	if was != nil {
 		h.log.keep(was.image, -1)
 	}
-	h.log.ops.stage(h.stage.kept)
+	h.log.ops.stage(k)
+	h.unsaved = true
 }
 
 func (o *ops) stage(k *keptStage) {

@@ -21,14 +21,14 @@ import (
 type Past struct {
 	c       *Core
 	history *history.History
-	// changing: one pin changes at a time.
+	// changing: one pin changes at a time, and waits for the disk with it. Who only looks doesn't
+	// take it.
 	changing sync.Mutex
-	notes    map[string]string // what is to be known of pins, by their proxies
 }
 
 // NewPast returns that of a core, with the pins that its history has kept.
 func NewPast(c *Core) (*Past, error) {
-	p := &Past{c: c, history: c.History, notes: map[string]string{}}
+	p := &Past{c: c, history: c.History}
 	pins, images := p.history.Pins()
 	for i, pin := range pins {
 		if err := p.show(pin, images[i]); err != nil {
@@ -70,7 +70,6 @@ func (p *Past) Pin(number uint64, proxies string, endpoints bool) (report.Pin, e
 	if err := p.show(pin, im); err != nil {
 		return report.Pin{}, err
 	}
-	p.notes[proxies] = note
 	out := p.of(proxies)
 	p.c.Log.Warn("proxies are pinned: they are served what they were at a revision", "revision", number, "proxies", pinnedWords(proxies), "endpoints", endpoints, "connected", len(out.Pinned), "note", note)
 	return out, nil
@@ -78,7 +77,7 @@ func (p *Past) Pin(number uint64, proxies string, endpoints bool) (report.Pin, e
 
 // of is the pin of some proxies, as it is shown.
 func (p *Past) of(proxies string) report.Pin {
-	all := p.pins()
+	all := p.Pins()
 	if i := slices.IndexFunc(all, func(x report.Pin) bool { return x.Proxies == proxies }); i >= 0 {
 		return all[i]
 	}
@@ -95,7 +94,7 @@ func (p *Past) Unpin(proxies string, all bool) ([]report.Pin, error) {
 	defer p.changing.Unlock()
 	var gone []report.Pin
 	var there []string
-	for _, x := range p.pins() {
+	for _, x := range p.Pins() {
 		if there = append(there, fmt.Sprintf("%q", x.Proxies)); all || x.Proxies == proxies {
 			gone = append(gone, x)
 		}
@@ -106,23 +105,22 @@ func (p *Past) Unpin(proxies string, all bool) ([]report.Pin, error) {
 	case len(gone) == 0:
 		return nil, fmt.Errorf("no pin is of the proxies %q; there are pins of %s", proxies, strings.Join(there, ", "))
 	}
+	var names []string
 	for _, x := range gone {
 		_ = p.c.Do(func() error { p.c.Middle.Serving.Screen.Unpin(x.Proxies); return nil })
-		p.history.Unpin(x.Proxies)
-		delete(p.notes, x.Proxies)
-		p.c.Log.Warn("proxies are not pinned any more: they are served what is live", "revision", x.Revision, "proxies", pinnedWords(x.Proxies))
+		names = append(names, x.Proxies)
+	}
+	note := p.history.Unpin(names...)
+	for i, x := range gone {
+		gone[i].Note = note
+		p.c.Log.Warn("proxies are not pinned any more: they are served what is live", "revision", x.Revision, "proxies", pinnedWords(x.Proxies), "note", note)
 	}
 	return gone, nil
 }
 
 // Pins are the pins, older ones first, with the connected proxies that they serve.
 func (p *Past) Pins() []report.Pin {
-	p.changing.Lock()
-	defer p.changing.Unlock()
-	return p.pins()
-}
-
-func (p *Past) pins() []report.Pin {
+	note := p.history.Doubt()
 	p.c.Lock()
 	defer p.c.Unlock()
 	out := []report.Pin{}
@@ -130,7 +128,7 @@ func (p *Past) pins() []report.Pin {
 	pins := p.c.Middle.Serving.Pins
 	for _, x := range pins.All() {
 		at[x] = len(out)
-		out = append(out, report.Pin{Revision: x.Revision, Proxies: x.Proxies, Endpoints: x.Endpoints, Since: x.Since, Note: p.notes[x.Proxies], Pinned: []report.PinnedProxy{}})
+		out = append(out, report.Pin{Revision: x.Revision, Proxies: x.Proxies, Endpoints: x.Endpoints, Since: x.Since, Note: note, Pinned: []report.PinnedProxy{}})
 	}
 	if len(out) == 0 {
 		return out

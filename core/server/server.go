@@ -207,7 +207,7 @@ func New(cfg Config) (*Server, error) {
 	if s.rollout, err = newStages(cfg.Keep.Rollout, s.control); err != nil {
 		return nil, err
 	}
-	registry.MustRegister(newPinned(s.past.Pins), newStaged(s.rollout.Rollout))
+	registry.MustRegister(newPinned(s.past.Pins), newKept(past.Faults), newStaged(s.rollout.Rollout))
 	s.pages = &pages{middle: s.control, Explainer: explainer, Past: s.past, stages: s.rollout.Rollout, ports: ports, host: s.host, swap: s.swap, secrets: secrets, file: cfg.File}
 	identify.control = s.control
 	if by := cfg.Words.Issuer; by != nil && by.Revocations != nil {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,6 +24,11 @@ func TestRuntimeDirectoryRemoved(t *testing.T) {
 		{"all", func() error { return mesh.Remove(runtime) }},
 		{"its own", func() error { return each(filepath.Join(runtime, "[0-9]*"), mesh.Remove) }},
 		{"the socket", func() error { return each(filepath.Join(runtime, "*", "admin.sock"), os.Remove) }},
+		{"another file in its place", func() error {
+			return each(filepath.Join(runtime, "*", "admin.sock"), func(path string) error {
+				return errors.Join(os.WriteFile(path+".new", nil, 0o600), os.Rename(path+".new", path))
+			})
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			pid := b.detail("istio").PID

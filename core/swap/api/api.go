@@ -22,6 +22,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/swap"
 	"github.com/coxswain-mesh/coxswain/core/ticks"
 	"github.com/coxswain-mesh/coxswain/sdk/peer"
+	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
 )
 
@@ -106,7 +107,7 @@ func (s *Server) Serve(ctx context.Context, path string) error {
 		case !removed():
 			return fmt.Errorf("admin socket: %w", err)
 		}
-		s.Log.Warn("the admin socket was removed; it is made anew", "address", path)
+		s.Log.Warn("the admin socket was removed or replaced; it is made anew", "address", path)
 		l = s.again(ctx, path)
 	}
 	return nil
@@ -115,15 +116,18 @@ func (s *Server) Serve(ctx context.Context, path string) error {
 // look is how often it is seen to that the socket is there.
 const look = 200 * time.Millisecond
 
-// whenRemoved closes a listener when its socket is no more at its path. The function that it
-// returns ends that, and reports whether it was so.
+// whenRemoved closes a listener when its socket is no more at its path, or something else is there:
+// commands would reach that, or nobody. The function that it returns ends that, and reports whether
+// it was so.
 func whenRemoved(ctx context.Context, l net.Listener, path string) (removed func() bool) {
 	ctx, stop := context.WithCancel(ctx)
 	gone := make(chan bool, 1)
+	was, _ := os.Lstat(path) // nil where it has gone already
 	go func() {
 		defer close(gone)
 		for range ticks.Every(ctx, look) {
-			if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			is, err := os.Lstat(path)
+			if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(was, is) {
 				gone <- true
 				_ = l.Close()
 				return
@@ -161,6 +165,12 @@ func (s *Server) again(ctx context.Context, path string) net.Listener {
 // listenPrivately opens a socket of mode 0600.
 func listenPrivately(ctx context.Context, path string, log *slog.Logger) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
+	if errors.Is(err, unix.EADDRINUSE) { // the directory is the core's own, so whatever it is has no business there
+		if removed := os.Remove(path); removed != nil {
+			return nil, fmt.Errorf("%w; take away what is there: %w", err, removed)
+		}
+		l, err = (&net.ListenConfig{}).Listen(ctx, "unix", path)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -260,6 +270,9 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, http.StatusBadRequest, Outcome{Error: err.Error()})
 		return
 	}
+	if !o.DryRun && !s.kept(w) {
+		return
+	}
 	atLeisure(w)
 	name, options := r.PathValue("name"), swap.Options{DryRun: o.DryRun, Force: o.Force, Ephemeral: o.Ephemeral}
 	var c *swap.Change
@@ -284,6 +297,16 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.answer(w, http.StatusOK, Outcome{Change: c})
+}
+
+// kept reports whether what is asked for can be written down in the audit log; else it answers why
+// not: who changes something must not go unseen.
+func (s *Server) kept(w http.ResponseWriter) bool {
+	err := s.Audit.Ready()
+	if err != nil {
+		s.answer(w, http.StatusServiceUnavailable, Outcome{Error: "nothing was changed, for it can't be written down who did it: " + err.Error() + "; make room for it, or start the control plane with another auditLog, or none"})
+	}
+	return err == nil
 }
 
 // atLeisure lets a request that has come whole take as long as it needs; the answer has its time

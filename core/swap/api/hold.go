@@ -34,6 +34,9 @@ func (s *Server) holds(mux *http.ServeMux) {
 
 // decide does something with a hold, and keeps who did.
 func (s *Server) decide(w http.ResponseWriter, r *http.Request, what string, do func(plugin string) error) {
+	if !s.kept(w) {
+		return
+	}
 	s.held(w, r, func(h *state.Held) error {
 		is := audit.Entry{What: what, Plugin: h.Plugin, Outcome: "done", Reasons: h.Reasons}
 		if h.Difference != nil {

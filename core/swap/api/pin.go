@@ -54,6 +54,9 @@ func (s *Server) changePins(w http.ResponseWriter, r *http.Request, what string,
 		s.answer(w, http.StatusBadRequest, PinOutcome{Error: err.Error()})
 		return
 	}
+	if !s.kept(w) {
+		return
+	}
 	is := audit.Entry{What: what, Outcome: "done"}
 	pins, err := do(o)
 	if err != nil {

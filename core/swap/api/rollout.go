@@ -43,6 +43,9 @@ func (s *Server) changeRollout(w http.ResponseWriter, r *http.Request, what stri
 		s.answer(w, http.StatusBadRequest, RolloutOutcome{Error: err.Error()})
 		return
 	}
+	if !s.kept(w) {
+		return
+	}
 	entry := audit.Entry{What: "rollout " + what, Outcome: "done", Summary: o.Why}
 	is, err := do(o)
 	if err != nil {
