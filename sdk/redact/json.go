@@ -45,6 +45,13 @@ func (r *reader) quoted() span {
 	return span{from, r.at - 1}
 }
 
+// string finds what looks like a secret in a string.
+func (r *reader) string(s span) {
+	for _, in := range spans(r.text[s.from:s.to]) {
+		r.found = append(r.found, span{s.from + in.from, s.from + in.to})
+	}
+}
+
 // what a value is, by the names above it.
 type what struct {
 	// secret: its texts are; number: so is a number; variables: it is an environment, whose values
@@ -63,9 +70,7 @@ func (r *reader) value(is what, depth int) {
 			r.found = append(r.found, s)
 			return
 		}
-		for _, in := range spans(r.text[s.from:s.to]) {
-			r.found = append(r.found, span{s.from + in.from, s.from + in.to})
-		}
+		r.string(s)
 	case c == '{':
 		r.object(is, depth+1)
 	case c == '[':

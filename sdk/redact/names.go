@@ -26,7 +26,13 @@ func Name(name string) bool {
 	if len(name) < len("token") || len(name) > longest {
 		return false
 	}
-	plain := strings.Map(func(r rune) rune {
+	plain := simple(name)
+	return contains(plain, words) && !ends(plain) && !contains(plain, numbers)
+}
+
+// simple is a name in lower case and without what separates its words.
+func simple(name string) string {
+	return strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
 			return r
@@ -35,7 +41,13 @@ func Name(name string) bool {
 		}
 		return -1
 	}, name)
-	return contains(plain, words) && !ends(plain) && !contains(plain, numbers)
+}
+
+// Telling is Name without exceptions, for what is to be hidden rather than shown, such as values of a
+// plugin's own config: a name such as key, auth or dsn is one of a secret there, and so is tokenFile.
+func Telling(name string) bool {
+	plain := simple(name)
+	return contains(plain, words) || plain == "key" || plain == "auth" || strings.HasSuffix(plain, "dsn")
 }
 
 // Header reports whether a header, or a parameter of a query, has a secret by its name.

@@ -29,7 +29,7 @@ func TestText(t *testing.T) {
 		"Authorization: Bearer hunter2-x":                    "Authorization: Bearer [redacted]",
 		"it says bearer hunter2-x,":                          "it says bearer [redacted],",
 		"Basic aHVudGVyMjpodW50ZXIy refused":                 "Basic [redacted] refused",
-		"redis://me:hunter2-x@cache:6379 is away":            "redis://[redacted]@cache:6379 is away",
+		"redis://me:hunter2-x@cache:6379 is away":            "redis://me:[redacted]@cache:6379 is away",
 		"https://hunter2-x@git.example/a":                    "https://[redacted]@git.example/a",
 		"x " + pem + " y":                                    "x [redacted] y",
 		"cut off " + pem[:40]:                                "cut off [redacted]",

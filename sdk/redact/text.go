@@ -3,6 +3,7 @@ package redact
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,7 +23,10 @@ var (
 	inline = regexp.MustCompile(`inline_?(?i:string|bytes)\\?"?\s*[:=]\s*(?:\\"((?:[^"\\]|\\[^"])+)|"((?:[^"\\]|\\.)+))`)
 	bearer = regexp.MustCompile(`(?i:\bbearer)[ +]+([A-Za-z0-9._~+/=:-]+)`)
 	basic  = regexp.MustCompile(`(?i:\bbasic)[ +]+([A-Za-z0-9+/_-]{8,}=*)`)
-	user   = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://([^/\s@"'<>]*:[^/\s@"'<>]*)@|https?://([^/\s@:"'<>]+)@`)
+	// hints and schemes are what must be there for others to find something.
+	hints   = regexp.MustCompile(`(?i)passw|passphrase|secret|token|key|authorization|credential|inline_?(?:string|bytes)`)
+	schemes = regexp.MustCompile(`(?i)bearer|basic`)
+	user    = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^/\s@:"'<>]*:([^/\s@"'<>]+)@|https?://([^/\s@:"'<>]+)@`)
 )
 
 // plain are words that follow "bearer" in sentences.
@@ -33,12 +37,44 @@ var plain = []string{"token", "tokens", "auth", "authentication", "authorization
 var prose = []string{"secret", "token", "credential", "credentials", "authorization"}
 
 // Text returns a text without what looks like a secret: private keys in PEM, values of names that
-// Name takes (password=…, "token": "…"), what stands behind Bearer and Basic, and user and password
+// Name takes (password=…, "token": "…"), what stands behind Bearer and Basic, and passwords
 // of URLs.
 func Text(text string) string { return cut(text, spans(text), word) }
 
 // String is Text for a value that may be JSON: then names of its fields count.
 func String(text string) string { return cut(text, within(text), word) }
+
+// Map is String for values by their names, such as annotations: those of which Name says so are
+// taken out whole. What it is given is not changed.
+func Map(values map[string]string) map[string]string {
+	if values == nil {
+		return nil
+	}
+	out := make(map[string]string, len(values))
+	for name, value := range values {
+		if out[name] = String(value); Name(name) && value != "" {
+			out[name] = Word
+		}
+	}
+	return out
+}
+
+// Strings is Text for each string of JSON, whatever its name; what is no JSON is a text.
+func Strings(page []byte) []byte {
+	text := string(page)
+	if !json.Valid(page) {
+		return []byte(Text(text))
+	}
+	r := &reader{text: text}
+	for r.at < len(text) {
+		if text[r.at] == '"' {
+			r.string(r.quoted())
+		} else {
+			r.at++
+		}
+	}
+	return []byte(cut(text, r.found, word))
+}
 
 // within finds the secrets of a text, or of JSON.
 func within(text string) []span {
@@ -75,7 +111,7 @@ func spans(text string) (all []span) {
 			add(m[4], m[5])
 		}
 	}
-	if strings.ContainsAny(text, "=:") {
+	if strings.ContainsAny(text, "=:") && hints.MatchString(text) {
 		for _, m := range pair.FindAllStringSubmatchIndex(text, -1) {
 			if !named(text[m[2]:m[3]], text[m[4]:m[5]], text[m[6]:m[7]]) {
 				continue
@@ -88,6 +124,9 @@ func spans(text string) (all []span) {
 			add(m[2], m[3])
 			add(m[4], m[5])
 		}
+	}
+	if !schemes.MatchString(text) {
+		return all
 	}
 	for _, m := range bearer.FindAllStringSubmatchIndex(text, -1) {
 		if !slices.Contains(plain, strings.ToLower(text[m[2]:m[3]])) {
@@ -117,7 +156,15 @@ func isKey(text string) bool {
 // filler is what takes the place of a secret.
 type filler func(secret string) string
 
-func word(string) string { return Word }
+var done = regexp.MustCompile(`^\[(?:secret|redacted(?: \d+)?)\]$`)
+
+// word is Word, but for what has been taken out before.
+func word(secret string) string {
+	if done.MatchString(secret) {
+		return secret
+	}
+	return Word
+}
 
 // cut replaces spans, which may lie in each other.
 func cut(text string, all []span, by filler) string {
