@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 
 	"github.com/cncf/xds/go/udpa/annotations"
@@ -18,6 +19,11 @@ func numbered(n int) string {
 	}
 	return fmt.Sprintf("[redacted %d]", n)
 }
+
+var counted = regexp.MustCompile(`\[redacted \d+\]`)
+
+// Unnumbered has Word in the place of what Numbered put into a text.
+func Unnumbered(text string) string { return counted.ReplaceAllString(text, Word) }
 
 // walk goes through encoded messages.
 type walk struct {
