@@ -9,9 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/view"
+	"github.com/coxswain-mesh/coxswain/sdk/redact"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
@@ -105,9 +107,9 @@ func openWhole(path string) (*file, error) {
 		meta := tx.Bucket([]byte(bucketMeta))
 		switch was := string(meta.Get([]byte("format"))); was {
 		case format:
-			return nil
+			return scrub(tx)
 		case "":
-			return meta.Put([]byte("format"), []byte(format))
+			return errors.Join(meta.Put([]byte("format"), []byte(format)), scrub(tx))
 		default:
 			return fmt.Errorf("%s: it is of format %s, not %s", path, was, format)
 		}
@@ -174,10 +176,36 @@ func (f *file) body(key string) (b *view.Body, err error) {
 		if raw == nil {
 			return fmt.Errorf("%s: resource %q is not there", f.path, key)
 		}
+		if string(raw) == withheld {
+			return errWithheld
+		}
 		b, err = decoded(raw)
 		return err
 	})
 	return b, err
+}
+
+// errWithheld says that a resource of before a restart is not there any more: it had something
+// secret in it.
+var errWithheld = errors.New("it has something secret in it, and was not kept over a restart")
+
+// scrub takes out of a file what an earlier version wrote into it of what is secret.
+func scrub(tx *bolt.Tx) error {
+	meta, bodies := tx.Bucket([]byte(bucketMeta)), tx.Bucket([]byte(bucketBodies))
+	if meta.Get([]byte("scrubbed")) != nil {
+		return nil
+	}
+	var keys [][]byte
+	err := bodies.ForEach(func(k, v []byte) error {
+		if b, err := decoded(v); err == nil && redact.Has(b.TypeURL(), b.Value()) {
+			keys = append(keys, slices.Clone(k))
+		}
+		return nil
+	})
+	for _, k := range keys {
+		err = errors.Join(err, bodies.Put(k, []byte(withheld)))
+	}
+	return errors.Join(err, meta.Put([]byte("scrubbed"), []byte(format)))
 }
 
 // decoded reads what encoded wrote.
@@ -205,7 +233,7 @@ func (f *file) load(l *Log) (pins []*kept, stage *keptStage, last uint64, err er
 			last = binary.BigEndian.Uint64(n)
 		}
 		sizes := func(key, v []byte) error {
-			l.bodies[string(key)] = &held{size: int64(len(v)), queued: true, saved: true}
+			l.bodies[string(key)] = &held{size: int64(len(v)), queued: true, saved: true, withheld: string(v) == withheld}
 			return nil
 		}
 		if err := tx.Bucket([]byte(bucketBodies)).ForEach(sizes); err != nil {

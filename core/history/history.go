@@ -132,6 +132,11 @@ func New(cfg Config) (*History, error) {
 	for k := range h.log.places {
 		h.unseen[k] = true
 	}
+	for _, p := range h.pins {
+		if names := h.log.withheld(p.image); len(names) > 0 {
+			cfg.Log.Warn("resources of a pin have something secret in them, so that they were not kept: they are as they are live", "revision", p.Revision, "proxies", p.Proxies, "resources", len(names), "first", names[0])
+		}
+	}
 	return h, nil
 }
 
@@ -392,7 +397,7 @@ func (h *History) save() {
 	}
 	h.trouble.fault, h.trouble.retry = "", time.Time{}
 	for _, x := range all {
-		if x.held != nil {
+		if x.held != nil && !x.held.withheld {
 			x.held.saved = true
 			if x.held.now == 0 {
 				x.held.body = nil
@@ -453,6 +458,10 @@ func (h *History) Pin(p Pin) (im *Image, note string, err error) {
 		note = "it ends with this control plane: without stateDir nothing outlives a restart"
 	case h.trouble.fault != "":
 		note = "it may not outlive a restart: " + h.trouble.fault
+	default:
+		if names := h.log.withheld(im); len(names) > 0 {
+			note = fmt.Sprintf("%s, of %d resources that have something secret in them, does not outlive a restart: after one they are as they are live", names[0], len(names))
+		}
 	}
 	return im, note, nil
 }

@@ -2,6 +2,7 @@ package history
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -55,6 +56,8 @@ type held struct {
 	body     *view.Body // nil: it is in the file alone
 	// queued: it is to be written into the file; saved: it is there.
 	queued, saved bool
+	// withheld: there is something secret in it, so that it is not in the file, but a mark.
+	withheld bool
 }
 
 // line is a set of resources as it changes. Members of a view have some lines in common.
@@ -533,7 +536,11 @@ func (l *Log) body(name string, version ref) (*view.Body, error) {
 	if h := l.bodies[key]; h != nil && h.body != nil {
 		return h.body, nil
 	}
-	return l.find(key)
+	b, err := l.find(key)
+	if errors.Is(err, errWithheld) {
+		return view.Mark(name, string(version)), nil
+	}
+	return b, err
 }
 
 // ViewWords describes a view of a plugin by what does not depend on a session; empty: nothing does.
