@@ -100,7 +100,7 @@ func full(t *testing.T, with string) *cluster.Cluster {
 	t.Helper()
 	config := wrap(t, &wasm.PluginConfig{
 		Vm: &wasm.PluginConfig_VmConfig{VmConfig: &wasm.VmConfig{
-			VmId: "seen-vm", EnvironmentVariables: &wasm.EnvironmentVariables{KeyValues: map[string]string{"API_TOKEN": with + "env"}},
+			VmId: "seen-vm", EnvironmentVariables: &wasm.EnvironmentVariables{KeyValues: map[string]string{"seen-variable": with + "env"}},
 		}},
 	})
 	return &cluster.Cluster{

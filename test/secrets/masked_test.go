@@ -157,7 +157,7 @@ func TestConfiguration(t *testing.T) {
 	}
 	const refusal = "cluster seen-cluster: key marked-inline-key, metadata marked-first is bad; password=marked-said Bearer marked-bearer https://me:marked-url@seen.example/"
 	got := refuser(t, plane, node, clusterType, refusal)
-	got = append(got, refuser(t, plane, node, extensionType, "", "extensions.istio.io/wasmplugin/edge.filter")...)
+	got = append(got, refuser(t, plane, node, extensionType, "", "extensions.istio.io/trafficextension/edge.filter~istio-translated-wasmplugin")...)
 	got = append(got, refuser(t, plane, node, routeType, "", "http.8080")...)
 	plane.Follow(t, text, "type.googleapis.com/envoy.config.listener.v3.Listener")
 	var served strings.Builder
@@ -169,7 +169,7 @@ func TestConfiguration(t *testing.T) {
 			t.Errorf("proxies are not served %s", secret)
 		}
 	}
-	w.shows(t, "seen-cluster", "plugins")
+	w.shows(t, "seen.example", "config")
 
 	seen := map[string]string{}
 	clean := func(where string, text []byte) {
@@ -204,7 +204,7 @@ func TestConfiguration(t *testing.T) {
 	}
 
 	put(t, file, fill(settings, "PASSWORD", "marked-second", "seen-mode", "seen-other"))
-	w.shows(t, "EnvoyFilter edge/patch", "history", "-o", "wide")
+	w.shows(t, "EnvoyFilter edge/patch changed", "history", "-o", "wide")
 	revisions := w.revisions(t)
 	difference := []string{"diff", "--from", revisions[0], "--to", revisions[len(revisions)-1], "-o", "wide"}
 	w.shows(t, "(masked) changed", difference...)
@@ -216,7 +216,7 @@ func TestConfiguration(t *testing.T) {
 		}
 		clean("coxswain "+args[0], []byte(out))
 	}
-	w.planned(t, clean)
+	w.planned(t, meshFile, clean)
 	w.archive(t, clean)
 	look()
 	w.recordings(t, clean, map[string]string{"files": "seen-cluster", "istio": "seen-cluster"})
@@ -229,7 +229,7 @@ func TestConfiguration(t *testing.T) {
 	plane.Kill()
 	disk := read(t, filepath.Join(state, "history.db"))
 	clean("the history on disk", disk)
-	if !strings.Contains(string(disk), "seen-body") {
+	if !strings.Contains(string(disk), "envoy.filters.network.http_connection_manager") {
 		t.Error("the history on disk has no resource: this test can't see one")
 	}
 	w.plane = plane.Again(t)
@@ -267,12 +267,12 @@ func (w *world) revisions(t *testing.T) (all []string) {
 }
 
 // planned looks at what a plan says, against what runs and against another directory.
-func (w *world) planned(t *testing.T, clean func(where string, text []byte)) {
+func (w *world) planned(t *testing.T, meshFile string, clean func(where string, text []byte)) {
 	t.Helper()
 	other := t.TempDir()
 	put(t, filepath.Join(other, "settings.yaml"), fill(settings, "PASSWORD", "marked-third", "seen-mode", "seen-other"))
 	for where, args := range map[string][]string{
-		"a plan of what runs": {"plan", "-f", other, "--live", w.plane.HTTP, "-o", "wide"},
+		"a plan of what runs": {"plan", "-f", other, "--addr", w.plane.HTTP, "-o", "wide", "--meshConfig", meshFile},
 	} {
 		out, _ := exec.Command(program, args...).CombinedOutput()
 		if !strings.Contains(string(out), "(masked) changed") {
@@ -311,7 +311,6 @@ func (w *world) archive(t *testing.T, clean func(where string, text []byte)) {
 		t.Error("the archive has no cluster: this test can't see one")
 	}
 }
-
 
 // decoded is a page with what it has in base64 beside it.
 func decoded(page []byte) []byte {
