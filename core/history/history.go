@@ -133,7 +133,7 @@ func New(cfg Config) (*History, error) {
 		h.unseen[k] = true
 	}
 	for _, p := range h.pins {
-		if names := h.log.withheld(p.image); len(names) > 0 {
+		if names := p.image.secretive(h.log); len(names) > 0 {
 			cfg.Log.Warn("resources of a pin have something secret in them, so that they were not kept: they are as they are live", "revision", p.Revision, "proxies", p.Proxies, "resources", len(names), "first", names[0])
 		}
 	}
@@ -459,7 +459,7 @@ func (h *History) Pin(p Pin) (im *Image, note string, err error) {
 	case h.trouble.fault != "":
 		note = "it may not outlive a restart: " + h.trouble.fault
 	default:
-		if names := h.log.withheld(im); len(names) > 0 {
+		if names := im.secretive(h.log); len(names) > 0 {
 			note = fmt.Sprintf("%s, of %d resources that have something secret in them, does not outlive a restart: after one they are as they are live", names[0], len(names))
 		}
 	}

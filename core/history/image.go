@@ -154,9 +154,9 @@ func (l *Log) restore(s stored) (*Image, error) {
 	return im, nil
 }
 
-// withheld returns the names of resources that have something secret in them, which are not kept over
-// a restart.
-func (l *Log) withheld(im *Image) (names []string) {
+// secretive returns the names of resources that have something secret in them, which are not kept
+// over a restart.
+func (im *Image) secretive(l *Log) (names []string) {
 	for _, set := range im.lines {
 		for _, b := range set.Bodies() {
 			if h := l.bodies[bodyKey(b.Name(), ref(b.Version()))]; b.Version() != "" && h != nil && h.withheld {

@@ -15,8 +15,8 @@ import (
 
 // Fields says which fields of a resource differ, one a line, at most as many as are asked for:
 // `route.cluster: "a" -> "b"`. Elements of lists that have names go by them. It is nil for types,
-// or types within, that this binary doesn't know. Secrets are masked: it is said that they differ, not
-// what they are.
+// or types within, that this binary doesn't know. Secrets are masked: it is said that they differ,
+// not what they are.
 func Fields(typeURL string, old, now *Body, most int) []string {
 	without := redact.Numbered()
 	was, errWas := plain(typeURL, without(typeURL, old.Value()))

@@ -51,7 +51,7 @@ const (
 // the other half once the client has answered.
 func (m *machine) hear(w *watch, nonce string, refused *string) *Outcome {
 	if refused != nil {
-		said := m.unsaid(w, nonce, *refused)
+		said := unsaid(m, w, nonce, *refused)
 		found, rest := m.accuse(w, nonce, *refused, said)
 		o := w.record(nonce, &said)
 		if o != nil {

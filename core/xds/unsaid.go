@@ -15,7 +15,7 @@ const mostSearched = 256 << 10
 // unsaid is a refusal's reason without what the client repeats of the secrets in what it was sent:
 // first in the resources that the reason names, then in others, mostSearched bytes of them in all.
 // What looks like a secret is not in it either, wherever it comes from.
-func (m *machine) unsaid(w *watch, nonce, reason string) string {
+func unsaid(m *machine, w *watch, nonce, reason string) string {
 	i := slices.IndexFunc(w.flights, func(f flight) bool { return f.nonce == nonce })
 	if reason == "" || i < 0 {
 		return mask.Repeated(reason, nil)

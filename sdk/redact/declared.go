@@ -39,8 +39,8 @@ func DeclareRows(table string, message protoreflect.FullName) {
 	declared.rows[table] = message
 }
 
-// environment has the values of an extension's environment, of which Envoy does not say that they are
-// sensitive.
+// environment has the values of an extension's environment, of which Envoy does not say that they
+// are sensitive.
 const environment = "envoy.extensions.wasm.v3.EnvironmentVariables.key_values"
 
 func isDeclared(field protoreflect.FullName) bool {

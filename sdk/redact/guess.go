@@ -7,8 +7,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// guess goes through bytes whose type is not known: a text, JSON, or a message. In a message entries
-// of maps, headers and messages of known types are known by their shape.
+// guess goes through bytes whose type is not known: a text, JSON, or a message. In a message
+// entries of maps, headers and messages of known types are known by their shape.
 func (w *walk) guess(b []byte, is what, depth int) []byte {
 	if len(b) == 0 {
 		return b
@@ -74,8 +74,8 @@ func anyOf(all []field) string {
 
 var identifier = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// shaped reports whether a message looks like an entry of a map, or a header, whose name is one of a
-// secret.
+// shaped reports whether a message looks like an entry of a map, or a header, whose name is one of
+// a secret.
 func shaped(all []field) bool {
 	const most = 3
 	return len(all) > 1 && len(all) <= most && all[0].number == 1 && all[0].kind == protowire.BytesType &&

@@ -43,8 +43,9 @@ func simple(name string) string {
 	}, name)
 }
 
-// Telling is Name without exceptions, for what is to be hidden rather than shown, such as values of a
-// plugin's own config: a name such as key, auth or dsn is one of a secret there, and so is tokenFile.
+// Telling is Name without exceptions, for what is to be hidden rather than shown, such as values of
+// a plugin's own config: a name such as key, auth or dsn is one of a secret there, and so is
+// tokenFile.
 func Telling(name string) bool {
 	plain := simple(name)
 	return contains(plain, words) || plain == "key" || plain == "auth" || strings.HasSuffix(plain, "dsn")

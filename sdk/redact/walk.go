@@ -6,11 +6,12 @@ import (
 	"math"
 	"regexp"
 	"strings"
+	"sync"
 
-	"github.com/cncf/xds/go/udpa/annotations"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
 func numbered(n int) string {
@@ -177,13 +178,20 @@ func below(md protoreflect.MessageDescriptor, d protoreflect.FieldDescriptor, is
 }
 
 func sensitive(d protoreflect.FieldDescriptor) bool {
-	o := d.Options()
-	if o == nil || !o.ProtoReflect().IsValid() {
+	o, of := d.Options(), annotation()
+	if of == nil || o == nil || !o.ProtoReflect().IsValid() {
 		return false
 	}
-	is, _ := proto.GetExtension(o, annotations.E_Sensitive).(bool)
+	is, _ := proto.GetExtension(o, of).(bool)
 	return is
 }
+
+// annotation is udpa.annotations.sensitive, which is there where a message that has it is; nil:
+// none has.
+var annotation = sync.OnceValue(func() protoreflect.ExtensionType {
+	t, _ := protoregistry.GlobalTypes.FindExtensionByName("udpa.annotations.sensitive")
+	return t
+})
 
 // field returns what becomes of the value of a field.
 func (w *walk) field(md protoreflect.MessageDescriptor, d protoreflect.FieldDescriptor, all []field, f field, is what, depth int) []byte {

@@ -33,7 +33,8 @@ const (
 	extensionType = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
 )
 
-// settings has secrets wherever users write them: each begins with marked-, what is none with seen-.
+// settings has secrets wherever users write them: each begins with marked-, what is none with
+// seen-.
 const settings = `
 apiVersion: networking.istio.io/v1
 kind: Gateway
@@ -91,7 +92,8 @@ const secretMesh = `
 defaultConfig: {tracing: {lightstep: {address: "seen-tracer.example:80", accessToken: marked-tracer}}}
 `
 
-// client is an xDS client that asks for one type, and refuses the first answer where it has a reason.
+// refuser is an xDS client that asks for one type, and refuses the first answer where it has a
+// reason. It returns that.
 func refuser(t *testing.T, plane *mesh.Plane, node *corev3.Node, typeURL, reason string, names ...string) []*anypb.Any {
 	t.Helper()
 	conn, err := grpc.NewClient(plane.XDS, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -132,8 +134,8 @@ func refuser(t *testing.T, plane *mesh.Plane, node *corev3.Node, typeURL, reason
 }
 
 // TestConfiguration: secrets that stand in configuration, and what proxies repeat of them and say
-// of themselves, are in no page, dump, archive, recording, difference or log, and not in the history
-// on disk. What is no secret is shown, and proxies get what was written.
+// of themselves, are in no page, dump, archive, recording, difference or log, and not in the
+// history on disk. What is no secret is shown, and proxies get what was written.
 func TestConfiguration(t *testing.T) {
 	dir, state := t.TempDir(), t.TempDir()
 	file, meshFile := filepath.Join(dir, "settings.yaml"), filepath.Join(t.TempDir(), "mesh.yaml")
