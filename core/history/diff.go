@@ -95,6 +95,7 @@ func (c *comparison) compare(url string, p pair) (differ []int) {
 		if after != nil {
 			d.After, d.AfterValue = after.Version(), after.Value()
 		}
+		d.Withheld = before != nil && !before.Exists() || after != nil && !after.Exists()
 		at := different{url, name, d.Before, d.After}
 		i, known := c.found[at]
 		if !known {

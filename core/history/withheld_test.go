@@ -82,7 +82,7 @@ func TestWithheld(t *testing.T) {
 			t.Errorf("with what is live it is %v", words(filled))
 		}
 		d, err := h.Diff(1, 2, "")
-		if err != nil || len(d.Resources) != 1 || d.Resources[0].Before != old.Version() || d.Resources[0].After != next.Version() {
+		if err != nil || len(d.Resources) != 1 || d.Resources[0].Before != old.Version() || d.Resources[0].After != next.Version() || !d.Resources[0].Withheld {
 			t.Errorf("%v: %+v", err, d)
 		}
 		if err := h.Close(); err != nil {

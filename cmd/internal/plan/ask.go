@@ -213,7 +213,7 @@ func (b *body) differences(now *body) []Change {
 	}
 	all := Compared(b.any.TypeUrl, redact.Message(b.any.TypeUrl, b.any.Value), redact.Message(now.any.TypeUrl, now.any.Value))
 	if len(all) == 0 {
-		all = []Change{{Before: masked, After: changed}}
+		all = Withheld()
 	}
 	return all
 }

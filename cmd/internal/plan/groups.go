@@ -25,6 +25,9 @@ func Compared(typeURL string, before, after []byte) []Change {
 	return all
 }
 
+// Withheld is the change of a resource of which what it was is not known any more.
+func Withheld() []Change { return []Change{{Before: masked, After: changed}} }
+
 // masked and changed are said of a secret that differs.
 var masked, changed = json.RawMessage(`"(masked)"`), json.RawMessage(`"(masked) changed"`)
 
