@@ -9,8 +9,8 @@ import (
 )
 
 // mostSearched is how many bytes of resources are searched for what a refusal may repeat: one
-// refusal costs a few milliseconds.
-const mostSearched = 256 << 10
+// refusal costs some milliseconds.
+const mostSearched = 64 << 10
 
 // unsaid is a refusal's reason without what the client repeats of the secrets in what it was sent:
 // first in the resources that the reason names, then in others, mostSearched bytes of them in all.

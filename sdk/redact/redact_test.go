@@ -77,7 +77,7 @@ func inline(text string) *core.DataSource {
 	return &core.DataSource{Specifier: &core.DataSource_InlineString{InlineString: text}}
 }
 
-func wrap(t *testing.T, m proto.Message) *anypb.Any {
+func wrap(t testing.TB, m proto.Message) *anypb.Any {
 	t.Helper()
 	a, err := anypb.New(m)
 	if err != nil {
@@ -86,7 +86,7 @@ func wrap(t *testing.T, m proto.Message) *anypb.Any {
 	return a
 }
 
-func made(t *testing.T, text string) *structpb.Struct {
+func made(t testing.TB, text string) *structpb.Struct {
 	t.Helper()
 	s := &structpb.Struct{}
 	if err := protojson.Unmarshal([]byte(text), s); err != nil {
@@ -96,7 +96,7 @@ func made(t *testing.T, text string) *structpb.Struct {
 }
 
 // full is a cluster with secrets wherever one may be.
-func full(t *testing.T, with string) *cluster.Cluster {
+func full(t testing.TB, with string) *cluster.Cluster {
 	t.Helper()
 	config := wrap(t, &wasm.PluginConfig{
 		Vm: &wasm.PluginConfig_VmConfig{VmConfig: &wasm.VmConfig{
