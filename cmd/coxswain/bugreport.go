@@ -44,7 +44,7 @@ func bugReportCommand(p *program) *cobra.Command {
 		Short: "Put what a control plane shows of itself into one archive, which other commands can be asked about",
 		Long: `Put what a control plane shows of itself into one archive: plugins, views, tables, configuration and what is wrong with it, proxies and what became of
 each resource, why they have it, the last pushes, metrics, versions, and the last lines of the log. No secret is in it, and of resources that are
-secrets their names alone; the configuration of proxies is.
+secrets their names alone; the configuration of proxies is, with [redacted] in the place of what is secret there.
 
 Commands that ask a control plane by its HTTP port (explain, impact, watch --once, proxy-status, proxies, config, plugins, views, route) answer from an
 archive with --from (route: --archive).`,

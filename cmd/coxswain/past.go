@@ -123,7 +123,8 @@ func diffCommand(p *program) *cobra.Command {
 		Use:   "diff --from REVISION --to REVISION",
 		Short: "Say what proxies had at one revision and not at another, field by field",
 		Long: `Say what proxies had at one revision and not at another, field by field; of all that were there at both, or of one (--proxy). Proxies that differ alike
-are shown once. Of proxies that were pinned then, what they would have had otherwise is compared. Secrets are never kept, and not compared; the
+are shown once. Of proxies that were pinned then, what they would have had otherwise is compared. Secrets are never kept, and not compared; of one that stands in another
+resource it is said that it changed. The
 endpoints of a revision are those that were there when the next one came.
 
 Exit codes: 0, or 3 with --exit-code if there is a difference; 1 a revision is not kept, or the control plane can't be asked; 2 the command line is wrong.`,
@@ -199,6 +200,8 @@ func grouped(all []admin.DifferentBody) []plan.Group {
 			g.Added = append(g.Added, r.Name)
 		case r.After == "":
 			g.Removed = append(g.Removed, r.Name)
+		case r.Withheld:
+			g.Changed = append(g.Changed, plan.Resource{Name: r.Name, Changes: plan.Withheld()})
 		default:
 			g.Changed = append(g.Changed, plan.Resource{Name: r.Name, Changes: plan.Compared(r.Type, r.BeforeValue, r.AfterValue)})
 		}
@@ -215,7 +218,8 @@ of a proxy. Without --proxies all proxies are pinned. Of two pins that select a 
 place of the one before.
 
 A proxy gets what it had itself at the revision; one that was not there, what others of its view had; if it is unknown what that was it stays live,
-and the list says so. Secrets are never kept: they stay live. So do endpoints, for pods of then may be gone; those of clusters that live proxies
+and the list says so. Secrets are never kept: they stay live. So do, after a restart of the control plane, resources that have something secret
+in them, which are not on its disk. So do always endpoints, for pods of then may be gone; those of clusters that live proxies
 don't have any more are as they were then. --endpoints pins all of them.`
 
 func pinCommand(p *program) *cobra.Command {

@@ -24,7 +24,7 @@ func (p *program) pluginsRecord() *cobra.Command {
 		Short: "Record what a plugin of a running control plane and the core say to each other",
 		Long: `Record what a plugin of a running control plane and the core say to each other, until it is interrupted, --for is over or the file is full. The
 plugin is started anew for it, as "coxswain plugins restart --force" does, so that the recording has whole sessions. Configs, credentials, HTTP bodies and
-what sensitive types hold are masked; rows and other resources are not.`,
+what sensitive types hold are masked; of other rows and resources what is secret in them is, by letters x.`,
 		Example: `  coxswain plugins record inventory inventory.jsonl --for 30s
   coxswain plugins replay inventory.jsonl --against ./inventory-v2`,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -27,7 +27,7 @@ func recordProxies(p *program) *cobra.Command {
 		Short: "Write down the connected proxies, as coxswain plan --proxies reads them",
 		Long: `Write down the connected proxies as YAML: the node of each, and the names that it subscribes to by type, in order of their ids.
 
-Values of metadata whose names say that they are secret (password, token, key and the like), and private keys, are replaced by [secret]. Credentials are no
+Values of metadata whose names say that they are secret (password, token, key and the like), and private keys, are replaced by [redacted]. Credentials are no
 part of a node. Of the extensions that Envoys know there are the names, each list of them once.`,
 		Example: `  coxswain record proxies -o proxies.yaml
   coxswain plan -f config/ --against main/config/ --proxies proxies.yaml

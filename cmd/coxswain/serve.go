@@ -131,6 +131,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, trial bool, lo
 		}
 	}
 	files := s.Mounted()
+	istiod.DeclareSecrets()
 	environ, started := tune(p.environ)
 	core, err := server.New(server.Config{
 		Set: plugins, Exe: exe, RuntimeDir: p.runtimeDir(), Alone: true, Develop: s.Dev, Environ: environ, Started: started, Version: build(),

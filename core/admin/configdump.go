@@ -2,6 +2,7 @@ package admin
 
 import (
 	"github.com/coxswain-mesh/coxswain/core/view"
+	"github.com/coxswain-mesh/coxswain/sdk/redact"
 	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -80,10 +81,10 @@ func (t dumped) message() proto.Message {
 	return nil
 }
 
-// resource is a body as it was sent, nothing where it is sensitive.
+// resource is a body without what is secret, nothing where all of it is.
 func (t dumped) resource(b *view.Body) *anypb.Any {
 	if t.Sensitive {
 		return nil
 	}
-	return &anypb.Any{TypeUrl: t.Type, Value: b.Value()}
+	return &anypb.Any{TypeUrl: t.Type, Value: redact.Message(t.Type, b.Value())}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/core/view"
+	"github.com/coxswain-mesh/coxswain/sdk/redact"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -140,6 +141,7 @@ func toJSON(b *view.Body) (json.RawMessage, error) {
 	if err := proto.Unmarshal(value, &a); err != nil {
 		return nil, err
 	}
+	a.Value = redact.Message(a.TypeUrl, a.Value)
 	return protojson.MarshalOptions{UseProtoNames: true, Resolver: resolver{protoregistry.GlobalTypes}}.Marshal(&a)
 }
 

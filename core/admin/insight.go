@@ -12,6 +12,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/xds"
+	"github.com/coxswain-mesh/coxswain/sdk/redact"
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
@@ -175,7 +176,18 @@ func (cfg *Config) diff(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
-	write(w, d)
+	write(w, masked(d))
+}
+
+// masked is a difference without what is secret. Secrets that differ have different numbers in it,
+// so that it is seen that they do.
+func masked(d Difference) Difference {
+	d.Resources = slices.Clone(d.Resources)
+	for i := range d.Resources {
+		r, without := &d.Resources[i], redact.Numbered()
+		r.BeforeValue, r.AfterValue = without(r.Type, r.BeforeValue), without(r.Type, r.AfterValue)
+	}
+	return d
 }
 
 // ProxyStatus is a connected stream, and how far it is with each type.

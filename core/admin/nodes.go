@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/core/mask"
+	"github.com/coxswain-mesh/coxswain/sdk/redact"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -100,12 +101,15 @@ func nodes(source Source) http.HandlerFunc {
 	}
 }
 
-// Served is a resource as it is sent.
+// Served is a resource that is sent.
 type Served struct {
 	Type string `json:"type"`
 	Name string `json:"name"`
-	// Value is the encoded message.
-	Value []byte `json:"value"`
+	// Value is the encoded message, without what is secret in it; Version is that of the whole one.
+	Value   []byte `json:"value"`
+	Version string `json:"version"`
+	// Masked: something is not in Value.
+	Masked bool `json:"masked,omitempty"`
 }
 
 // served returns the page of what a proxy is to have.
@@ -123,7 +127,8 @@ func served(source Source) http.HandlerFunc {
 				continue
 			}
 			for _, b := range t.Bodies {
-				all = append(all, Served{t.Type, b.Name(), b.Value()})
+				value := redact.Message(t.Type, b.Value())
+				all = append(all, Served{t.Type, b.Name(), value, b.Version(), !bytes.Equal(value, b.Value())})
 			}
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -142,11 +147,19 @@ func nodeJSON(n *corev3.Node) ([]byte, error) {
 	for _, context := range n.DynamicParameters {
 		for key := range context.Params {
 			if mask.Telling(key) {
-				context.Params[key] = mask.Word
+				context.Params[key] = redact.Word
 			}
 		}
 	}
-	raw, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(n)
+	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(n)
+	if err != nil {
+		return nil, err
+	}
+	shown := &corev3.Node{}
+	if err := proto.Unmarshal(redact.Message(string(n.ProtoReflect().Descriptor().FullName()), value), shown); err != nil {
+		return nil, err
+	}
+	raw, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(shown)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +172,7 @@ func nodeJSON(n *corev3.Node) ([]byte, error) {
 func hide(m *structpb.Struct) {
 	for key, v := range m.GetFields() {
 		if _, text := v.GetKind().(*structpb.Value_StringValue); text && mask.Telling(key) {
-			m.Fields[key] = structpb.NewStringValue(mask.Word)
+			m.Fields[key] = structpb.NewStringValue(redact.Word)
 			continue
 		}
 		hideIn(v)
@@ -176,7 +189,7 @@ func hideIn(v *structpb.Value) {
 		}
 	case *structpb.Value_StringValue:
 		if strings.Contains(k.StringValue, "PRIVATE KEY-----") {
-			k.StringValue = mask.Word
+			k.StringValue = redact.Word
 		}
 	}
 }

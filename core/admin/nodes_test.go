@@ -39,7 +39,7 @@ func TestNodes(t *testing.T) {
 	start(t, s).HTTP().ServeHTTP(w, here("/debug/nodes"))
 	got := strings.Join(strings.Fields(w.Body.String()), "")
 	const want = `{"extensions":{"cfe98c7f5962":["envoy.filters.http.router"]},"proxies":[{"node":{"id":"a"},"subscribes":{"type.googleapis.com/envoy.config.listener.v3.Listener":["in"]}},` +
-		`{"node":{"id":"b","metadata":{"API_TOKEN":"[secret]","FILES":["[secret]"],"NAMESPACE":"shop","PROXY_CONFIG":{"proxyMetadata":{"DB_PASSWORD":"[secret]","LEVEL":"3"}}}},"extensions":"cfe98c7f5962",` +
+		`{"node":{"id":"b","metadata":{"API_TOKEN":"[redacted]","FILES":["[redacted]"],"NAMESPACE":"shop","PROXY_CONFIG":{"proxyMetadata":{"DB_PASSWORD":"[redacted]","LEVEL":"3"}}}},"extensions":"cfe98c7f5962",` +
 		`"subscribes":{"type.googleapis.com/envoy.config.cluster.v3.Cluster":["*"],"type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment":["x","y"]}}]}`
 	if w.Code != 200 || got != want {
 		t.Errorf("%d %s\nwant %s", w.Code, got, want)

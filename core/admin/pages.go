@@ -7,6 +7,7 @@ import (
 	"time"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/redact"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
@@ -72,7 +73,7 @@ type entry struct {
 }
 
 func newEntry(r *pb.Row) entry {
-	e := entry{Key: r.Key, Plugin: r.Shard, Source: r.Source, Labels: r.Labels, Annotations: r.Annotations}
+	e := entry{Key: r.Key, Plugin: r.Shard, Source: r.Source, Labels: redact.Map(r.Labels), Annotations: redact.Map(r.Annotations)}
 	if r.Created != 0 {
 		t := time.Unix(0, r.Created).UTC()
 		e.Created = &t

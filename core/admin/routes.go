@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/coxswain-mesh/coxswain/sdk/redact"
 )
 
 // page is a debug page of the core's own.
@@ -119,13 +121,15 @@ func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprint(w, "</dl>\n")
 }
 
-// write answers with JSON that people can read.
+// write answers with JSON that people can read. Whatever its texts repeat, what looks like a secret
+// is not in them.
 func write(w http.ResponseWriter, v any) {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
+	b = redact.Strings(b)
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(append(b, '\n'))
 }

@@ -5,10 +5,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/sdk/redact"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// Row is a row with its payload, which the core doesn't open.
+// Row is a row with its payload, without what is secret.
 type Row struct {
 	entry
 	Payload []byte `json:"payload"`
@@ -29,7 +30,7 @@ func (s *Server) rowz(w http.ResponseWriter, r *http.Request) {
 	}
 	all := []Row{}
 	for _, row := range rows {
-		all = append(all, Row{newEntry(row), row.Payload})
+		all = append(all, Row{newEntry(row), redact.Row(table, row.Payload)})
 	}
 	write(w, all)
 }

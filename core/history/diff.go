@@ -87,7 +87,7 @@ func (c *comparison) node(node string) {
 }
 
 func (c *comparison) compare(url string, p pair) (differ []int) {
-	view.Differ(view.NewSet(p.a.Bodies()), view.NewSet(p.b.Bodies()), func(name string, before, after *view.Body) {
+	view.Differ(view.NewSet(p.a.Versions()), view.NewSet(p.b.Versions()), func(name string, before, after *view.Body) {
 		d := report.DifferentBody{Type: url, Name: name}
 		if before != nil {
 			d.Before, d.BeforeValue = before.Version(), before.Value()
@@ -95,6 +95,7 @@ func (c *comparison) compare(url string, p pair) (differ []int) {
 		if after != nil {
 			d.After, d.AfterValue = after.Version(), after.Value()
 		}
+		d.Withheld = before != nil && !before.Exists() || after != nil && !after.Exists()
 		at := different{url, name, d.Before, d.After}
 		i, known := c.found[at]
 		if !known {

@@ -10,9 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/view"
+	"github.com/coxswain-mesh/coxswain/sdk/redact"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
@@ -130,9 +132,9 @@ func openWhole(path string) (*file, error) {
 		meta := tx.Bucket([]byte(bucketMeta))
 		switch was := string(meta.Get([]byte("format"))); was {
 		case format:
-			return nil
+			return scrub(tx)
 		case "":
-			return meta.Put([]byte("format"), []byte(format))
+			return errors.Join(meta.Put([]byte("format"), []byte(format)), scrub(tx))
 		default:
 			return fmt.Errorf("%s: it is of format %s, not %s", path, was, format)
 		}
@@ -231,7 +233,8 @@ func (x op) do(tx *bolt.Tx) error {
 	return b.Put(x.key, v)
 }
 
-// bodies reads resources by their keys, as far as they are there. The error is a *damage where one
+// bodies reads resources by their keys, as far as they are there: of those that have something secret
+// in them the file has a mark. The error is a *damage where one
 // makes no sense; what could be read is returned all the same.
 func (f *file) bodies(keys []string) (map[string]*view.Body, error) {
 	found := make(map[string]*view.Body, len(keys))
@@ -241,6 +244,10 @@ func (f *file) bodies(keys []string) (map[string]*view.Body, error) {
 		for _, key := range keys {
 			raw := in.Get([]byte(key))
 			if raw == nil {
+				continue
+			}
+			if string(raw) == withheld && len(key) >= versionSize {
+				found[key] = view.Mark(key[versionSize:], key[:versionSize])
 				continue
 			}
 			b, err := decoded(raw)
@@ -270,6 +277,25 @@ func (f *file) find(key string) (*view.Body, error) {
 	return nil, fmt.Errorf("%s: resource %q is not there", f.path, key)
 }
 
+// scrub takes out of a file what an earlier version wrote into it of what is secret.
+func scrub(tx *bolt.Tx) error {
+	meta, bodies := tx.Bucket([]byte(bucketMeta)), tx.Bucket([]byte(bucketBodies))
+	if meta.Get([]byte("scrubbed")) != nil {
+		return nil
+	}
+	var keys [][]byte
+	err := bodies.ForEach(func(k, v []byte) error {
+		if b, err := decoded(v); err == nil && redact.Has(b.TypeURL(), b.Value()) {
+			keys = append(keys, slices.Clone(k))
+		}
+		return nil
+	})
+	for _, k := range keys {
+		err = errors.Join(err, bodies.Put(k, []byte(withheld)))
+	}
+	return errors.Join(err, meta.Put([]byte("scrubbed"), []byte(format)))
+}
+
 // decoded reads what encoded wrote.
 func decoded(raw []byte) (*view.Body, error) {
 	var d discovery.DeltaDiscoveryResponse
@@ -294,7 +320,9 @@ func (f *file) load(l *Log) (pins []*kept, stage *keptStage, last uint64, err er
 			last = binary.BigEndian.Uint64(n)
 		}
 		sizes := func(key, v []byte) error {
-			l.bodies[string(key)] = &held{size: int64(len(v)), queued: true, saved: true}
+			h := &held{size: int64(len(v)), queued: true, saved: true}
+			h.withheld.Store(string(v) == withheld)
+			l.bodies[string(key)] = h
 			return nil
 		}
 		if err := tx.Bucket([]byte(bucketBodies)).ForEach(sizes); err != nil {

@@ -141,6 +141,11 @@ func (h *History) open() error {
 	for k := range h.log.places {
 		h.unseen[k] = true
 	}
+	for _, p := range h.pins {
+		if names := p.image.secretive(h.log); len(names) > 0 {
+			h.cfg.Log.Warn("resources of a pin have something secret in them, so that they were not kept: they are as they are live", "revision", p.Revision, "proxies", p.Proxies, "resources", len(names), "first", names[0])
+		}
+	}
 	return nil
 }
 
@@ -437,7 +442,21 @@ func (h *History) Pin(p Pin) (im *Image, note string, err error) {
 		return nil, "", err
 	}
 	_ = saves(h).save(ctx, true) // Doubt says what is wrong with it
-	return im, h.Doubt(), nil
+	if note = h.Doubt(); note == "" {
+		note = h.lacks(im)
+	}
+	return im, note, nil
+}
+
+// lacks says which resources of an image don't outlive a restart; empty: none.
+func (h *History) lacks(im *Image) string {
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	names := im.secretive(h.log)
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s, of %d resources that have something secret in them, does not outlive a restart: after one they are as they are live", names[0], len(names))
 }
 
 // Doubt says why pins may not outlive a restart; empty: they do.

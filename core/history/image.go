@@ -40,13 +40,13 @@ const (
 // now; nil: nothing is known. Equal places are one snapshot. Not safe for concurrent use.
 func (im *Image) Of(k Key, plugin string, v *view.View) (*view.Snapshot, By) {
 	if p := im.Places[k]; p != nil {
-		return im.snapshot(p), Own
+		return im.snapshot(p).Whole(), Own
 	}
 	if im.views == nil {
 		im.gather()
 	}
 	if p := im.views[Key{ViewWords(plugin, v), k.Type}]; p != nil {
-		return im.snapshot(p), View
+		return im.snapshot(p).Whole(), View
 	}
 	return nil, Live
 }
@@ -162,16 +162,30 @@ func restore(s stored, find func(key string) (*view.Body, error)) (*Image, error
 	return im, nil
 }
 
+// secretive returns the names of resources that have something secret in them, which are not kept
+// over a restart.
+func (im *Image) secretive(l *Log) (names []string) {
+	for _, set := range im.lines {
+		for _, b := range set.Bodies() {
+			if h := l.bodies[bodyKey(b.Name(), ref(b.Version()))]; b.Version() != "" && h != nil && h.withheld.Load() {
+				names = append(names, b.Name())
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // keep has the resources of an image kept, or, by -1, no longer.
 func (l *Log) keep(im *Image, by int) {
 	for _, set := range im.lines {
 		for _, b := range set.Bodies() {
-			if !b.Exists() {
+			if b.Version() == "" {
 				continue
 			}
 			key := bodyKey(b.Name(), ref(b.Version()))
 			h := l.bodies[key]
-			if h == nil && by < 0 {
+			if h == nil && (by < 0 || !b.Exists()) {
 				continue
 			}
 			if h == nil {

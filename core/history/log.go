@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/view"
@@ -54,6 +55,8 @@ type held struct {
 	body     *view.Body // nil: it is in the file alone
 	// queued: it is to be written into the file; saved: it is there.
 	queued, saved bool
+	// withheld: there is something secret in it, so that it is not in the file, but a mark.
+	withheld atomic.Bool
 }
 
 // line is a set of resources as it changes. Members of a view have some lines in common.
@@ -108,6 +111,9 @@ type Shown struct {
 }
 
 func bodyKey(name string, version ref) string { return string(version) + name }
+
+// versionSize is how long each version is, in bytes (view.Body.Version).
+const versionSize = 16
 
 func refOf(b *view.Body) *ref {
 	if b == nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/view"
+	"github.com/coxswain-mesh/coxswain/sdk/redact"
 )
 
 // ops are changes that the file is to take, in order. Its methods may be called of a nil one, which
@@ -134,7 +135,12 @@ func (o *ops) body(key string, h *held) {
 	}
 	h.queued = true
 	b := h.body
-	o.add(op{bucket: bucketBodies, key: []byte(key), held: h, value: func() ([]byte, error) { return encoded(b), nil }})
+	o.add(op{bucket: bucketBodies, key: []byte(key), held: h, value: func() ([]byte, error) {
+		if h.withheld.Store(!b.Exists() || redact.Has(b.TypeURL(), b.Value())); h.withheld.Load() {
+			return []byte(withheld), nil
+		}
+		return encoded(b), nil
+	}})
 }
 
 func (o *ops) gone(key string, _ *held) {
@@ -163,6 +169,10 @@ func encoded(b *view.Body) []byte {
 	}
 	return out
 }
+
+// withheld stands in the file for a resource that has something secret in it: that is kept in
+// memory alone. It is no encoded message.
+const withheld = "\x00"
 
 // storedPin is a pin as it is kept.
 type storedPin struct {

@@ -174,7 +174,7 @@ func (h saver) writeTo(f *file) error {
 		return err
 	}
 	for _, x := range all {
-		if x.held != nil {
+		if x.held != nil && !x.held.withheld.Load() {
 			x.held.saved = true
 			if x.held.now == 0 {
 				x.held.body = nil

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/coxswain-mesh/coxswain/sdk/redact"
 )
 
 // Word takes a secret's place.
@@ -106,8 +108,11 @@ func forms(secret string) []string {
 	return all
 }
 
-// Text returns a text without what is secret.
-func (s *Secrets) Text(text string) string {
+// Text returns a text without what is secret, nor what looks like it (sdk/redact).
+func (s *Secrets) Text(text string) string { return redact.Text(s.known(text)) }
+
+// known returns a text without the secrets that are known.
+func (s *Secrets) known(text string) string {
 	if s == nil || text == "" {
 		return text
 	}
@@ -118,6 +123,13 @@ func (s *Secrets) Text(text string) string {
 		return text
 	}
 	return words.Replace(text)
+}
+
+// Repeated returns a text of somebody who has a resource without the values that are secret in it.
+func Repeated(text string, values []string) string {
+	s := &Secrets{}
+	s.Set("", values)
+	return s.Text(text)
 }
 
 // Error returns an error whose text has nothing secret in it.

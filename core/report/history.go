@@ -51,6 +51,9 @@ type DifferentBody struct {
 	BeforeValue []byte   `json:"beforeValue,omitempty"`
 	AfterValue  []byte   `json:"afterValue,omitempty"`
 	Proxies     []string `json:"proxies"`
+	// Withheld: a value is not there, as it has something secret in it and the control plane has
+	// started again since.
+	Withheld bool `json:"withheld,omitempty"`
 }
 
 // Pin has proxies served what was served at a revision.

@@ -98,16 +98,21 @@ func (p *Pins) shown(conn *state.Connection, url string, live *view.Snapshot) *v
 		return live
 	}
 	endpoints := p.state.Roster.Traits(conn.Generators[url], url).After != "" && !pin.Endpoints
-	if kept.Complete() && !endpoints {
+	if kept.Complete() && !endpoints && len(kept.Lacks()) == 0 {
 		return kept
 	}
 	at := overlay{pin, kept, live}
 	if p.made[at] == nil {
-		if endpoints {
-			p.made[at] = kept.Below(live)
-		} else {
-			p.made[at] = kept.Over(live)
+		if len(kept.Lacks()) > 0 { // what had a secret was not kept over a restart
+			kept = kept.Filled(live)
 		}
+		switch {
+		case endpoints:
+			kept = kept.Below(live)
+		case !kept.Complete():
+			kept = kept.Over(live)
+		}
+		p.made[at] = kept
 	}
 	return p.made[at]
 }

@@ -87,6 +87,16 @@ func newBody(typeURL, name string, runs value, ttl uint32) *Body {
 // Name returns the resource's name.
 func (b *Body) Name() string { return b.name }
 
+// TypeURL returns the type's URL.
+func (b *Body) TypeURL() string {
+	if !b.Exists() || b.fragment == nil {
+		return ""
+	}
+	_, n := protowire.ConsumeVarint(b.fragment[b.sotw+1:])
+	url, _ := protowire.ConsumeBytes(b.fragment[b.sotw+1+n+1:])
+	return string(url)
+}
+
 // Version returns the hash of the content, 16 hex characters: the same in every replica and after
 // every restart.
 func (b *Body) Version() string { return b.version }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/sdk/redact"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -14,10 +15,12 @@ import (
 
 // Fields says which fields of a resource differ, one a line, at most as many as are asked for:
 // `route.cluster: "a" -> "b"`. Elements of lists that have names go by them. It is nil for types,
-// or types within, that this binary doesn't know. What looks like a secret is masked.
+// or types within, that this binary doesn't know. Secrets are masked: it is said that they differ,
+// not what they are.
 func Fields(typeURL string, old, now *Body, most int) []string {
-	was, errWas := plain(typeURL, old.Value())
-	is, errIs := plain(typeURL, now.Value())
+	without := redact.Numbered()
+	was, errWas := plain(typeURL, without(typeURL, old.Value()))
+	is, errIs := plain(typeURL, without(typeURL, now.Value()))
 	if errWas != nil || errIs != nil {
 		return nil
 	}
@@ -72,7 +75,11 @@ func (d *fieldLines) compare(path string, was, is any) {
 			return
 		}
 	}
-	if a, b := brief(path, was), brief(path, is); a != b || !equal(was, is) {
+	switch a, b := brief(was), brief(is); {
+	case equal(was, is):
+	case a == b && strings.Contains(a, redact.Word):
+		d.say(path, "(masked) changed")
+	default:
 		d.say(path, a+" -> "+b)
 	}
 }
@@ -100,9 +107,9 @@ func (d *fieldLines) maps(path string, was, is map[string]any) {
 		b, has := is[k]
 		switch {
 		case !has:
-			d.say(below, "− "+brief(below, a))
+			d.say(below, "− "+brief(a))
 		case !had:
-			d.say(below, "+ "+brief(below, b))
+			d.say(below, "+ "+brief(b))
 		default:
 			d.compare(below, a, b)
 		}
@@ -132,58 +139,12 @@ func elements(list []any) map[string]any {
 // mostShown is how many characters of a value are shown.
 const mostShown = 120
 
-// brief is a value in a line; what looks like a secret is not shown.
-func brief(path string, v any) string {
-	if secret(path) {
-		return "(masked)"
-	}
-	if m, ok := v.(map[string]any); ok {
-		v = masked(path, m)
-	} else {
-		v = maskedList(path, v)
-	}
+// brief is a value in a line.
+func brief(v any) string {
 	text, _ := json.Marshal(v)
-	if r := []rune(string(text)); len(r) > mostShown {
+	plain := redact.Unnumbered(string(text))
+	if r := []rune(plain); len(r) > mostShown {
 		return string(r[:mostShown]) + "…"
 	}
-	return string(text)
-}
-
-// masked is a copy without what looks like a secret, however deep.
-func masked(path string, m map[string]any) map[string]any {
-	out := make(map[string]any, len(m))
-	for k, v := range m {
-		below := path + "." + k
-		switch inner, isMap := v.(map[string]any); {
-		case secret(below):
-			out[k] = "(masked)"
-		case isMap:
-			out[k] = masked(below, inner)
-		default:
-			out[k] = maskedList(below, v)
-		}
-	}
-	return out
-}
-
-func maskedList(path string, v any) any {
-	list, ok := v.([]any)
-	if !ok {
-		return v
-	}
-	out := make([]any, len(list))
-	for i, e := range list {
-		if m, ok := e.(map[string]any); ok {
-			e = masked(path, m)
-		}
-		out[i] = e
-	}
-	return out
-}
-
-// secret reports whether any part of a path is the name of a field that holds secrets.
-func secret(path string) bool {
-	path = strings.ToLower(path)
-	return slices.ContainsFunc([]string{"private_key", "password", "passphrase", "secret", "token", "api_key", "authorization", "hmac", "session_ticket_keys", "credential"},
-		func(word string) bool { return strings.Contains(path, word) })
+	return plain
 }

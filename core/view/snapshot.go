@@ -12,6 +12,9 @@ type Snapshot struct {
 	own      *Set
 	parts    []*Set
 	complete bool
+	// lacks are names of which there were marks.
+	lacks []string
+	whole *Snapshot
 }
 
 // NewSnapshot returns a snapshot. complete says that the set holds all resources of the view, not
@@ -23,6 +26,64 @@ func NewSnapshot(own *Set, parts []*Set, complete bool) *Snapshot {
 // With returns the snapshot with other bodies in the place of those of their names.
 func (s *Snapshot) With(instead []*Body) *Snapshot {
 	return &Snapshot{own: s.own.With(instead, nil), parts: s.parts, complete: s.complete}
+}
+
+// Versions returns what Bodies does, and marks of resources of which the version alone is known.
+func (s *Snapshot) Versions() []*Body {
+	return slices.DeleteFunc(s.Known(), func(b *Body) bool { return b.version == "" })
+}
+
+// Whole returns the snapshot without marks; Lacks says of which names there were some. It is made
+// once. Not safe for concurrent use.
+func (s *Snapshot) Whole() *Snapshot {
+	switch {
+	case s == nil:
+		return nil
+	case s.whole != nil:
+		return s.whole
+	}
+	var lacks []string
+	without := func(set *Set) *Set {
+		var left []*Body
+		for _, b := range set.Bodies() {
+			if !b.Exists() && b.version != "" {
+				lacks = append(lacks, b.name)
+			} else {
+				left = append(left, b)
+			}
+		}
+		if len(left) == set.Len() {
+			return set
+		}
+		return NewSet(left)
+	}
+	w := &Snapshot{own: without(s.own), complete: s.complete}
+	for _, p := range s.parts {
+		w.parts = append(w.parts, without(p))
+	}
+	if s.whole = s; len(lacks) > 0 {
+		w.lacks, s.whole = lacks, w
+	}
+	return s.whole
+}
+
+// Lacks are the names of resources that a snapshot has nothing of though they were there.
+func (s *Snapshot) Lacks() []string {
+	if s == nil {
+		return nil
+	}
+	return s.lacks
+}
+
+// Filled returns the snapshot with what another one has of the names that it lacks.
+func (s *Snapshot) Filled(by *Snapshot) *Snapshot {
+	var own []*Body
+	for _, name := range s.lacks {
+		if b := by.Get(name); b != nil {
+			own = append(own, b)
+		}
+	}
+	return s.With(own)
 }
 
 // Below returns what is above with those resources of s that don't exist above. Of names of which

@@ -51,8 +51,9 @@ const (
 // the other half once the client has answered.
 func (m *machine) hear(w *watch, nonce string, refused *string) *Outcome {
 	if refused != nil {
-		found, rest := m.accuse(w, nonce, *refused)
-		o := w.record(nonce, refused)
+		said := unsaid(m, w, nonce, *refused)
+		found, rest := m.accuse(w, nonce, *refused, said)
+		o := w.record(nonce, &said)
 		if o != nil {
 			o.Culprits = found
 		}
@@ -71,8 +72,8 @@ func (m *machine) hear(w *watch, nonce string, refused *string) *Outcome {
 
 // accuse notes which resources a refusal is about, among those that were new to the client. The
 // others can be sent again at once. It returns those that are known to be refused, and whether
-// there is a rest.
-func (m *machine) accuse(w *watch, nonce, reason string) (found []Culprit, rest bool) {
+// there is a rest. said is the reason as it may be shown.
+func (m *machine) accuse(w *watch, nonce, reason, said string) (found []Culprit, rest bool) {
 	i := slices.IndexFunc(w.flights, func(f flight) bool { return f.nonce == nonce })
 	if i < 0 {
 		return nil, false
@@ -106,7 +107,7 @@ func (m *machine) accuse(w *watch, nonce, reason string) (found []Culprit, rest 
 		}
 	}
 	for _, b := range accused {
-		c := culprit{body: b, since: m.now, reason: reason, group: group}
+		c := culprit{body: b, since: m.now, reason: said, group: group}
 		if old, ok := find(accepted, b); ok && old.Exists() {
 			c.instead = old
 		}

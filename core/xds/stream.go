@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/push"
+	"github.com/coxswain-mesh/coxswain/sdk/redact"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -270,7 +271,7 @@ func (st *stream) handle(r request) error {
 		st.server.metrics.limits.WithLabelValues("maxErrorBytes").Inc()
 	}
 	if st.server.config.health(r) {
-		st.connection.Report(Outcome{Type: r.typeURL(), Health: true, Refused: r.errorDetail().GetMessage()})
+		st.connection.Report(Outcome{Type: r.typeURL(), Health: true, Refused: redact.Text(r.errorDetail().GetMessage())})
 		return nil
 	}
 	if a := st.server.config.Answerer; a != nil && a.Answers(r.typeURL()) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/redact"
 )
 
 // Masked stands in the place of a secret text.
@@ -16,11 +17,13 @@ const secretType = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v
 // whole objects of stores, rows of tables of secrets, resources of sensitive types, and what texts
 // repeat of the config and of credentials. What may have to be compared becomes its hash. The names
 // of bodies' types are told only later: of a plugin that makes sensitive types all bodies are
-// hashed.
+// hashed. In other rows and resources letters take the place of what sdk/redact finds, so that they
+// stay as long as they were.
 type mask struct {
 	ready  *pb.Ready
 	tables *SecretTables
 	texts  texts
+	bodies bodies
 }
 
 // frame returns the message without secrets; false for one that can't be decoded.
@@ -54,8 +57,16 @@ func (k *mask) fromCore(m *pb.FromCore) {
 		}
 	case m.State != nil:
 		k.rows(m.State.Tables)
+	case m.Attach != nil:
+		m.Attach.Node = redact.SameLength("", m.Attach.Node)
+	case m.Report != nil:
+		m.Report.Detail = redact.Text(m.Report.Detail)
+	case m.Freed != nil:
+		k.bodies.free(m.Freed.Bodies)
 	case m.Patch != nil && SensitiveType(k.ready, m.Patch.Type):
 		maskResources(m.Patch.Resources)
+	case m.Patch != nil:
+		redactResources(m.Patch.Resources)
 	case m.Fetched != nil:
 		maskValues(m.Fetched.Headers)
 		m.Fetched.Body = Hash(m.Fetched.Body)
@@ -79,10 +90,16 @@ func (k *mask) fromPlugin(m *pb.FromPlugin) {
 		for _, b := range m.Bodies.Bodies {
 			b.Bytes, b.Base, b.Head, b.Tail = Hash(b.Bytes), 0, 0, 0 // no part of another hash
 		}
+	case m.Bodies != nil:
+		k.bodies.mask(m.Bodies.Bodies)
 	case m.Patched != nil && Sensitive(k.ready):
 		maskResources(m.Patched.Resources)
+	case m.Patched != nil:
+		redactResources(m.Patched.Resources)
 	case m.Answer != nil && Sensitive(k.ready):
 		maskResources(m.Answer.Resources)
+	case m.Answer != nil:
+		redactResources(m.Answer.Resources)
 	case m.Fetch != nil:
 		maskValues(m.Fetch.Headers)
 		m.Fetch.Url, m.Fetch.Body = Masked, Hash(m.Fetch.Body)
@@ -145,6 +162,10 @@ func (k *mask) rows(tables []*pb.TableRows) {
 				r.Payload = Hash(r.Payload)
 				maskValues(r.Annotations)
 			}
+			continue
+		}
+		for _, r := range t.Upserts {
+			r.Payload, r.Annotations = redact.SameLength(t.Table, r.Payload), redact.Map(r.Annotations)
 		}
 	}
 }
@@ -152,6 +173,12 @@ func (k *mask) rows(tables []*pb.TableRows) {
 func maskResources(list []*pb.Resource) {
 	for _, r := range list {
 		r.Bytes = Hash(r.Bytes)
+	}
+}
+
+func redactResources(list []*pb.Resource) {
+	for _, r := range list {
+		r.Bytes = redact.SameLength("", r.Bytes)
 	}
 }
 

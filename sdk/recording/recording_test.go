@@ -2,6 +2,7 @@ package recording_test
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,6 +68,45 @@ func TestSecrets(t *testing.T) {
 	for i, m := range r.Sessions[0] {
 		if bytes.Contains(m.Frame, bytesOf) {
 			t.Errorf("message %d has the secret: %q", i+1, m.Frame)
+		}
+	}
+}
+
+// TestResources: secrets in rows and in resources are in no recording, also where a resource is an
+// edit of another or comes in pieces; what is no secret is.
+func TestResources(t *testing.T) {
+	const secret = "s3cret-word"
+	entry := func(name string) []byte { // of a map, as google.protobuf.Struct has it
+		return []byte("\x0a\x1c\x0a\x08" + name + "\x12\x10\x12\x0es3cret-word-12")
+	}
+	all := slices.Concat([]byte("\x12\x04seen"), entry("password"))
+	plain := slices.Concat([]byte("\x12\x04seen"), entry("harmless"))
+	head, tail := uint64(10), uint64(18)
+	messages := []*pb.FromPlugin{
+		{Rows: &pb.Rows{Tables: []*pb.TableRows{{Table: "a", Upserts: []*pb.Row{{Key: "a", Payload: all}}}}}},
+		{Bodies: &pb.Bodies{Bodies: []*pb.Body{{Id: 1, Bytes: all}}}},
+		{Bodies: &pb.Bodies{Bodies: []*pb.Body{{Id: 2, Base: 1, Head: uint64(len(all)) - 14, Bytes: []byte(secret + "-34")}}}},
+		{Bodies: &pb.Bodies{Bodies: []*pb.Body{{Id: 3, Bytes: plain}}}},
+		{Bodies: &pb.Bodies{Bodies: []*pb.Body{{Id: 4, Base: 3, Head: head, Tail: tail, Bytes: []byte("password")}}}},
+		{Bodies: &pb.Bodies{Bodies: []*pb.Body{{Id: 5, Bytes: all[:20], More: true}, {Id: 5, Bytes: all[20:]}}}},
+		{Patched: &pb.Patched{Resources: []*pb.Resource{{Name: "a", Bytes: all}}}},
+	}
+	var file bytes.Buffer
+	add := recording.NewWriter(&file, "a", 1<<20).Session(&recording.SecretTables{})
+	for _, m := range messages {
+		add(false, m.AppendTo(nil))
+	}
+	r, err := recording.Read(&file)
+	if err != nil || len(r.Sessions[0]) != len(messages) {
+		t.Fatal(err)
+	}
+	for i, m := range r.Sessions[0] {
+		const third = 3 // is of the name harmless
+		if found := bytes.Contains(m.Frame, []byte(secret)); found != (i == third) {
+			t.Errorf("message %d has the secret: %v: %q", i+1, found, m.Frame)
+		}
+		if i != 5 && !bytes.Contains(m.Frame, []byte("seen")) {
+			t.Errorf("message %d has lost what is no secret: %q", i+1, m.Frame)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package recording
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/coxswain-mesh/coxswain/sdk/redact"
 )
 
 const (
@@ -61,5 +63,5 @@ func (t *texts) out(text string) string {
 	for _, secret := range *t {
 		text = strings.ReplaceAll(text, secret, Masked)
 	}
-	return text
+	return redact.Text(text)
 }

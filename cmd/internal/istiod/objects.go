@@ -8,6 +8,7 @@ import (
 	"time"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/redact"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 	"google.golang.org/protobuf/proto"
 	extensions "istio.io/api/extensions/v1alpha1"
@@ -81,7 +82,7 @@ func (s *source) objects(k kind) []object {
 		if proto.Unmarshal(r.Payload, spec) != nil {
 			continue // /debug/configs says what is wrong
 		}
-		m := metadata{Name: r.Key, Labels: r.Labels, Annotations: r.Annotations}
+		m := metadata{Name: r.Key, Labels: redact.Map(r.Labels), Annotations: redact.Map(r.Annotations)}
 		if namespace, name, ok := strings.Cut(r.Key, "/"); ok {
 			m.Namespace, m.Name = namespace, name
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/redact"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -87,14 +88,23 @@ func write(w http.ResponseWriter, v any) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(text.Bytes())
+	_, _ = w.Write(redact.Strings(text.Bytes()))
 }
 
-// message is a protobuf message in a page.
+// message is a protobuf message in a page, which has it without what is secret.
 type message struct{ proto.Message }
 
 // MarshalJSON implements json.Marshaler. Protobuf's own encoder adds spaces at random.
 func (m message) MarshalJSON() ([]byte, error) {
+	name := string(m.ProtoReflect().Descriptor().FullName())
+	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(m.Message)
+	if err != nil {
+		return nil, err
+	}
+	m.Message = m.ProtoReflect().New().Interface()
+	if err := proto.Unmarshal(redact.Message(name, value), m.Message); err != nil {
+		return nil, err
+	}
 	raw, err := protojson.MarshalOptions{Resolver: known{protoregistry.GlobalTypes}}.Marshal(m.Message)
 	if a, ok := m.Message.(*anypb.Any); ok && err != nil { // of a type that this program has no description of
 		return json.Marshal(map[string]any{"@type": a.TypeUrl, "value": a.Value})

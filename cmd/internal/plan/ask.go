@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/view"
+	"github.com/coxswain-mesh/coxswain/sdk/redact"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
@@ -40,6 +42,8 @@ type answers map[string]map[string]*body
 type body struct {
 	number int
 	any    *anypb.Any
+	// version is that of the whole resource, where any is it without what is secret in it.
+	version string
 }
 
 // ask asks for what a proxy asks for, and for what that names.
@@ -181,15 +185,43 @@ type bodies struct {
 	all map[string]*body
 }
 
-func (b *bodies) keep(a *anypb.Any) *body {
+func (b *bodies) keep(a *anypb.Any) *body { return b.keepOf(a, "") }
+
+// keepOf keeps one of which a control plane showed all but what is secret, and the version of the
+// whole; no version: it is whole.
+func (b *bodies) keepOf(a *anypb.Any, version string) *body {
 	text, _ := proto.MarshalOptions{Deterministic: true}.Marshal(a)
+	key := version + string(text)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.all == nil {
 		b.all = map[string]*body{}
 	}
-	if b.all[string(text)] == nil {
-		b.all[string(text)] = &body{len(b.all), a}
+	if b.all[key] == nil {
+		b.all[key] = &body{len(b.all), a, version}
 	}
-	return b.all[string(text)]
+	return b.all[key]
+}
+
+// differences are those of two resources, of which one may lack what is secret in it.
+func (b *body) differences(now *body) []Change {
+	if b.version == "" && now.version == "" {
+		return Compared(b.any.TypeUrl, b.any.Value, now.any.Value)
+	}
+	if b.whole() == now.whole() {
+		return nil
+	}
+	all := Compared(b.any.TypeUrl, redact.Message(b.any.TypeUrl, b.any.Value), redact.Message(now.any.TypeUrl, now.any.Value))
+	if len(all) == 0 {
+		all = Withheld()
+	}
+	return all
+}
+
+// whole is the version of the whole resource.
+func (b *body) whole() string {
+	if b.version != "" {
+		return b.version
+	}
+	return view.NewBody(b.any.TypeUrl, "", b.any.Value, 0).Version()
 }

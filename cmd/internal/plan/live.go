@@ -80,7 +80,11 @@ func (l Live) answers(ctx context.Context, r run) ([]answers, []Fault, error) {
 			if got[s.Type] == nil {
 				got[s.Type] = map[string]*body{}
 			}
-			got[s.Type][s.Name] = r.kept.keep(&anypb.Any{TypeUrl: s.Type, Value: s.Value})
+			version := ""
+			if s.Masked {
+				version = s.Version
+			}
+			got[s.Type][s.Name] = r.kept.keepOf(&anypb.Any{TypeUrl: s.Type, Value: s.Value}, version)
 		}
 		return got, nil
 	})

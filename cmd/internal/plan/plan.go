@@ -105,7 +105,7 @@ func Make(ctx context.Context, against, next Source, proxies []Proxy, patience t
 		for _, proxy := range side {
 			for _, of := range proxy {
 				for name, b := range of {
-					of[name] = known.keep(b.any)
+					of[name] = known.keepOf(b.any, b.version)
 				}
 			}
 		}
@@ -173,12 +173,12 @@ func (g *Group) compare(before, after map[string]*body, done map[[2]int][]Change
 		}
 		pair := [2]int{x.number, y.number}
 		if _, known := done[pair]; !known {
-			a, errA := x.any.UnmarshalNew()
-			b, errB := y.any.UnmarshalNew()
+			_, errA := x.any.UnmarshalNew()
+			_, errB := y.any.UnmarshalNew()
 			if err := cmp.Or(errA, errB); err != nil {
 				return fmt.Errorf("%s %s: %w", g.Type, name, err)
 			}
-			done[pair] = Differences(a, b)
+			done[pair] = x.differences(y)
 		}
 		if len(done[pair]) > 0 {
 			g.Changed = append(g.Changed, Resource{name, done[pair]})

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"strings"
@@ -124,6 +125,10 @@ func (g *Group) lines(whole bool) (lines []string) {
 	for _, r := range g.Changed {
 		lines = append(lines, "~ "+r.Name)
 		for _, c := range r.Changes {
+			if bytes.Equal(c.After, changed) {
+				lines = append(lines, "~   "+strings.TrimPrefix(c.Path+": ", ": ")+"(masked) changed")
+				continue
+			}
 			if c.Before != nil {
 				lines = append(lines, "-   "+c.Path+": "+cut(c.Before, whole))
 			}
