@@ -21,6 +21,7 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.String("plugins", d.Plugins, "plugins.yaml to run in place of the built-in set")
 	fs.Bool("dev", d.Dev, "for authors of plugins: swap a plugin when its program (executable, script, module) changes")
 	fs.String("configDir", d.ConfigDir, "directory of Istio resources, for the set's config/file")
+	fs.Bool("trustCreationTimestamp", d.TrustCreationTimestamp, "one owner writes all of configDir, as of a cluster's export: of objects that compete, the one with the earlier metadata.creationTimestamp counts, and of equals the first by name")
 	fs.String("meshConfig", d.MeshConfig, "file with MeshConfig, for the set's config/mesh; a missing or empty one means the defaults")
 	fs.String("networksConfig", d.NetworksConfig, "file with MeshNetworks, for the set's config/mesh; a missing or empty one means none")
 	fs.Bool("dualStack", d.DualStack, "proxies, services and pods with addresses of both families use both, for the set's generator/istio and registry/kubernetes (istiod: ISTIO_DUAL_STACK)")

@@ -44,7 +44,8 @@ func TestMerge(t *testing.T) {
 	} {
 		g := &config.Gateway{Meta: config.Meta{Key: "default/web", Namespace: "default", Name: "web"}, Spec: &networking.Gateway{Servers: c.servers}}
 		var got []string
-		for _, group := range Merge(ServersOf(g, func(n uint32) (uint32, bool) { return n, false })) {
+		groups, _ := Merge(ServersOf(g, func(n uint32) (uint32, bool) { return n, false }))
+		for _, group := range groups {
 			for _, s := range group.Servers {
 				got = append(got, s.Spec.Port.Name)
 			}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/contest"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateway"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
@@ -40,8 +41,11 @@ type Key struct {
 // New adds Gateways to a graph; quic: HTTP/3 is offered.
 func New(graph *incr.Graph, t *tables.Tables, targets *workload.Targets, quic bool) *Gateways {
 	g := &Gateways{tables: t, targets: targets, quic: quic}
+	contests := contest.New(graph, t)
 	g.groups = incr.NewFunc(graph, "servers of gateways", nil, func(c *incr.Ctx, k Key) ([]gateway.Group, error) {
-		return gateway.Merge(g.serversAt(c, k)), nil
+		groups, undecided := gateway.Merge(g.serversAt(c, k))
+		contests.Say(c, undecided)
+		return groups, nil
 	})
 	g.automatic = incr.NewFunc(graph, "automatic servers", incr.Same[bool], func(c *incr.Ctx, k Key) (bool, error) {
 		isAutomatic := func(s gateway.Server) bool { return s.Automatic() }

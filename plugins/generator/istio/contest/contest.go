@@ -1,0 +1,47 @@
+// Package contest says of resources that compete for what only one can have that none of them is
+// served, where it is not known which was there first. What it says stands as a failed function of
+// the graph, with both rows, for as long as somebody asks.
+package contest
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+)
+
+// Contest is two resources of a table, by their keys, and what both want.
+type Contest struct{ Table, A, B, Thing string }
+
+func (c Contest) String() string {
+	_, kind, _ := strings.Cut(c.Table, "/")
+	return fmt.Sprintf("%s %s and %s", kind, c.A, c.B)
+}
+
+// Contests are those of a graph.
+type Contests struct{ refused *incr.Func[Contest, struct{}] }
+
+// New adds Contests to a graph.
+func New(graph *incr.Graph, t *tables.Tables) *Contests {
+	return &Contests{incr.NewFunc(graph, "order", nil, func(c *incr.Ctx, k Contest) (struct{}, error) {
+		for _, key := range []string{k.A, k.B} {
+			switch k.Table { // so that it is said with these rows
+			case config.Gateways:
+				t.Gateways.Get(c, key)
+			case config.VirtualServices:
+				t.VirtualServices.Get(c, key)
+			}
+		}
+		return struct{}{}, fmt.Errorf("%s both want %s, and it is not known which was there first: neither gets it; "+
+			"rank their namespaces where the source is declared (rank), or take one of them away for longer than a revision and bring it back", k, k.Thing)
+	})}
+}
+
+// Say says of contests that they are not decided.
+func (s *Contests) Say(c *incr.Ctx, all []Contest) {
+	for _, k := range all {
+		s.refused.Get(c, k)
+	}
+}
