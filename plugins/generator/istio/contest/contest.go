@@ -34,8 +34,8 @@ func New(graph *incr.Graph, t *tables.Tables) *Contests {
 				t.VirtualServices.Get(c, key)
 			}
 		}
-		return struct{}{}, fmt.Errorf("%s both want %s, and it is not known which was there first: neither gets it; "+
-			"rank their namespaces where the source is declared (rank), or take one of them away for longer than a revision and bring it back", k, k.Thing)
+		return struct{}{}, fmt.Errorf("both want %s, and it is not known which was there first: neither gets it; "+
+			"rank their namespaces where their source is declared (rank), or give the one that is to yield another name", k.Thing)
 	})}
 }
 
