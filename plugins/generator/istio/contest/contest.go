@@ -23,9 +23,9 @@ func (c Contest) String() string {
 // Contests are those of a graph.
 type Contests struct{ refused *incr.Func[Contest, struct{}] }
 
-// New adds Contests to a graph.
-func New(graph *incr.Graph, t *tables.Tables) *Contests {
-	return &Contests{incr.NewFunc(graph, "order", nil, func(c *incr.Ctx, k Contest) (struct{}, error) {
+// New adds Contests to a graph, under a name.
+func New(graph *incr.Graph, name string, t *tables.Tables) *Contests {
+	return &Contests{incr.NewFunc(graph, name, nil, func(c *incr.Ctx, k Contest) (struct{}, error) {
 		for _, key := range []string{k.A, k.B} {
 			switch k.Table { // so that it is said with these rows
 			case config.Gateways:

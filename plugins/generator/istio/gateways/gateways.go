@@ -21,6 +21,9 @@ import (
 
 // Gateways are those of all proxies.
 type Gateways struct {
+	// Contests are those for what gateways serve.
+	Contests *contest.Contests
+
 	tables  *tables.Tables
 	targets *workload.Targets
 	quic    bool
@@ -40,11 +43,10 @@ type Key struct {
 
 // New adds Gateways to a graph; quic: HTTP/3 is offered.
 func New(graph *incr.Graph, t *tables.Tables, targets *workload.Targets, quic bool) *Gateways {
-	g := &Gateways{tables: t, targets: targets, quic: quic}
-	contests := contest.New(graph, t)
+	g := &Gateways{Contests: contest.New(graph, "order at gateways", t), tables: t, targets: targets, quic: quic}
 	g.groups = incr.NewFunc(graph, "servers of gateways", nil, func(c *incr.Ctx, k Key) ([]gateway.Group, error) {
 		groups, undecided := gateway.Merge(g.serversAt(c, k))
-		contests.Say(c, undecided)
+		g.Contests.Say(c, undecided)
 		return groups, nil
 	})
 	g.automatic = incr.NewFunc(graph, "automatic servers", incr.Same[bool], func(c *incr.Ctx, k Key) (bool, error) {
