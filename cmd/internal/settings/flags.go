@@ -97,7 +97,7 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.Duration("keepaliveMaxServerConnectionAge", d.Keepalive.MaxAge, "send xDS clients away after this time, give or take a tenth; 0: never")
 	fs.Duration("keepaliveMaxServerConnectionAgeGrace", d.Keepalive.MaxAgeGrace, "how long they may take to go")
 
-	fs.String("stateDir", d.History.StateDir, "directory for what outlives a restart: the history of revisions, and pins; one for each control plane; empty: nothing does")
+	fs.String("stateDir", d.History.StateDir, "directory for what outlives a restart: the history of revisions, pins, and which objects were there first; one for each control plane; empty: nothing does")
 	fs.Int("historyRevisions", d.History.Revisions, "how many of the last revisions are kept, to be looked at, compared and pinned; 0: none")
 	fs.Int64("historyBytes", d.History.Bytes, "memory, and disk, that what is not served any more may take, in bytes; the oldest revisions go first")
 

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	networking "istio.io/api/networking/v1alpha3"
@@ -68,5 +69,44 @@ func TestRoute(t *testing.T) {
 	s.Spec.Port.Protocol, s.Spec.Tls, s.Spec.Bind = "HTTP", nil, "10.0.0.1"
 	if got := s.Route(); got != "http.8443.10.0.0.1" {
 		t.Error(got)
+	}
+}
+
+// TestNobodyKnowsWhoWasFirst: of two servers of different namespaces, one of which would keep a
+// port or a host from the other, neither is served where it is not known who was first.
+func TestNobodyKnowsWhoWasFirst(t *testing.T) {
+	web := &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_SIMPLE}
+	of := func(key string, created int64, undated bool, servers ...*networking.Server) []Server {
+		namespace, name, _ := strings.Cut(key, "/")
+		g := &config.Gateway{Meta: config.Meta{Key: key, Namespace: namespace, Name: name, Created: created, Undated: undated}, Spec: &networking.Gateway{Servers: servers}}
+		return ServersOf(g, func(n uint32) (uint32, bool) { return n, false })
+	}
+	http, tcp := server("http", "HTTP", 80, "", nil, "*"), server("tcp", "TCP", 80, "", nil, "*")
+	own := server("own", "HTTP", 81, "", nil, "*")
+	tls, more := server("tls", "HTTPS", 443, "", web, "a.com"), server("more", "HTTPS", 443, "", web, "a.com", "b.com")
+	for _, c := range []struct {
+		name      string
+		first     []Server
+		second    []Server
+		want      string
+		undecided int
+	}{
+		{"a port", of("evil/a", 0, true, tcp, own), of("demo/b", 0, true, http), "own", 1},
+		{"a host", of("evil/a", 0, true, tls), of("demo/b", 0, true, more), "", 1},
+		{"one came later", of("demo/b", 0, true, http), of("evil/a", 1, true, tcp, own), "http own", 0},
+		{"one namespace", of("demo/a", 0, true, tcp, own), of("demo/b", 0, true, http), "tcp own", 0},
+		{"an API server's objects of one second", of("evil/a", 1, false, tcp, own), of("demo/b", 1, false, http), "tcp own", 0},
+		{"no contest", of("evil/a", 0, true, own), of("demo/b", 0, true, http), "own http", 0},
+	} {
+		groups, undecided := Merge(append(c.first, c.second...))
+		var got []string
+		for _, g := range groups {
+			for _, s := range g.Servers {
+				got = append(got, s.Spec.Port.Name)
+			}
+		}
+		if strings.Join(got, " ") != c.want || len(undecided) != c.undecided {
+			t.Errorf("%s: %v, %v", c.name, got, undecided)
+		}
 	}
 }
