@@ -165,10 +165,6 @@ func TestNobodyKnowsWhoWasFirst(t *testing.T) {
 		o := newOrdered(t, both)
 		o.serves("what is not contested", map[uint32]string{8081: "HTTP"})
 		o.reason(true)
-		// It is no contest any more.
-		place(t, filepath.Join(o.dir, "evil.yaml"), strings.Replace(takersGateway, "protocol: TCP", "protocol: HTTP", 1))
-		o.serves("both, since one says the same of the port as the other", map[uint32]string{8080: "HTTP", 8081: "HTTP"})
-		o.reason(false)
 	})
 	t.Run("one namespace", func(t *testing.T) {
 		o := newOrdered(t, map[string]string{"demo.yaml": ownersGateway, "evil.yaml": strings.ReplaceAll(takersGateway, "evil", "demo")})

@@ -11,13 +11,6 @@ import (
 )
 
 func TestMerge(t *testing.T) {
-	server := func(name, protocol string, port uint32, bind string, mode networking.ServerTLSSettings_TLSmode, hosts ...string) *networking.Server {
-		s := &networking.Server{Port: &networking.Port{Name: name, Protocol: protocol, Number: port}, Bind: bind, Hosts: hosts}
-		if protocol == "HTTPS" || protocol == "TLS" {
-			s.Tls = &networking.ServerTLSSettings{Mode: mode}
-		}
-		return s
-	}
 	simple, pass := networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_PASSTHROUGH
 	for _, c := range []struct {
 		what    string
@@ -72,18 +65,25 @@ func TestRoute(t *testing.T) {
 	}
 }
 
+func server(name, protocol string, port uint32, bind string, mode networking.ServerTLSSettings_TLSmode, hosts ...string) *networking.Server {
+	s := &networking.Server{Port: &networking.Port{Name: name, Protocol: protocol, Number: port}, Bind: bind, Hosts: hosts}
+	if protocol == "HTTPS" || protocol == "TLS" {
+		s.Tls = &networking.ServerTLSSettings{Mode: mode}
+	}
+	return s
+}
+
 // TestNobodyKnowsWhoWasFirst: of two servers of different namespaces, one of which would keep a
 // port or a host from the other, neither is served where it is not known who was first.
 func TestNobodyKnowsWhoWasFirst(t *testing.T) {
-	web := &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_SIMPLE}
 	of := func(key string, created int64, undated bool, servers ...*networking.Server) []Server {
 		namespace, name, _ := strings.Cut(key, "/")
 		g := &config.Gateway{Meta: config.Meta{Key: key, Namespace: namespace, Name: name, Created: created, Undated: undated}, Spec: &networking.Gateway{Servers: servers}}
 		return ServersOf(g, func(n uint32) (uint32, bool) { return n, false })
 	}
-	http, tcp := server("http", "HTTP", 80, "", nil, "*"), server("tcp", "TCP", 80, "", nil, "*")
-	own := server("own", "HTTP", 81, "", nil, "*")
-	tls, more := server("tls", "HTTPS", 443, "", web, "a.com"), server("more", "HTTPS", 443, "", web, "a.com", "b.com")
+	http, tcp := server("http", "HTTP", 80, "", 0, "*"), server("tcp", "TCP", 80, "", 0, "*")
+	own := server("own", "HTTP", 81, "", 0, "*")
+	tls, more := server("tls", "HTTPS", 443, "", networking.ServerTLSSettings_SIMPLE, "a.com"), server("more", "HTTPS", 443, "", networking.ServerTLSSettings_SIMPLE, "a.com", "b.com")
 	for _, c := range []struct {
 		name      string
 		first     []Server
