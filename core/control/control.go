@@ -17,7 +17,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/middle"
 	"github.com/coxswain-mesh/coxswain/core/operator"
 	"github.com/coxswain-mesh/coxswain/core/placement"
-	"github.com/coxswain-mesh/coxswain/core/seen"
 	"github.com/coxswain-mesh/coxswain/core/serving"
 	"github.com/coxswain-mesh/coxswain/core/state"
 )
@@ -40,8 +39,6 @@ type Config struct {
 	HoldMax   time.Duration
 	Retention placement.Retention
 	Earlier   serving.Earlier
-	// Seen dates the rows whose sources don't; nil: it begins with knowing nothing.
-	Seen *seen.Seen
 	// Gather has the first revision wait until all that is declared is in, Gathered is closed, and
 	// Go is called: what came may ask for more plugins.
 	Gather  bool
@@ -87,7 +84,7 @@ func New(cfg Config) (*Control, error) {
 	c.mid = middle.New(middle.Config{
 		Log: cfg.Log, Metrics: cfg.Metrics, Rules: cfg.Rules, Epoch: newEpoch(), Gather: cfg.Gather,
 		DebounceAfter: cfg.DebounceAfter, DebounceMax: cfg.DebounceMax, DebounceEndpoints: cfg.DebounceEndpoints,
-		EndpointPatience: cfg.EndpointPatience, EndpointPause: cfg.EndpointPause, HoldMax: cfg.HoldMax, Retention: cfg.Retention, Earlier: cfg.Earlier, Seen: cfg.Seen,
+		EndpointPatience: cfg.EndpointPatience, EndpointPause: cfg.EndpointPause, HoldMax: cfg.HoldMax, Retention: cfg.Retention, Earlier: cfg.Earlier,
 		Ring: c.ring, Wake: inBackground(cfg.OnWanted), Serving: inBackground(cfg.OnServing),
 		Overdue: func(s *state.Session) (n int, since time.Time) { return c.Overdue(s) },
 	})

@@ -42,7 +42,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/revision"
-	"github.com/coxswain-mesh/coxswain/core/seen"
 	"github.com/coxswain-mesh/coxswain/core/serving"
 	"github.com/coxswain-mesh/coxswain/core/state"
 	pages "github.com/coxswain-mesh/coxswain/core/status"
@@ -67,8 +66,6 @@ type Config struct {
 	HoldMax                    time.Duration
 	Retention                  placement.Retention
 	Earlier                    serving.Earlier
-	// Seen dates the rows whose sources don't; nil: it begins with knowing nothing.
-	Seen *seen.Seen
 	// Ring is called when somebody is to call Due soon.
 	Ring func()
 	// Wake is called when a plugin that sleeps is needed, Serving when what a plugin's session said
@@ -107,7 +104,7 @@ func New(cfg Config) *Middle {
 	m := &Middle{debounceEndpoints: cfg.DebounceEndpoints, lines: rate.NewLimiter(linesPerSecond, linesAtOnce)}
 	m.State = state.New(state.Config{
 		Log: cfg.Log, Metrics: cfg.Metrics, Rules: cfg.Rules, Epoch: cfg.Epoch, After: cfg.Earlier.History.Number(),
-		DebounceAfter: cfg.DebounceAfter, DebounceMax: cfg.DebounceMax, EndpointPause: cfg.EndpointPause, Gather: cfg.Gather, Seen: cfg.Seen,
+		DebounceAfter: cfg.DebounceAfter, DebounceMax: cfg.DebounceMax, EndpointPause: cfg.EndpointPause, Gather: cfg.Gather, Seen: cfg.Earlier.Seen,
 		Ring: cfg.Ring, Wake: cfg.Wake, Serving: cfg.Serving,
 	})
 	m.State.Journal.Off, m.State.Journal.Finished = cfg.Earlier.NoPushes, m.reached

@@ -5,27 +5,18 @@ package contest
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// Contest is two resources of a table, by their keys, and what both want.
-type Contest struct{ Table, A, B, Thing string }
-
-func (c Contest) String() string {
-	_, kind, _ := strings.Cut(c.Table, "/")
-	return fmt.Sprintf("%s %s and %s", kind, c.A, c.B)
-}
-
 // Contests are those of a graph.
-type Contests struct{ refused *incr.Func[Contest, struct{}] }
+type Contests struct{ refused *incr.Func[config.Contest, struct{}] }
 
 // New adds Contests to a graph, under a name.
 func New(graph *incr.Graph, name string, t *tables.Tables) *Contests {
-	return &Contests{incr.NewFunc(graph, name, nil, func(c *incr.Ctx, k Contest) (struct{}, error) {
+	return &Contests{incr.NewFunc(graph, name, nil, func(c *incr.Ctx, k config.Contest) (struct{}, error) {
 		for _, key := range []string{k.A, k.B} {
 			switch k.Table { // so that it is said with these rows
 			case config.Gateways:
@@ -40,7 +31,7 @@ func New(graph *incr.Graph, name string, t *tables.Tables) *Contests {
 }
 
 // Say says of contests that they are not decided.
-func (s *Contests) Say(c *incr.Ctx, all []Contest) {
+func (s *Contests) Say(c *incr.Ctx, all []config.Contest) {
 	for _, k := range all {
 		s.refused.Get(c, k)
 	}

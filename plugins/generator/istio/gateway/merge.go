@@ -7,7 +7,6 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/contest"
 )
 
 // Place is where servers that are treated alike listen.
@@ -34,7 +33,7 @@ type Group struct {
 // What doesn't fit is left out: connections to one port could not be told apart. Where it is not
 // known which of two Gateways was there first, both are: what one would keep from the other is in
 // undecided.
-func Merge(servers []Server) (groups []Group, undecided []contest.Contest) {
+func Merge(servers []Server) (groups []Group, undecided []config.Contest) {
 	m := merging{ports: map[uint32]*port{}, routes: map[string]bool{}, refused: map[*networking.Server]bool{}}
 	for _, s := range servers {
 		m.add(s)
@@ -54,7 +53,7 @@ type merging struct {
 	// refused are servers that are in a group and don't count: it is not known whether they were
 	// there before others.
 	refused   map[*networking.Server]bool
-	undecided []contest.Contest
+	undecided []config.Contest
 	// routes are the names of route configurations in use.
 	routes map[string]bool
 }
@@ -120,7 +119,7 @@ func (m *merging) keeps(has, wants Server, thing string) {
 	}
 	m.refused[has.Spec] = true
 	a, b := has.Gateway.Key, wants.Gateway.Key
-	m.undecided = append(m.undecided, contest.Contest{Table: config.Gateways, A: min(a, b), B: max(a, b), Thing: thing})
+	m.undecided = append(m.undecided, config.Contest{Table: config.Gateways, A: min(a, b), B: max(a, b), Thing: thing})
 }
 
 // keepPort notes that all servers at a port's address keep it from another one.

@@ -9,7 +9,6 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/contest"
 )
 
 // Claim is a host that a virtual service, by its key, has routes for.
@@ -22,7 +21,7 @@ const mostCompared = 1_000_000
 // Undecided are the claims of virtual services to a host at servers that share a route
 // configuration where some requests would be of both of two, and it is not known which of them was
 // there first: none of them counts. Those whose routes are for other paths do not compete.
-func Undecided(servers []Server, routes func(*config.VirtualService, Server) []*routev3.Route) (map[Claim]bool, []contest.Contest) {
+func Undecided(servers []Server, routes func(*config.VirtualService, Server) []*routev3.Route) (map[Claim]bool, []config.Contest) {
 	type member struct {
 		*config.VirtualService
 		routes []*routev3.Route
@@ -43,7 +42,7 @@ func Undecided(servers []Server, routes func(*config.VirtualService, Server) []*
 			}
 		}
 	}
-	refused, contests := map[Claim]bool{}, map[contest.Contest]bool{}
+	refused, contests := map[Claim]bool{}, map[config.Contest]bool{}
 	for host, members := range hosts {
 		compared := 0
 		for i, a := range members {
@@ -55,7 +54,7 @@ func Undecided(servers []Server, routes func(*config.VirtualService, Server) []*
 				if compared > mostCompared || meet(a.routes, b.routes) {
 					refused[Claim{host, a.Key}], refused[Claim{host, b.Key}] = true, true
 					if len(contests) < mostContests {
-						contests[contest.Contest{
+						contests[config.Contest{
 							Table: config.VirtualServices, A: min(a.Key, b.Key), B: max(a.Key, b.Key), Thing: fmt.Sprintf("requests for %s at a gateway", host),
 						}] = true
 					}

@@ -192,7 +192,7 @@ func (x *VirtualServices) decided(c *incr.Ctx, h Sought, list []*config.VirtualS
 	if first == nil {
 		return list
 	}
-	x.contests.Say(c, []contest.Contest{{
+	x.contests.Say(c, []config.Contest{{
 		Table: config.VirtualServices, A: min(list[0].Key, first.Key), B: max(list[0].Key, first.Key), Thing: "requests for " + h.Host.Host,
 	}})
 	var out []*config.VirtualService
