@@ -12,7 +12,9 @@ import (
 )
 
 // Contests are those of a graph.
-type Contests struct{ refused *incr.Func[config.Contest, struct{}] }
+type Contests struct {
+	refused *incr.Func[config.Contest, struct{}]
+}
 
 // New adds Contests to a graph, under a name.
 func New(graph *incr.Graph, name string, t *tables.Tables) *Contests {
