@@ -255,7 +255,7 @@ bench-profile: build bench-tools ## Profiles of each process under load, in .cac
 .PHONY: parity
 parity: build shared ## Compare what is served with recorded answers of istiod; fails below what is wanted (CASES='.../cases/00*')
 	@go build -C $(COXSWAIN_SHARED)/parity -o '$(CURDIR)/$(CACHE)/bin/parity' .
-	@$(CACHE)/bin/parity score $(PARITY_WANTED) $(PARITY_FLAGS) --server 'bin/coxswain discovery --configDir {config} --meshConfig {mesh} --networksConfig {networks} --grpcAddr {grpc} --httpAddr {http} --monitoringAddr {monitoring}' $(CASES)
+	@$(CACHE)/bin/parity score $(PARITY_WANTED) $(PARITY_FLAGS) --server 'bin/coxswain discovery --configDir {config} --trustCreationTimestamp --meshConfig {mesh} --networksConfig {networks} --grpcAddr {grpc} --httpAddr {http} --monitoringAddr {monitoring}' $(CASES)
 
 CASES ?= $(COXSWAIN_SHARED)/parity/cases/*
 PARITY_FLAGS ?= --diff 5

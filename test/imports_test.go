@@ -67,6 +67,7 @@ var rules = []rule{
 // each imports no other of its own line, and nothing of the lines below it.
 var istioLayers = [][]string{
 	{"tables"},
+	{"contest"},
 	{"mesh"},
 	{"provider", "patches", "workload", "rule", "ingress", "selection"},
 	{"policy", "extensions", "scope"},

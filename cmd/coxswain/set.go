@@ -100,6 +100,7 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 		usual any
 	}{
 		{shorthand{"configDir", in.ConfigDir, []string{"config/file"}, "dir", false}, ""},
+		{shorthand{"trustCreationTimestamp", in.TrustCreationTimestamp, []string{"config/file"}, "trustCreationTimestamp", false}, usual.TrustCreationTimestamp},
 		{shorthand{"meshConfig", in.MeshConfig, []string{"config/mesh"}, "meshConfig", false}, ""},
 		{shorthand{"networksConfig", in.NetworksConfig, []string{"config/mesh"}, "networksConfig", false}, ""},
 		{shorthand{"dualStack", in.DualStack, []string{"generator/istio", "registry/kubernetes"}, "dualStack", true}, usual.DualStack},

@@ -23,6 +23,12 @@ func newCommitted(number uint64, rows tables, precedence *Precedence, tally *Tal
 // Number is the number of the newest commit.
 func (c *Committed) Number() uint64 { return c.number }
 
+// Holds reports whether any shard has a row of that name, served or not.
+func (c *Committed) Holds(n Name) bool {
+	t := c.tables[n.Table]
+	return t != nil && len(t.rows[n.Key]) > 0
+}
+
 // advance makes what was written part of the next number.
 func (c *Committed) advance() { c.number++ }
 

@@ -70,5 +70,5 @@ func Equal(a, b *pb.Row) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.Created == b.Created && bytes.Equal(a.Payload, b.Payload) && maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
+	return a.Created == b.Created && a.Undated == b.Undated && bytes.Equal(a.Payload, b.Payload) && maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
 }

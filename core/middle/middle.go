@@ -104,7 +104,7 @@ func New(cfg Config) *Middle {
 	m := &Middle{debounceEndpoints: cfg.DebounceEndpoints, lines: rate.NewLimiter(linesPerSecond, linesAtOnce)}
 	m.State = state.New(state.Config{
 		Log: cfg.Log, Metrics: cfg.Metrics, Rules: cfg.Rules, Epoch: cfg.Epoch, After: cfg.Earlier.History.Number(),
-		DebounceAfter: cfg.DebounceAfter, DebounceMax: cfg.DebounceMax, EndpointPause: cfg.EndpointPause, Gather: cfg.Gather,
+		DebounceAfter: cfg.DebounceAfter, DebounceMax: cfg.DebounceMax, EndpointPause: cfg.EndpointPause, Gather: cfg.Gather, Seen: cfg.Earlier.Seen,
 		Ring: cfg.Ring, Wake: cfg.Wake, Serving: cfg.Serving,
 	})
 	m.State.Journal.Off, m.State.Journal.Finished = cfg.Earlier.NoPushes, m.reached

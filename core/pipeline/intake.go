@@ -40,6 +40,11 @@ func (in *Intake) HandleRows(s *state.Session, m *pb.Rows, now time.Time) error 
 	if err := s.Source.Live.Count(m.Tables, s.Limits()); err != nil {
 		return err
 	}
+	if !s.Plugin.Ready.Derives {
+		for _, t := range m.Tables {
+			in.state.Seen.Date(t.Table, t.Upserts, in.state.Course.Started, now)
+		}
+	}
 	switch {
 	case s.Plugin.Ready.Derives:
 		s.Source.Staged = append(s.Source.Staged, m.Tables...)

@@ -56,6 +56,9 @@ func (p *Pipeline) Begin(kind string, accept func(environment.Name) bool, force 
 	changes := p.state.Course.Moved
 	p.state.Course.Moved = environment.Changes{}
 	changes.Merge(p.state.Env.Pending.Commit(force || len(changes) > 0, accept))
+	if accept == nil {
+		p.state.Seen.Committed(p.state.Env.Committed.Holds, now)
+	}
 	if p.state.Env.Committed.Number() == before {
 		p.Rest()
 		return

@@ -23,6 +23,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/mux"
 	"github.com/coxswain-mesh/coxswain/core/operator"
 	"github.com/coxswain-mesh/coxswain/core/placement"
+	"github.com/coxswain-mesh/coxswain/core/seen"
 	"github.com/coxswain-mesh/coxswain/core/serving"
 	"github.com/coxswain-mesh/coxswain/core/state"
 	"github.com/coxswain-mesh/coxswain/core/swap"
@@ -93,6 +94,7 @@ type Keep struct {
 	Views placement.Retention
 	// History is what proxies were served at the last revisions; its Log is the server's.
 	History history.Config
+	seen    *seen.Seen
 	// Rollout has some proxies try what people change first.
 	Rollout Rollout
 }
@@ -170,10 +172,13 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.cfg.Keep.seen, err = seen.Open(cfg.Keep.History.Dir, of("control")); err != nil {
+		return nil, err
+	}
 	if s.control, err = control.New(control.Config{
 		Plugins: state.ExpectAll(cfg.Set), Rules: state.RulesOf(cfg.Set),
 		DebounceAfter: cfg.Commit.DebounceAfter, DebounceMax: cfg.Commit.DebounceMax, DebounceEndpoints: cfg.Commit.DebounceEndpoints,
-		EndpointPatience: cfg.Commit.EndpointPatience, EndpointPause: cfg.Commit.EndpointPause, HoldMax: cfg.Commit.HoldMax, Retention: cfg.Keep.Views, Earlier: serving.Earlier{NoQuarantine: cfg.Commit.NoQuarantine, NoPushes: cfg.Commit.NoPushes, Spare: cfg.Words.Spare, History: past, Stages: cfg.Keep.Rollout.Stages}, Gather: len(cfg.Set.Tables()) > 0,
+		EndpointPatience: cfg.Commit.EndpointPatience, EndpointPause: cfg.Commit.EndpointPause, HoldMax: cfg.Commit.HoldMax, Retention: cfg.Keep.Views, Earlier: serving.Earlier{NoQuarantine: cfg.Commit.NoQuarantine, NoPushes: cfg.Commit.NoPushes, Spare: cfg.Words.Spare, History: past, Stages: cfg.Keep.Rollout.Stages, Seen: s.cfg.Keep.seen}, Gather: len(cfg.Set.Tables()) > 0,
 		Log: of("control"), Metrics: m,
 		Shown:     identify.shown,
 		Naming:    cfg.Words.Naming,
@@ -306,6 +311,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	parts.Go(func() error { return s.control.Run(inner) })
 	parts.Go(func() error { return s.history.Run(inner) })
+	parts.Go(func() error { return s.cfg.Keep.seen.Run(inner, s.cfg.Log) })
 	parts.Go(func() error { return s.host.Run(inner) })
 	parts.Go(func() error { return s.swap.Run(inner) })
 	parts.Go(func() error { return s.xds.Watch(inner) })

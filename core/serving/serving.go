@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"github.com/coxswain-mesh/coxswain/core/seen"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/guard"
@@ -42,6 +43,8 @@ type Config struct {
 
 // Earlier is what connections are served that is not the newest.
 type Earlier struct {
+	// Seen dates the rows whose sources don't; nil: it begins with knowing nothing.
+	Seen *seen.Seen
 	// NoQuarantine: what most proxies of a view refuse is held for none of the others.
 	NoQuarantine bool
 	// Spare are full names of the types of HTTP filters, beside Envoy's own, that proxies which refuse

@@ -7,6 +7,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/revision"
+	"github.com/coxswain-mesh/coxswain/core/seen"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -21,6 +22,8 @@ type State struct {
 	Connections *Connections
 	Instances   *Instances
 	Journal     *Journal
+	// Seen dates the rows whose sources don't.
+	Seen *seen.Seen
 }
 
 // Config of a State.
@@ -37,6 +40,8 @@ type Config struct {
 	EndpointPause time.Duration
 	// Gather has the first revision wait until plugins that rows ask for are declared.
 	Gather bool
+	// Seen dates the rows whose sources don't; nil: it begins with knowing nothing.
+	Seen *seen.Seen
 	// Ring is called when somebody is to look at what is due.
 	Ring func()
 	// Wake is called when a plugin that sleeps is needed, Serving when what a plugin's session said
@@ -54,7 +59,11 @@ func New(cfg Config) *State {
 		},
 		Connections: &Connections{All: map[uint64]*Connection{}, Left: placement.NewLeft[*Session]()},
 		Journal:     &Journal{},
+		Seen:        cfg.Seen,
 		Instances:   &Instances{Gathered: make(chan struct{}), Moved: make(chan struct{}, 1), Gone: !cfg.Gather},
+	}
+	if s.Seen == nil {
+		s.Seen = seen.New()
 	}
 	s.Roster = &Roster{
 		log: cfg.Log, metrics: cfg.Metrics, course: s.Course, wake: cfg.Wake, Serving: cfg.Serving,

@@ -1444,6 +1444,9 @@ func (m *Row) Size() int {
 	if len(m.Shard) > 0 {
 		n += 1 + protowire.SizeBytes(len(m.Shard))
 	}
+	if m.Undated {
+		n += 1 + 1
+	}
 	return n
 }
 
@@ -1479,6 +1482,9 @@ func (m *Row) AppendTo(b []byte) []byte {
 	}
 	if len(m.Shard) > 0 {
 		b = addString(b, 0x3a, m.Shard)
+	}
+	if m.Undated {
+		b = addVarint(b, 0x40, protowire.EncodeBool(m.Undated))
 	}
 	return b
 }
@@ -1536,6 +1542,8 @@ func (m *Row) Unmarshal(b []byte) error {
 			m.Payload = c.bytes()
 		case 0x3a:
 			m.Shard = c.string()
+		case 0x40:
+			m.Undated = c.bool()
 		default:
 			c.unknown()
 		}

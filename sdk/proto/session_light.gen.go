@@ -359,6 +359,10 @@ type Row struct {
 	Payload []byte `json:"payload,omitempty"`
 	// The shard (entry name) that it stands in. Set by the core; ignored in Rows.
 	Shard string `json:"shard,omitempty"`
+	// Its source does not know when it was made, as of files. In Rows, created is then a place among rows that the core sees for
+	// the first time together, the least first, from -1000 to 0; the core adds the time at which it saw the row's key first, or 0
+	// where the row was there when it began to look. Equal times of such rows don't say which of them came first.
+	Undated bool `json:"undated,omitempty"`
 }
 
 // TableRows is what changed in one table.

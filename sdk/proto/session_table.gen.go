@@ -410,6 +410,7 @@ var layoutRow = layout{
 		{number: 5, offset: uint16(unsafe.Offsetof(Row{}.Annotations)), kind: kindStrings},
 		{number: 6, offset: uint16(unsafe.Offsetof(Row{}.Payload)), kind: kindBytes},
 		{number: 7, offset: uint16(unsafe.Offsetof(Row{}.Shard)), kind: kindString},
+		{number: 8, offset: uint16(unsafe.Offsetof(Row{}.Undated)), kind: kindBool},
 	},
 }
 

@@ -55,6 +55,9 @@ func (s Side) args() []string {
 			inputs[name] = value
 		}
 	}
+	if s.Dir != "" && s.Plugins == "" { // an export has the order of whom it is of; a set says so itself
+		inputs["trustCreationTimestamp"] = "true"
+	}
 	for _, name := range slices.Sorted(maps.Keys(inputs)) {
 		args = append(args, "--"+name+"="+inputs[name])
 	}

@@ -21,6 +21,7 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.String("plugins", d.Plugins, "plugins.yaml to run in place of the built-in set")
 	fs.Bool("dev", d.Dev, "for authors of plugins: swap a plugin when its program (executable, script, module) changes")
 	fs.String("configDir", d.ConfigDir, "directory of Istio resources, for the set's config/file")
+	fs.Bool("trustCreationTimestamp", d.TrustCreationTimestamp, "one owner writes all of configDir, as of a cluster's export: of objects that compete, the one with the earlier metadata.creationTimestamp counts, and of equals the first by name")
 	fs.String("meshConfig", d.MeshConfig, "file with MeshConfig, for the set's config/mesh; a missing or empty one means the defaults")
 	fs.String("networksConfig", d.NetworksConfig, "file with MeshNetworks, for the set's config/mesh; a missing or empty one means none")
 	fs.Bool("dualStack", d.DualStack, "proxies, services and pods with addresses of both families use both, for the set's generator/istio and registry/kubernetes (istiod: ISTIO_DUAL_STACK)")
@@ -96,7 +97,7 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.Duration("keepaliveMaxServerConnectionAge", d.Keepalive.MaxAge, "send xDS clients away after this time, give or take a tenth; 0: never")
 	fs.Duration("keepaliveMaxServerConnectionAgeGrace", d.Keepalive.MaxAgeGrace, "how long they may take to go")
 
-	fs.String("stateDir", d.History.StateDir, "directory for what outlives a restart: the history of revisions, and pins; one for each control plane; empty: nothing does")
+	fs.String("stateDir", d.History.StateDir, "directory for what outlives a restart: the history of revisions, pins, and which objects were there first; one for each control plane; empty: nothing does")
 	fs.Int("historyRevisions", d.History.Revisions, "how many of the last revisions are kept, to be looked at, compared and pinned; 0: none")
 	fs.Int64("historyBytes", d.History.Bytes, "memory, and disk, that what is not served any more may take, in bytes; the oldest revisions go first")
 

@@ -36,6 +36,8 @@ type Inputs struct {
 	ConfigDir      string `koanf:"configDir"`
 	MeshConfig     string `koanf:"meshConfig"`
 	NetworksConfig string `koanf:"networksConfig"`
+	// TrustCreationTimestamp is handed to the set's config/file: one owner writes all of ConfigDir.
+	TrustCreationTimestamp bool `koanf:"trustCreationTimestamp"`
 	// DualStack is handed to the set's generator/istio and registry/kubernetes: what has addresses
 	// of both families is reached by both.
 	DualStack bool `koanf:"dualStack"`

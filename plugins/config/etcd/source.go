@@ -128,6 +128,7 @@ func (p *publication) put(pair etcd.Pair, changed map[string]*change) {
 	if row == nil {
 		return
 	}
+	row.Created = pair.Created
 	if !p.concerns(row.Labels) {
 		p.drop(pair.Key, changed)
 		return
@@ -158,7 +159,7 @@ func (p *publication) concerns(labels map[string]string) bool {
 }
 
 func equal(a, b *sdk.Row) bool {
-	return a.Created == b.Created && bytes.Equal(a.Payload, b.Payload) && maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
+	return a.Created == b.Created && a.Undated == b.Undated && bytes.Equal(a.Payload, b.Payload) && maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
 }
 
 // read makes the row of a key's value, YAML or JSON; nil where faults have errors.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 )
 
@@ -15,6 +16,7 @@ type Config struct {
 	Settle  time.Duration `json:"settle" min:"1ms" doc:"How long a path must be quiet before it is read."`
 	Rescan  time.Duration `json:"rescan" doc:"How often everything is looked at even without an event; 0s: never."`
 	MaxFile int64         `json:"maxFile" min:"1" doc:"Bytes beyond which a file is refused."`
+	kinds.Ordering
 }
 
 // defaults are what counts where the config says nothing. An editor's save is over in far less than
@@ -25,7 +27,12 @@ func defaults() Config {
 }
 
 // Check is an sdk.Checker's.
-func (c *Config) Check() error { return checkDir(c.Dir) }
+func (c *Config) Check() error {
+	if err := c.Ordering.Check(); err != nil {
+		return err
+	}
+	return checkDir(c.Dir)
+}
 
 func checkDir(dir string) error {
 	info, err := os.Stat(dir)

@@ -34,6 +34,7 @@ type Config struct {
 	// TLS is for https.
 	TLS    *secure.TLS `json:"tls" doc:"For https."`
 	Limits limits      `json:"limits"`
+	kinds.Ordering
 
 	// local is the path of a repository of this machine.
 	local string
@@ -61,6 +62,9 @@ func (c *Config) Check() error {
 		return strict.Errorf("branch", "%q is no branch's name, such as main", c.Branch)
 	}
 	c.Folder = folder
+	if err := c.Ordering.Check(); err != nil {
+		return err
+	}
 	return c.checkRepository()
 }
 

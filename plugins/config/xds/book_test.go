@@ -105,7 +105,7 @@ func TestAnswers(t *testing.T) {
 		Body:     pack(dns("a.example")),
 	})))
 	row := r.upserts[0]
-	if row.Created != 1700000000_000000005 || row.Labels["a"] != "b" || row.Annotations["c"] != "d" || row.Source != "xds://server:1/networking.istio.io/ServiceEntry/shop/a" {
+	if row.Created != 0 || !row.Undated || row.Labels["a"] != "b" || row.Annotations["c"] != "d" || row.Source != "xds://server:1/networking.istio.io/ServiceEntry/shop/a" {
 		t.Errorf("%+v", row)
 	}
 	if spec, err := kinds.Decode[*networking.ServiceEntry](row); err != nil || !proto.Equal(spec, dns("a.example")) {

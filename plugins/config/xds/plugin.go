@@ -47,6 +47,7 @@ type Config struct {
 	KeepAlive time.Duration `json:"keepAlive" min:"10s" doc:"A server that is silent for this time is asked for a sign of life, and given up 10s later; 10s at least."`
 	MaxRetry  time.Duration `json:"maxRetry" min:"1s" doc:"The longest pause between two tries to reach the server."`
 	Limits    limits        `json:"limits"`
+	kinds.Ordering
 
 	asked []asked
 }
@@ -89,6 +90,9 @@ func defaults() Config {
 // Check is an sdk.Checker's.
 func (c *Config) Check() error {
 	if err := c.checkAddress(); err != nil {
+		return err
+	}
+	if err := c.Ordering.Check(); err != nil {
 		return err
 	}
 	switch {

@@ -45,7 +45,7 @@ func newPublication(ctx context.Context, c Config, out sdk.Publisher, checker *v
 	}
 	for _, a := range c.asked {
 		p.books[a.url] = &book{
-			reader: reader{a, c.host(), checker}, revision: c.Revision, synthetic: c.Synthetic, most: c.Limits.Resources, entries: map[string]*entry{},
+			reader: reader{a, c.host(), checker, c.Order()}, revision: c.Revision, synthetic: c.Synthetic, most: c.Limits.Resources, entries: map[string]*entry{},
 		}
 	}
 	return p

@@ -54,6 +54,8 @@ type reader struct {
 	// server is how people call it.
 	server  string
 	checker *validation.Checker
+	// order says which objects go before others; nil: what they say themselves.
+	order *kinds.Order
 }
 
 // place is what people look a resource up by.
@@ -80,7 +82,7 @@ func (r *reader) row(s said) (*sdk.Row, []kinds.Fault) {
 	if err != nil {
 		return nil, []kinds.Fault{wrong(finding.Error, "body", kinds.CodeObject, "%v", err)}
 	}
-	documents := kinds.Reader{Check: r.checker.Check}.Read(r.place(s.name), text)
+	documents := kinds.Reader{Check: r.checker.Check, Order: r.order}.Read(r.place(s.name), text)
 	if len(documents) != 1 {
 		return nil, []kinds.Fault{wrong(finding.Error, "", kinds.CodeObject, "is no object")}
 	}

@@ -129,7 +129,9 @@ func resources[M proto.Message](t *state.Table) []resource[M] {
 		out = append(out, resource[M]{namespace, r.Created, key, spec})
 	}
 	slices.SortFunc(out, func(a, b resource[M]) int {
-		return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.key, b.key))
+		_, nameA := kinds.SplitKey(a.key)
+		_, nameB := kinds.SplitKey(b.key)
+		return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(nameA, nameB), cmp.Compare(a.namespace, b.namespace))
 	})
 	return out
 }

@@ -17,8 +17,8 @@ type Pair struct {
 	// Key is without the prefix.
 	Key   string
 	Value []byte
-	// Modified is the revision of the last write.
-	Modified int64
+	// Created is the revision of the first write, Modified of the last.
+	Created, Modified int64
 	// Lease is why it may go by itself; 0: it won't.
 	Lease int64
 }
@@ -200,7 +200,7 @@ func (f *Followed) list(ctx context.Context, c *clientv3.Client) ([]Pair, error)
 }
 
 func (f *Followed) pair(kv *mvccpb.KeyValue) Pair {
-	return Pair{Key: string(kv.Key)[len(f.Prefix):], Value: kv.Value, Modified: kv.ModRevision, Lease: kv.Lease}
+	return Pair{Key: string(kv.Key)[len(f.Prefix):], Value: kv.Value, Created: kv.CreateRevision, Modified: kv.ModRevision, Lease: kv.Lease}
 }
 
 // batch takes events together: of a key, the last one counts.

@@ -48,6 +48,8 @@ type Reader struct {
 	// Secrets: Kubernetes' Secrets and ConfigMaps are read, too, for the certificates and keys in
 	// them.
 	Secrets bool
+	// Order says which objects go before others; nil: what they say of when they were created.
+	Order *Order
 	// Grants: the Gateway API's ReferenceGrants are read, too.
 	Grants bool
 }
@@ -267,6 +269,9 @@ func (o *object) readRow(kind Kind) *pb.Row {
 		Labels:      o.meta.labels,
 		Annotations: o.meta.annotations,
 		Payload:     payload,
+	}
+	if order := o.reader.Order; order != nil {
+		row.Created, row.Undated = order.rank(o.doc.Namespace), true
 	}
 	o.readStatus(kind.Table, row)
 	o.judge(spec)

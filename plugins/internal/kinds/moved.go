@@ -14,7 +14,7 @@ func (d Document) Moved(file string, lines int) Document {
 	d.Line += lines
 	if d.Row != nil {
 		d.Row = &pb.Row{
-			Key: d.Row.Key, Created: d.Row.Created, Source: Source(file, d.Line, d.Column),
+			Key: d.Row.Key, Created: d.Row.Created, Undated: d.Row.Undated, Source: Source(file, d.Line, d.Column),
 			Labels: d.Row.Labels, Annotations: d.Row.Annotations, Payload: d.Row.Payload,
 		}
 	}

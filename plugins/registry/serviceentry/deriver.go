@@ -268,7 +268,7 @@ func difference(old, now map[rowName]*sdk.Row, edits map[string]*edit) {
 
 // same reports whether two rows mean the same; where they come from doesn't count.
 func same(a, b *sdk.Row) bool {
-	return a != nil && a.Created == b.Created && bytes.Equal(a.Payload, b.Payload)
+	return a != nil && a.Created == b.Created && a.Undated == b.Undated && bytes.Equal(a.Payload, b.Payload)
 }
 
 func byName(a, b state.Name) int {

@@ -38,7 +38,7 @@ func groupRows(host, cluster string, members []member) map[rowName]*sdk.Row {
 
 // from says which row another was made from.
 func from(origin, row *sdk.Row) *sdk.Row {
-	row.Created, row.Source = origin.Created, origin.Source
+	row.Created, row.Undated, row.Source = origin.Created, origin.Undated, origin.Source
 	return row
 }
 

@@ -65,7 +65,9 @@ func meshHosts(w *world) {
 
 // clash reports a finding about each of several resources, once.
 func clash(w *world, list []*Resource, code string, make func(names string) finding.Finding) {
-	slices.SortFunc(list, func(a, b *Resource) int { return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
+	slices.SortFunc(list, func(a, b *Resource) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
 	list = slices.Compact(list)
 	if len(list) < 2 {
 		return

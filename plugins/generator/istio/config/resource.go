@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -23,23 +24,26 @@ const (
 type Meta struct {
 	Key, Namespace, Name string
 	Created              int64
+	// Undated: Created is when it was first seen, so that equal times don't say who was first.
+	Undated bool
 }
 
 func parseMeta(row *pb.Row) Meta {
 	namespace, name, _ := strings.Cut(row.Key, "/")
-	return Meta{Key: row.Key, Namespace: namespace, Name: name, Created: row.Created}
+	return Meta{Key: row.Key, Namespace: namespace, Name: name, Created: row.Created, Undated: row.Undated}
 }
 
-// Before orders resources as Istio does where age decides: the oldest first, then by name and
+// Before orders resources as Istio does where age decides: the oldest first, then by name, then by
 // namespace.
+// Source: Istio, pilot/pkg/model/config.go, sortByCreationComparator.
 func (m Meta) Before(o Meta) int {
-	if m.Created != o.Created {
-		if m.Created < o.Created {
-			return -1
-		}
-		return 1
-	}
-	return strings.Compare(m.Name+"."+m.Namespace, o.Name+"."+o.Namespace)
+	return cmp.Or(cmp.Compare(m.Created, o.Created), strings.Compare(m.Name, o.Name), strings.Compare(m.Namespace, o.Namespace))
+}
+
+// Ties reports whether it is not known which of two resources was there first, so that none may
+// take from the other what only one can have. Those of one namespace are ordered by name.
+func (m Meta) Ties(o Meta) bool {
+	return m.Namespace != o.Namespace && m.Created == o.Created && (m.Undated || o.Undated)
 }
 
 // Age returns what says which of two resources is older.

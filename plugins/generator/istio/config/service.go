@@ -19,13 +19,15 @@ type Service struct {
 	// Key is the row's: NAMESPACE/HOST.
 	Key     string
 	Created int64
+	// Undated: Created is when the row that it was made from was first seen.
+	Undated bool
 	// Row is what it was read from: equal for services that are one row's.
 	Row *pb.Row
 }
 
 // ParseService reads a row.
 func ParseService(row *pb.Row) (*Service, error) {
-	s := &Service{Key: row.Key, Created: row.Created, Row: row}
+	s := &Service{Key: row.Key, Created: row.Created, Undated: row.Undated, Row: row}
 	if err := s.Unmarshal(row.Payload); err != nil {
 		return nil, fmt.Errorf("service %s: %w", row.Key, err)
 	}

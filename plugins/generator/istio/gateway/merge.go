@@ -1,8 +1,11 @@
 package gateway
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 )
@@ -28,18 +31,30 @@ type Group struct {
 //   - servers with TLS join others with TLS, if they have other hosts and, where requests are read, other names of ports;
 //   - everything joins at another address.
 //
-// What doesn't fit is left out: connections to one port could not be told apart.
-func Merge(servers []Server) []Group {
-	m := merging{ports: map[uint32]*port{}, routes: map[string]bool{}}
+// What doesn't fit is left out: connections to one port could not be told apart. Where it is not
+// known which of two Gateways was there first, both are: what one would keep from the other is in
+// undecided.
+func Merge(servers []Server) (groups []Group, undecided []config.Contest) {
+	m := merging{ports: map[uint32]*port{}, routes: map[string]bool{}, refused: map[*networking.Server]bool{}}
 	for _, s := range servers {
 		m.add(s)
 	}
-	return m.groups
+	for _, g := range m.groups {
+		g.Servers = slices.DeleteFunc(g.Servers, func(s Server) bool { return m.refused[s.Spec] })
+		if len(g.Servers) > 0 {
+			groups = append(groups, g)
+		}
+	}
+	return groups, m.undecided
 }
 
 type merging struct {
 	groups []Group
 	ports  map[uint32]*port
+	// refused are servers that are in a group and don't count: it is not known whether they were
+	// there before others.
+	refused   map[*networking.Server]bool
+	undecided []config.Contest
 	// routes are the names of route configurations in use.
 	routes map[string]bool
 }
@@ -48,8 +63,8 @@ type merging struct {
 type port struct {
 	// plain is the place of the first server, if it has no TLS.
 	plain *Place
-	// names that servers with TLS have, in lower case, with their addresses.
-	names map[string]string
+	// names that servers with TLS have, in lower case, with who has them.
+	names map[string]Server
 	// binds of servers with TLS besides the first.
 	binds map[string]bool
 	taken bool
@@ -58,11 +73,11 @@ type port struct {
 func (m *merging) add(s Server) {
 	p := m.ports[s.Port]
 	if p == nil {
-		p = &port{names: map[string]string{}, binds: map[string]bool{}}
+		p = &port{names: map[string]Server{}, binds: map[string]bool{}}
 		m.ports[s.Port] = p
 	}
 	at := Place{Port: s.Port, Protocol: s.Spec.Port.Protocol, Bind: s.Spec.Bind}
-	if s.Spec.Tls != nil && !p.claim(s) {
+	if s.Spec.Tls != nil && !m.claim(p, s) {
 		return
 	}
 	switch {
@@ -81,21 +96,48 @@ func (m *merging) add(s Server) {
 
 // claim takes a server's hosts; false where another server with TLS has one of them at the same
 // address.
-func (p *port) claim(s Server) bool {
+func (m *merging) claim(p *port, s Server) bool {
+	free := true
 	for _, h := range s.Hosts {
-		if bind, ok := p.names[strings.ToLower(h)]; ok && bind == s.Spec.Bind {
-			return false
+		if has, ok := p.names[strings.ToLower(h)]; ok && has.Spec.Bind == s.Spec.Bind {
+			m.keeps(has, s, fmt.Sprintf("host %s at port %d", h, s.Port))
+			free = false
 		}
 	}
-	for _, h := range s.Hosts {
-		p.names[strings.ToLower(h)] = s.Spec.Bind
+	if free {
+		for _, h := range s.Hosts {
+			p.names[strings.ToLower(h)] = s
+		}
 	}
-	return true
+	return free
+}
+
+// keeps notes that a server keeps something from another one, which is left out: so is the first,
+// if it is not known that it was there before.
+func (m *merging) keeps(has, wants Server, thing string) {
+	if !has.Gateway.Ties(wants.Gateway.Meta) {
+		return
+	}
+	m.refused[has.Spec] = true
+	a, b := has.Gateway.Key, wants.Gateway.Key
+	m.undecided = append(m.undecided, config.Contest{Table: config.Gateways, A: min(a, b), B: max(a, b), Thing: thing})
+}
+
+// keepPort notes that all servers at a port's address keep it from another one.
+func (m *merging) keepPort(wants Server) {
+	for _, g := range m.groups {
+		for _, has := range g.Servers {
+			if g.Port == wants.Port && has.Spec.Bind == wants.Spec.Bind {
+				m.keeps(has, wants, fmt.Sprintf("port %d, for %s and for %s", wants.Port, has.Spec.Port.Protocol, wants.Spec.Port.Protocol))
+			}
+		}
+	}
 }
 
 func (m *merging) joinPlain(p *port, at Place, s Server) {
 	if at.Bind == p.plain.Bind {
 		if !canJoin(config.ParseProtocol(p.plain.Protocol), s.Protocol()) || s.Route() == "" {
+			m.keepPort(s)
 			return
 		}
 		at = *p.plain
@@ -114,6 +156,7 @@ func (m *merging) joinTLS(p *port, at Place, s Server) {
 	known := p.binds[at.Bind]
 	p.binds[at.Bind] = true
 	if s.Spec.Tls == nil && known {
+		m.keepPort(s)
 		return
 	}
 	m.put(at, s)

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	networking "istio.io/api/networking/v1alpha3"
@@ -10,13 +11,6 @@ import (
 )
 
 func TestMerge(t *testing.T) {
-	server := func(name, protocol string, port uint32, bind string, mode networking.ServerTLSSettings_TLSmode, hosts ...string) *networking.Server {
-		s := &networking.Server{Port: &networking.Port{Name: name, Protocol: protocol, Number: port}, Bind: bind, Hosts: hosts}
-		if protocol == "HTTPS" || protocol == "TLS" {
-			s.Tls = &networking.ServerTLSSettings{Mode: mode}
-		}
-		return s
-	}
 	simple, pass := networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_PASSTHROUGH
 	for _, c := range []struct {
 		what    string
@@ -44,7 +38,8 @@ func TestMerge(t *testing.T) {
 	} {
 		g := &config.Gateway{Meta: config.Meta{Key: "default/web", Namespace: "default", Name: "web"}, Spec: &networking.Gateway{Servers: c.servers}}
 		var got []string
-		for _, group := range Merge(ServersOf(g, func(n uint32) (uint32, bool) { return n, false })) {
+		groups, _ := Merge(ServersOf(g, func(n uint32) (uint32, bool) { return n, false }))
+		for _, group := range groups {
 			for _, s := range group.Servers {
 				got = append(got, s.Spec.Port.Name)
 			}
@@ -67,5 +62,51 @@ func TestRoute(t *testing.T) {
 	s.Spec.Port.Protocol, s.Spec.Tls, s.Spec.Bind = "HTTP", nil, "10.0.0.1"
 	if got := s.Route(); got != "http.8443.10.0.0.1" {
 		t.Error(got)
+	}
+}
+
+func server(name, protocol string, port uint32, bind string, mode networking.ServerTLSSettings_TLSmode, hosts ...string) *networking.Server {
+	s := &networking.Server{Port: &networking.Port{Name: name, Protocol: protocol, Number: port}, Bind: bind, Hosts: hosts}
+	if protocol == "HTTPS" || protocol == "TLS" {
+		s.Tls = &networking.ServerTLSSettings{Mode: mode}
+	}
+	return s
+}
+
+// TestNobodyKnowsWhoWasFirst: of two servers of different namespaces, one of which would keep a
+// port or a host from the other, neither is served where it is not known who was first.
+func TestNobodyKnowsWhoWasFirst(t *testing.T) {
+	of := func(key string, created int64, undated bool, servers ...*networking.Server) []Server {
+		namespace, name, _ := strings.Cut(key, "/")
+		g := &config.Gateway{Meta: config.Meta{Key: key, Namespace: namespace, Name: name, Created: created, Undated: undated}, Spec: &networking.Gateway{Servers: servers}}
+		return ServersOf(g, func(n uint32) (uint32, bool) { return n, false })
+	}
+	http, tcp := server("http", "HTTP", 80, "", 0, "*"), server("tcp", "TCP", 80, "", 0, "*")
+	own := server("own", "HTTP", 81, "", 0, "*")
+	tls, more := server("tls", "HTTPS", 443, "", networking.ServerTLSSettings_SIMPLE, "a.com"), server("more", "HTTPS", 443, "", networking.ServerTLSSettings_SIMPLE, "a.com", "b.com")
+	for _, c := range []struct {
+		name      string
+		first     []Server
+		second    []Server
+		want      string
+		undecided int
+	}{
+		{"a port", of("evil/a", 0, true, tcp, own), of("demo/b", 0, true, http), "own", 1},
+		{"a host", of("evil/a", 0, true, tls), of("demo/b", 0, true, more), "", 1},
+		{"one came later", of("demo/b", 0, true, http), of("evil/a", 1, true, tcp, own), "http own", 0},
+		{"one namespace", of("demo/a", 0, true, tcp, own), of("demo/b", 0, true, http), "tcp own", 0},
+		{"an API server's objects of one second", of("evil/a", 1, false, tcp, own), of("demo/b", 1, false, http), "tcp own", 0},
+		{"no contest", of("evil/a", 0, true, own), of("demo/b", 0, true, http), "own http", 0},
+	} {
+		groups, undecided := Merge(append(c.first, c.second...))
+		var got []string
+		for _, g := range groups {
+			for _, s := range g.Servers {
+				got = append(got, s.Spec.Port.Name)
+			}
+		}
+		if strings.Join(got, " ") != c.want || len(undecided) != c.undecided {
+			t.Errorf("%s: %v, %v", c.name, got, undecided)
+		}
 	}
 }

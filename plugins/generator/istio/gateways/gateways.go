@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/contest"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateway"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
@@ -20,6 +21,9 @@ import (
 
 // Gateways are those of all proxies.
 type Gateways struct {
+	// Contests are those for what gateways serve.
+	Contests *contest.Contests
+
 	tables  *tables.Tables
 	targets *workload.Targets
 	quic    bool
@@ -39,9 +43,11 @@ type Key struct {
 
 // New adds Gateways to a graph; quic: HTTP/3 is offered.
 func New(graph *incr.Graph, t *tables.Tables, targets *workload.Targets, quic bool) *Gateways {
-	g := &Gateways{tables: t, targets: targets, quic: quic}
+	g := &Gateways{Contests: contest.New(graph, "order at gateways", t), tables: t, targets: targets, quic: quic}
 	g.groups = incr.NewFunc(graph, "servers of gateways", nil, func(c *incr.Ctx, k Key) ([]gateway.Group, error) {
-		return gateway.Merge(g.serversAt(c, k)), nil
+		groups, undecided := gateway.Merge(g.serversAt(c, k))
+		g.Contests.Say(c, undecided)
+		return groups, nil
 	})
 	g.automatic = incr.NewFunc(graph, "automatic servers", incr.Same[bool], func(c *incr.Ctx, k Key) (bool, error) {
 		isAutomatic := func(s gateway.Server) bool { return s.Automatic() }

@@ -28,6 +28,8 @@ type Server struct {
 	Services []*config.VirtualService
 	// Filters are settings of filters for a virtual host of these hosts; it may be nil.
 	Filters func(hosts []string) map[string]*anypb.Any
+	// Refused are claims that don't count (see Undecided); it may be nil.
+	Refused map[Claim]bool
 }
 
 // GatewayHosts makes the virtual hosts of servers that share a route configuration. Several virtual
@@ -46,6 +48,9 @@ func GatewayHosts(servers []Server, routes func(*config.VirtualService, Server) 
 				continue // it is for connections, or for others
 			}
 			for _, name := range names {
+				if s.Refused[Claim{name, v.Key}] {
+					continue
+				}
 				if hosts[name] == nil {
 					hosts.get(name, s).TypedPerFilterConfig = s.filters(names)
 				}

@@ -25,8 +25,7 @@ func (x *Routes) ofGateway(c *incr.Ctx, k Key) ([][]byte, error) {
 	for _, s := range found {
 		servers = append(servers, x.server(c, k.View.Scope, s))
 	}
-	var hosts [][]byte
-	for _, h := range route.GatewayHosts(servers, func(v *config.VirtualService, s route.Server) []*routev3.Route {
+	routesOf := func(v *config.VirtualService, s route.Server) []*routev3.Route {
 		at := servedAt{s.Gateway, v.Key}
 		if len(made[at]) > 0 {
 			return made[at]
@@ -38,7 +37,14 @@ func (x *Routes) ofGateway(c *incr.Ctx, k Key) ([][]byte, error) {
 		}
 		made[at] = list
 		return list
-	}) {
+	}
+	refused, undecided := route.Undecided(servers, routesOf)
+	x.from.Gateways.Contests.Say(c, undecided)
+	for i := range servers {
+		servers[i].Refused = refused
+	}
+	var hosts [][]byte
+	for _, h := range route.GatewayHosts(servers, routesOf) {
 		if k.View.Headers.NoAttempts {
 			h.IncludeRequestAttemptCount = false
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/contest"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/mesh"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
@@ -22,8 +23,9 @@ type VirtualServices struct {
 	// byHost are those that name a host, byDestination those that lead to one.
 	byHost, wild, connectionsUnder, atGateway, byDestination *incr.Index[string, string, tables.Row[*config.VirtualService]]
 	// found are the virtual services of a host; whole is one with its delegates.
-	found *incr.Func[Sought, []*config.VirtualService]
-	whole *incr.Func[string, *config.VirtualService]
+	found    *incr.Func[Sought, []*config.VirtualService]
+	whole    *incr.Func[string, *config.VirtualService]
+	contests *contest.Contests
 }
 
 // Sought is a host whose virtual services are asked for, for what goes out by one egress listener
@@ -34,7 +36,7 @@ type Sought struct {
 }
 
 func newVirtualServices(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, sidecars *Sidecars) *VirtualServices {
-	x := &VirtualServices{rows: t.VirtualServices, mesh: settings, sidecars: sidecars}
+	x := &VirtualServices{rows: t.VirtualServices, mesh: settings, sidecars: sidecars, contests: contest.New(graph, "order in the mesh", t)}
 	x.byHost = incr.NewIndex(x.rows, "virtual services by host", func(_ string, r tables.Row[*config.VirtualService]) []string {
 		if !r.Value.Serves(config.MeshGateway) {
 			return nil
@@ -147,7 +149,7 @@ func (x *VirtualServices) find(c *incr.Ctx, h Sought) ([]*config.VirtualService,
 		}
 	}
 	if len(named) > 0 {
-		return x.inOrder(c, h.Scope.Namespace, named), nil
+		return x.decided(c, h, x.inOrder(c, h.Scope.Namespace, named)), nil
 	}
 	var wild []*config.VirtualService
 	for _, i := range x.wild.Of(c, only) {
@@ -155,19 +157,51 @@ func (x *VirtualServices) find(c *incr.Ctx, h Sought) ([]*config.VirtualService,
 			wild = append(wild, v)
 		}
 	}
-	var best *config.VirtualService
+	var best []*config.VirtualService // that have the same host, the first of which counts
 	var by string
 	for _, v := range x.inOrder(c, h.Scope.Namespace, wild) {
 		for _, w := range v.Spec.Hosts {
 			if istio.IsWildcard(w) && istio.Covers(w, h.Host.Host) && (best == nil || istio.MoreSpecific(w, by) < 0) {
-				best, by = v, w
+				best, by = nil, w
+			}
+			if w == by && !slices.Contains(best, v) {
+				best = append(best, v)
 			}
 		}
 	}
-	if best == nil {
-		return nil, nil
+	best = x.decided(c, h, best)
+	return best[:min(len(best), 1)], nil
+}
+
+// decided are the virtual services of a host but for those of which it is not known whether they
+// were there before another one: who would count first has all requests of a host, so none does.
+func (x *VirtualServices) decided(c *incr.Ctx, h Sought, list []*config.VirtualService) []*config.VirtualService {
+	defaults := x.mesh.Exports(c).VirtualServices
+	rival := func(a *config.VirtualService) *config.VirtualService {
+		for _, b := range list {
+			if a.Ties(b.Meta) && len(a.Spec.Http) > 0 && len(b.Spec.Http) > 0 && a.Reach(h.Scope.Namespace, defaults) == b.Reach(h.Scope.Namespace, defaults) {
+				return b
+			}
+		}
+		return nil
 	}
-	return []*config.VirtualService{best}, nil
+	if len(list) < 2 || !list[0].Undated {
+		return list
+	}
+	first := rival(list[0])
+	if first == nil {
+		return list
+	}
+	x.contests.Say(c, []config.Contest{{
+		Table: config.VirtualServices, A: min(list[0].Key, first.Key), B: max(list[0].Key, first.Key), Thing: "requests for " + h.Host.Host,
+	}})
+	var out []*config.VirtualService
+	for _, v := range list {
+		if v != list[0] && rival(v) == nil {
+			out = append(out, v)
+		}
+	}
+	return out
 }
 
 // inOrder are those virtual services of a list that a namespace sees, in the order in which they

@@ -21,11 +21,12 @@ import (
 type Row[V any] struct {
 	Payload []byte
 	created int64
+	undated bool
 	Value   V
 }
 
 func sameRow[V any](a, b Row[V]) bool {
-	return a.created == b.created && bytes.Equal(a.Payload, b.Payload)
+	return a.created == b.created && a.undated == b.undated && bytes.Equal(a.Payload, b.Payload)
 }
 
 // Tables are the rows that the generator reads. Each is an input of the graph, and is staged by
@@ -122,7 +123,7 @@ func tableOf[V any](t *Tables, name string, parse func(*pb.Row) (V, error), equa
 		}
 		v, err := parse(r)
 		if err == nil {
-			in.Set(key, Row[V]{Payload: r.Payload, created: r.Created, Value: v})
+			in.Set(key, Row[V]{Payload: r.Payload, created: r.Created, undated: r.Undated, Value: v})
 		}
 		return err
 	}
