@@ -130,7 +130,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, trial bool, lo
 			inputs["registries"] = "Kubernetes"
 		}
 	}
-	files := s.Mounted()
+	files, memory := s.Mounted(), memoryLimit(s.MemoryLimit, p.environ)
 	environ, started := tune(p.environ)
 	core, err := server.New(server.Config{
 		Set: plugins, Exe: exe, RuntimeDir: p.runtimeDir(), Alone: true, Develop: s.Dev, Environ: environ, Started: started, Version: build(),
@@ -159,7 +159,8 @@ func (p *program) serve(ctx context.Context, s settings.Settings, trial bool, lo
 			SendTimeout: orNever(s.SendTimeout),
 			Push:        push.Limits{Running: s.PushThrottle, Bytes: s.PushBytes}, Limits: s.Limits(),
 		},
-		Memory:   memoryLimit(s.MemoryLimit, p.environ),
+		Memory:     memory,
+		Namespaces: mesh.Bounds(s.NamespaceBytes, memory, s.Namespace, s.UnboundedNamespaces),
 		AuditLog: s.AuditLog,
 		Shutdown: s.ShutdownDuration, Log: log,
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/history"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/levels"
@@ -75,6 +76,8 @@ type Config struct {
 	XDS xds.Config
 	// Memory is how many bytes the core may use; 0: no bound.
 	Memory uint64
+	// Namespaces are the bounds of namespaces.
+	Namespaces environment.Bounds
 	// Started is called once, when the first revision is complete; nil: nobody wants to know.
 	Started func()
 	// AuditLog is the file that keeps who changed what of the plugins; empty: none.
@@ -171,7 +174,7 @@ func New(cfg Config) (*Server, error) {
 	if s.control, err = control.New(control.Config{
 		Plugins: state.ExpectAll(cfg.Set), Rules: state.RulesOf(cfg.Set),
 		DebounceAfter: cfg.Commit.DebounceAfter, DebounceMax: cfg.Commit.DebounceMax, DebounceEndpoints: cfg.Commit.DebounceEndpoints,
-		EndpointPatience: cfg.Commit.EndpointPatience, EndpointPause: cfg.Commit.EndpointPause, HoldMax: cfg.Commit.HoldMax, Retention: cfg.Keep.Views, Earlier: serving.Earlier{NoQuarantine: cfg.Commit.NoQuarantine, NoPushes: cfg.Commit.NoPushes, History: past, Stages: cfg.Keep.Rollout.Stages}, Gather: len(cfg.Set.Tables()) > 0,
+		EndpointPatience: cfg.Commit.EndpointPatience, EndpointPause: cfg.Commit.EndpointPause, HoldMax: cfg.Commit.HoldMax, Retention: cfg.Keep.Views, Earlier: serving.Earlier{NoQuarantine: cfg.Commit.NoQuarantine, NoPushes: cfg.Commit.NoPushes, History: past, Stages: cfg.Keep.Rollout.Stages}, Bounds: cfg.Namespaces, Gather: len(cfg.Set.Tables()) > 0,
 		Log: of("control"), Metrics: m,
 		Shown:     identify.shown,
 		OnServing: func(plugin string) { s.host.SetState(plugin, host.Serving) },
@@ -194,7 +197,7 @@ func New(cfg Config) (*Server, error) {
 	}); err != nil {
 		return nil, err
 	}
-	registry.MustRegister(newLoads(s.host.Loads), newAges(s.control.Stale), newHiding(s.control.Hiding))
+	registry.MustRegister(newLoads(s.host.Loads), newAges(s.control.Stale), newHiding(s.control.Hiding), newCrowds(s.control.Crowded))
 	explainer := operator.NewExplainer(s.control.Operator())
 	registry.MustRegister(newRefusals(explainer.Refusals))
 	if s.past, err = operator.NewPast(s.control.Operator()); err != nil {

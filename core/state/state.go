@@ -37,6 +37,8 @@ type Config struct {
 	EndpointPause time.Duration
 	// Gather has the first revision wait until plugins that rows ask for are declared.
 	Gather bool
+	// Bounds are those of namespaces.
+	Bounds environment.Bounds
 	// Ring is called when somebody is to look at what is due.
 	Ring func()
 	// Wake is called when a plugin that sleeps is needed, Serving when what a plugin's session said
@@ -47,7 +49,7 @@ type Config struct {
 // New returns one in which nobody is declared and nothing is served.
 func New(cfg Config) *State {
 	s := &State{
-		Log: cfg.Log, Metrics: cfg.Metrics, Clock: &Clock{}, Env: environment.After(cfg.After),
+		Log: cfg.Log, Metrics: cfg.Metrics, Clock: &Clock{}, Env: environment.Bounded(cfg.After, cfg.Bounds),
 		Course: &Course{
 			Epoch: cfg.Epoch, Debounce: environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax},
 			Pace: revision.NewPacer(cfg.EndpointPause), Forced: map[string]bool{}, Moved: environment.Changes{}, Ring: cfg.Ring,
