@@ -3,6 +3,8 @@ package reliability
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -117,7 +119,9 @@ func (w *world) crowd(n int, object func(i int) string) {
 			for i := from; i < min(n, from+inFile); i++ {
 				text.WriteString(object(i))
 			}
-			w.place(fmt.Sprintf("evil-%d.yaml", from), text.String())
+			if err := os.WriteFile(filepath.Join(w.dir, fmt.Sprintf("evil-%d.yaml", from)), []byte(text.String()), 0o600); err != nil {
+				w.t.Error(err)
+			}
 		}
 		ready()
 		<-ctx.Done()
