@@ -14,7 +14,7 @@ func (p *Pending) coming(s *Shard, n Name) *pb.Row {
 func (p *Pending) admit(in *pool, s *Shard, n Name, r *pb.Row) {
 	now := p.coming(s, n)
 	if in.members == nil {
-		if cost := Cost(r) - Cost(now); cost <= 0 || in.used+cost <= in.most {
+		if cost := Cost(n.Table, r) - Cost(n.Table, now); cost <= 0 || in.used+cost <= in.most {
 			in.used += cost
 			p.set(s, n, r)
 			p.spaces.tidy(in)
@@ -32,7 +32,7 @@ func (p *Pending) admit(in *pool, s *Shard, n Name, r *pb.Row) {
 	case m == nil:
 		m = in.enlist(s, n, r.Created, !p.begun())
 		in.refuse(m, r)
-	case r == nil, Equal(now, r), now != nil && Cost(r) <= m.cost:
+	case r == nil, Equal(now, r), now != nil && Cost(n.Table, r) <= m.cost:
 		in.serve(m)
 		in.let(m, r)
 		p.set(s, n, r)
@@ -94,7 +94,7 @@ func (p *Pending) enlist(in *pool) {
 	in.begin()
 	add := func(s *Shard, n Name, r *pb.Row) {
 		if r != nil && p.spaces.pool(s, n) == in {
-			in.used -= Cost(r)
+			in.used -= Cost(n.Table, r)
 			in.let(in.enlist(s, n, r.Created, true), r)
 		}
 	}
@@ -125,7 +125,7 @@ func (p *Pending) force(s *Shard, n Name, r *pb.Row) {
 	switch {
 	case in == nil:
 	case in.members == nil:
-		in.used += Cost(r) - Cost(p.coming(s, n))
+		in.used += Cost(n.Table, r) - Cost(n.Table, p.coming(s, n))
 	default:
 		m := in.members[seat{s, n}]
 		if m == nil && r != nil {

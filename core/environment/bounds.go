@@ -34,19 +34,25 @@ func (b Bounds) most(policies bool) int64 {
 // waits is what the rows of a namespace that are refused may take, of policies or of others.
 func (b Bounds) waits() int64 { return b.Bytes / 16 }
 
-// perRow and perByte are what a row costs: docs/reliability.md says how that was measured.
+// perRow, perInstance (an endpoint or a workload), and perByte are what a row costs;
+// docs/reliability.md says how that was measured.
 const (
-	perRow  = 2 << 10
-	perByte = 8
+	perRow      = 4 << 10
+	perInstance = 2 << 10
+	perByte     = 8
 )
 
-// Cost is how many bytes of memory a row is estimated to take of the core and of the plugins that
-// read it, what they make of it included. No row costs nothing.
-func Cost(r *pb.Row) int64 {
-	if r == nil {
+// Cost is how many bytes of memory a row of a table is estimated to take of the core and of the
+// plugins that read it, what they make of it included. No row costs nothing.
+func Cost(table string, r *pb.Row) int64 {
+	switch {
+	case r == nil:
 		return 0
+	case table == Endpoints || table == Workloads:
+		return perInstance + perByte*size(r)
+	default:
+		return perRow + perByte*size(r)
 	}
-	return perRow + perByte*size(r)
 }
 
 // size is how many bytes a row says.
@@ -60,7 +66,7 @@ func size(r *pb.Row) int64 {
 	return int64(n)
 }
 
-// kept is what a row that waits takes: itself, and what there is around it.
+// waiting is what a row that waits takes: itself, and what there is around it.
 func waiting(r *pb.Row) int64 {
 	const around = 512
 	return around + size(r)

@@ -17,6 +17,9 @@ const (
 	Workloads = "workloads"
 )
 
+// faults is the table of what is wrong with files, whose names its keys begin with.
+const faults = "faults"
+
 // Shard is the part of the tables that one plugin owns.
 type Shard struct {
 	Name string

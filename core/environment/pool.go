@@ -70,7 +70,7 @@ func (p *pool) rest() {
 
 // let notes that a row is let in.
 func (p *pool) let(m *member, r *pb.Row) {
-	cost := Cost(r)
+	cost := Cost(m.Table, r)
 	p.used += cost - m.cost
 	if m.cost = cost; cost > 0 {
 		p.queues[youngestIn].add(m)
@@ -153,7 +153,7 @@ func (p *pool) next() (in, out *member) {
 	if m == nil {
 		return nil, nil
 	}
-	if p.used+Cost(m.waits)-m.cost <= p.most {
+	if p.used+Cost(m.Table, m.waits)-m.cost <= p.most {
 		return m, nil
 	}
 	if y := p.queues[youngestIn].first(); m.cost == 0 && y != nil && m.compare(y.age) < 0 {

@@ -45,7 +45,7 @@ func newSpaces(b Bounds) *Spaces {
 
 // pool returns the room that a row needs; nil: it has no bound.
 func (ss *Spaces) pool(s *Shard, n Name) *pool {
-	if ss.bounds.Bytes == 0 || s == ss.own {
+	if ss.bounds.Bytes == 0 || s == ss.own || n.Table == faults {
 		return nil
 	}
 	namespace := NamespaceOf(n.Key)

@@ -24,6 +24,10 @@ func bounded(bytes int64) *Environment {
 	}})
 }
 
+// roomFor returns the bound of a namespace that has room for so many rows of a thousand bytes: five
+// eighths of it are theirs.
+func roomFor(rows int64) int64 { return (2*rows + 1) * Cost("t", made("evil/a", 1, 1000)) / 2 * 8 / 5 }
+
 // made returns a row of an age and a size.
 func made(key string, created int64, bytes int) *pb.Row {
 	return &pb.Row{Key: key, Created: created, Payload: []byte(strings.Repeat("x", bytes))}
@@ -37,7 +41,7 @@ func accounted(t *testing.T, e *Environment) {
 		for name, r := range rows {
 			namespace := NamespaceOf(r.Key)
 			if name.shard != e.Spaces.own && namespace != "" && !e.Spaces.free[namespace] {
-				want[space{namespace, table == policyTable}] += Cost(r)
+				want[space{namespace, table == policyTable}] += Cost(table, r)
 			}
 		}
 	}
@@ -83,7 +87,7 @@ func oldest(rows []*pb.Row, most int64) []string {
 	rows = slices.SortedFunc(slices.Values(rows), func(a, b *pb.Row) int { return int(a.Created - b.Created) })
 	var keys []string
 	for _, r := range rows {
-		if most -= Cost(r); most < 0 {
+		if most -= Cost("t", r); most < 0 {
 			break
 		}
 		keys = append(keys, r.Key)
@@ -227,7 +231,7 @@ func TestRandomHistoriesOfFullNamespaces(t *testing.T) {
 
 // TestWhatIsRefusedComesInByItself, oldest first, once there is room.
 func TestWhatIsRefusedComesInByItself(t *testing.T) {
-	e, s := bounded(64<<10), &Shard{Name: "files"} // three eighths of it are for policies and what waits
+	e, s := bounded(roomFor(3)), &Shard{Name: "files"}
 	e.Pending.Update(s, "t", []*pb.Row{made("evil/a", 1, 1000), made("evil/b", 2, 1000), made("evil/c", 3, 1000)}, nil)
 	e.Pending.Commit(false, nil)
 	e.Pending.Update(s, "t", []*pb.Row{made("evil/e", 5, 1000)}, nil)
@@ -259,7 +263,7 @@ func TestWhatIsRefusedComesInByItself(t *testing.T) {
 
 // TestRowsOfUnknownAge: those that are there stay.
 func TestRowsOfUnknownAge(t *testing.T) {
-	e, s := bounded(64<<10), &Shard{Name: "files"}
+	e, s := bounded(roomFor(3)), &Shard{Name: "files"}
 	e.Pending.Update(s, "t", []*pb.Row{made("evil/m", 0, 1000), made("evil/n", 0, 1000), made("evil/o", 0, 1000)}, nil)
 	e.Pending.Commit(false, nil)
 	e.Pending.Update(s, "t", []*pb.Row{made("evil/z", 0, 1000)}, nil)
@@ -277,7 +281,7 @@ func TestRowsOfUnknownAge(t *testing.T) {
 
 // TestARowThatGrowsTooMuch stays as it was, until there is room.
 func TestARowThatGrowsTooMuch(t *testing.T) {
-	e, s := bounded(64<<10), &Shard{Name: "files"}
+	e, s := bounded(roomFor(3)), &Shard{Name: "files"}
 	e.Pending.Update(s, "t", []*pb.Row{made("evil/a", 1, 1000), made("evil/b", 2, 1000), made("evil/c", 3, 1000)}, nil)
 	e.Pending.Commit(false, nil)
 	e.Pending.Update(s, "t", []*pb.Row{made("evil/a", 1, 3000)}, nil)
@@ -334,7 +338,7 @@ func TestPoliciesHaveRoomOfTheirOwn(t *testing.T) {
 // those of which not even the name is kept, and for one that can't be changed.
 func TestAPolicyThatIsRefusedForbidsAll(t *testing.T) {
 	const standsIn = "evil/" + standIn
-	e, s := bounded(256<<10), &Shard{Name: "files"} // 64 KiB for policies: 6 of 1000 bytes; 16 KiB for what waits
+	e, s := bounded(roomFor(6)*5/2), &Shard{Name: "files"} // a quarter of it is for policies
 	var rows, gone = []*pb.Row{}, []string{}
 	for i := range 40 {
 		key := fmt.Sprintf("evil/%02d", i)
@@ -377,7 +381,7 @@ func TestAPolicyThatIsRefusedForbidsAll(t *testing.T) {
 
 // TestWhatWasForgottenComesAgain when its shard says all it has.
 func TestWhatWasForgottenComesAgain(t *testing.T) {
-	e, s := bounded(64<<10), &Shard{Name: "files"}
+	e, s := bounded(roomFor(3)), &Shard{Name: "files"}
 	all := map[string]*pb.Row{}
 	for i := range 30 {
 		r := made(fmt.Sprintf("evil/%02d", i), int64(i+1), 1000)
