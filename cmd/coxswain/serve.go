@@ -148,6 +148,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, trial bool, lo
 		Commit: server.Commit{
 			DebounceAfter: s.DebounceAfter, DebounceMax: s.DebounceMax, DebounceEndpoints: s.DebounceEndpoints,
 			EndpointPatience: s.EndpointPatience, EndpointPause: s.EndpointPause, HoldMax: s.HoldMax, NoQuarantine: !s.Quarantine, NoPushes: !s.FollowPushes,
+			Namespaces: mesh.Bounds(s.NamespaceBytes, memory, s.Namespace, s.UnboundedNamespaces),
 		},
 		Keep: server.Keep{
 			Views:   placement.Retention{For: s.ViewRetention, Bytes: s.ViewRetentionBytes},
@@ -159,8 +160,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, trial bool, lo
 			SendTimeout: orNever(s.SendTimeout),
 			Push:        push.Limits{Running: s.PushThrottle, Bytes: s.PushBytes}, Limits: s.Limits(),
 		},
-		Memory:     memory,
-		Namespaces: mesh.Bounds(s.NamespaceBytes, memory, s.Namespace, s.UnboundedNamespaces),
+		Memory:   memory,
 		AuditLog: s.AuditLog,
 		Shutdown: s.ShutdownDuration, Log: log,
 	})

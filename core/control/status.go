@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/operator"
 	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/state"
@@ -29,11 +28,6 @@ func (c *Control) Stale() map[string]status.Stale { return operator.Locked(&c.mu
 // Hiding returns numbers of rows that are not served, for each plugin that publishes rows.
 func (c *Control) Hiding() map[string]status.Hiding {
 	return operator.Locked(&c.mu, c.mid.Pages.Hiding)
-}
-
-// Crowded returns the namespaces of which rows are refused, because they are full.
-func (c *Control) Crowded() []environment.Crowded {
-	return operator.Locked(&c.mu, c.mid.State.Env.Spaces.Crowded)
 }
 
 // Views returns all views that connections are in.

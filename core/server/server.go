@@ -76,8 +76,6 @@ type Config struct {
 	XDS xds.Config
 	// Memory is how many bytes the core may use; 0: no bound.
 	Memory uint64
-	// Namespaces are the bounds of namespaces.
-	Namespaces environment.Bounds
 	// Started is called once, when the first revision is complete; nil: nobody wants to know.
 	Started func()
 	// AuditLog is the file that keeps who changed what of the plugins; empty: none.
@@ -123,6 +121,8 @@ type Commit struct {
 	DebounceEndpoints          bool
 	EndpointPatience, HoldMax  time.Duration
 	EndpointPause              time.Duration
+	// Namespaces are their bounds.
+	Namespaces environment.Bounds
 	// NoQuarantine: what most proxies of a view refuse is held for none of the others.
 	NoQuarantine bool
 	// NoPushes: what pushes are for, and whom they reach, is not kept. There can be no history
@@ -174,7 +174,7 @@ func New(cfg Config) (*Server, error) {
 	if s.control, err = control.New(control.Config{
 		Plugins: state.ExpectAll(cfg.Set), Rules: state.RulesOf(cfg.Set),
 		DebounceAfter: cfg.Commit.DebounceAfter, DebounceMax: cfg.Commit.DebounceMax, DebounceEndpoints: cfg.Commit.DebounceEndpoints,
-		EndpointPatience: cfg.Commit.EndpointPatience, EndpointPause: cfg.Commit.EndpointPause, HoldMax: cfg.Commit.HoldMax, Retention: cfg.Keep.Views, Earlier: serving.Earlier{NoQuarantine: cfg.Commit.NoQuarantine, NoPushes: cfg.Commit.NoPushes, History: past, Stages: cfg.Keep.Rollout.Stages}, Bounds: cfg.Namespaces, Gather: len(cfg.Set.Tables()) > 0,
+		EndpointPatience: cfg.Commit.EndpointPatience, EndpointPause: cfg.Commit.EndpointPause, HoldMax: cfg.Commit.HoldMax, Retention: cfg.Keep.Views, Earlier: serving.Earlier{NoQuarantine: cfg.Commit.NoQuarantine, NoPushes: cfg.Commit.NoPushes, History: past, Stages: cfg.Keep.Rollout.Stages}, Bounds: cfg.Commit.Namespaces, Gather: len(cfg.Set.Tables()) > 0,
 		Log: of("control"), Metrics: m,
 		Shown:     identify.shown,
 		OnServing: func(plugin string) { s.host.SetState(plugin, host.Serving) },
@@ -197,7 +197,7 @@ func New(cfg Config) (*Server, error) {
 	}); err != nil {
 		return nil, err
 	}
-	registry.MustRegister(newLoads(s.host.Loads), newAges(s.control.Stale), newHiding(s.control.Hiding), newCrowds(s.control.Crowded))
+	registry.MustRegister(newLoads(s.host.Loads), newAges(s.control.Stale), newHiding(s.control.Hiding), newCrowds(s.control.Operator().Crowded))
 	explainer := operator.NewExplainer(s.control.Operator())
 	registry.MustRegister(newRefusals(explainer.Refusals))
 	if s.past, err = operator.NewPast(s.control.Operator()); err != nil {
