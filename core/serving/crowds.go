@@ -83,13 +83,16 @@ func Full(f environment.Crowded) string {
 	return text + "; " + then
 }
 
-// Unserved says of a row that its namespace is full.
+// Unserved says of a row that its namespace is full, in words that stay the same while it is.
 func Unserved(f environment.Crowded, r environment.RefusedRow) string {
-	what := "it is not served"
+	what, of, then := "it is not served", "objects", ""
 	if r.Kept {
 		what = "its earlier version is served"
 	}
-	return what + ": " + Full(f)
+	if f.Policies {
+		of, then = "policies", ", and meanwhile all is forbidden there"
+	}
+	return fmt.Sprintf("%s: the %s of namespace %s may count %s (maxNamespaceBytes), and older ones take that: it waits for room%s", what, of, f.Namespace, size(f.Most), then)
 }
 
 func size(n int64) string {

@@ -63,8 +63,8 @@ func TestAFullNamespace(t *testing.T) {
 		t.Errorf("%d of 5 policies are served", n)
 	}
 	out, err := exec.CommandContext(t.Context(), program, "config", "--addr", plane.HTTP).CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "maxNamespaceBytes") || !strings.Contains(string(out), "evil/r299") {
-		t.Errorf("coxswain config: %v %s", err, out)
+	if err != nil || !strings.Contains(string(out), "maxNamespaceBytes") || !strings.Contains(string(out), "refused (not served)") {
+		t.Errorf("coxswain config: %v %.2000s", err, out)
 	}
 	if text := metrics(t, plane); !strings.Contains(text, `coxswain_namespace_refused_rows{namespace="evil",of="others"}`) {
 		t.Error("no metric says that rows are refused")
