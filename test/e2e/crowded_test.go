@@ -47,14 +47,14 @@ func TestAFullNamespace(t *testing.T) {
 		return func(i int) string { return fmt.Sprintf(crowdedRoute, i, namespace, i%60, i) }
 	}
 	policy := func(i int) string { return fmt.Sprintf(crowdedPolicy, i, i) }
-	write("evil.yaml", 300, route("evil"))
+	write("evil.yaml", 150, route("evil"))
 	write("policies.yaml", 5, policy)
 	write("shop.yaml", 5, route("shop"))
 	plane := mesh.Start(t, program, dir, "--maxNamespaceBytes", fmt.Sprint(1<<20))
 	plane.Ready(t)
 	first := servedOf(t, plane)
-	if n := count(first, "VirtualService evil/"); n < 50 || n > 200 {
-		t.Errorf("%d of 300 routes are served", n)
+	if n := count(first, "VirtualService evil/"); n < 90 || n > 149 {
+		t.Errorf("%d of 150 routes are served", n)
 	}
 	if n := count(first, "VirtualService shop/"); n != 5 {
 		t.Errorf("%d of 5 routes of another namespace are served", n)
@@ -80,10 +80,10 @@ func TestAFullNamespace(t *testing.T) {
 		t.Errorf("after a restart others are served: %d, not %d", len(again), len(first))
 	}
 
-	write("evil.yaml", 20, route("evil"))
+	write("evil.yaml", 110, route("evil"))
 	wait.For(t, "there is room again", func() error {
-		if n := count(servedOf(t, plane), "VirtualService evil/"); n != 20 || strings.Contains(metrics(t, plane), "coxswain_namespace_refused_rows{") {
-			return fmt.Errorf("%d of 20 are served", n)
+		if n := count(servedOf(t, plane), "VirtualService evil/"); n != 110 || strings.Contains(metrics(t, plane), "coxswain_namespace_refused_rows{") {
+			return fmt.Errorf("%d of 110 are served", n)
 		}
 		return nil
 	})
@@ -96,8 +96,8 @@ func TestAFullNamespace(t *testing.T) {
 		}
 		return fmt.Errorf("it is not")
 	})
-	if n := count(servedOf(t, plane), "VirtualService evil/"); n != 20 {
-		t.Errorf("%d of 20 routes are served when policies don't fit", n)
+	if n := count(servedOf(t, plane), "VirtualService evil/"); n != 110 {
+		t.Errorf("%d of 110 routes are served when policies don't fit", n)
 	}
 }
 
