@@ -130,7 +130,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, trial bool, lo
 			inputs["registries"] = "Kubernetes"
 		}
 	}
-	files := s.Mounted()
+	files, memory := s.Mounted(), memoryLimit(s.MemoryLimit, p.environ)
 	istiod.DeclareSecrets()
 	environ, started := tune(p.environ)
 	core, err := server.New(server.Config{
@@ -149,6 +149,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, trial bool, lo
 		Commit: server.Commit{
 			DebounceAfter: s.DebounceAfter, DebounceMax: s.DebounceMax, DebounceEndpoints: s.DebounceEndpoints,
 			EndpointPatience: s.EndpointPatience, EndpointPause: s.EndpointPause, HoldMax: s.HoldMax, NoQuarantine: !s.Quarantine, NoPushes: !s.FollowPushes,
+			Namespaces: mesh.Bounds(s.NamespaceBytes, memory, s.Namespace, s.UnboundedNamespaces),
 		},
 		Keep: server.Keep{
 			Views:   placement.Retention{For: s.ViewRetention, Bytes: s.ViewRetentionBytes},
@@ -160,7 +161,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, trial bool, lo
 			SendTimeout: orNever(s.SendTimeout),
 			Push:        push.Limits{Running: s.PushThrottle, Bytes: s.PushBytes}, Limits: s.Limits(),
 		},
-		Memory:   memoryLimit(s.MemoryLimit, p.environ),
+		Memory:   memory,
 		AuditLog: s.AuditLog,
 		Shutdown: s.ShutdownDuration, Log: log,
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -60,7 +61,37 @@ func faults(s Source) []Fault {
 		f.Plugin = r.Shard
 		list = append(list, f)
 	}
+	return append(list, crowded(s)...)
+}
+
+// crowded are config rows that are refused because their namespace is full.
+func crowded(s Source) (list []Fault) {
+	for _, p := range s.Plugins() {
+		for _, r := range p.Refused {
+			_, kind, config := strings.Cut(r.Table, "/")
+			if !config {
+				continue
+			}
+			namespace, name, _ := strings.Cut(r.Key, "/")
+			f := Fault{Severity: "error", Kind: kind, Namespace: namespace, Name: name, Message: r.Reason, Since: r.Since, Plugin: p.Name, Reason: "full"}
+			f.File, f.Line, f.Column = placed(r.Source)
+			list = append(list, f)
+		}
+	}
 	return list
+}
+
+// placed is what a row's source says of where it is: FILE:LINE:COLUMN, or some other text.
+func placed(source string) (file string, line, column int) {
+	parts := strings.Split(source, ":")
+	if n := len(parts); n > 2 {
+		line, err := strconv.Atoi(parts[n-2])
+		column, err2 := strconv.Atoi(parts[n-1])
+		if err == nil && err2 == nil {
+			return strings.Join(parts[:n-2], ":"), line, column
+		}
+	}
+	return source, 0, 0
 }
 
 // What became of what a fault is about.

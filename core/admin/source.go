@@ -113,6 +113,8 @@ type Plugin struct {
 	Withheld []string `json:"withheld,omitempty"`
 	// Faults are pieces of its work that failed and kept their last good result.
 	Faults []WorkFault `json:"faults,omitempty"`
+	// Refused are rows of it that are refused because their namespace is full, the first thousand.
+	Refused []RefusedRow `json:"refused,omitempty"`
 	// Held is what would take too much away and is kept back.
 	Held *Hold `json:"held,omitempty"`
 	// Away is since when its source is; nil: it is there.
@@ -144,6 +146,7 @@ type (
 	TableRows  = report.TableRows
 	HiddenRows = report.HiddenRows
 	WorkFault  = report.WorkFault
+	RefusedRow = report.RefusedRow
 	RowName    = report.RowName
 	View       = report.View
 	Stream     = report.Stream

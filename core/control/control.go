@@ -14,6 +14,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/calls"
+	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/middle"
 	"github.com/coxswain-mesh/coxswain/core/operator"
 	"github.com/coxswain-mesh/coxswain/core/placement"
@@ -39,6 +40,8 @@ type Config struct {
 	HoldMax   time.Duration
 	Retention placement.Retention
 	Earlier   serving.Earlier
+	// Bounds are those of namespaces.
+	Bounds environment.Bounds
 	// Gather has the first revision wait until all that is declared is in, Gathered is closed, and
 	// Go is called: what came may ask for more plugins.
 	Gather  bool
@@ -87,7 +90,7 @@ func New(cfg Config) (*Control, error) {
 	c.mid = middle.New(middle.Config{
 		Log: cfg.Log, Metrics: cfg.Metrics, Rules: cfg.Rules, Epoch: newEpoch(), Gather: cfg.Gather,
 		DebounceAfter: cfg.DebounceAfter, DebounceMax: cfg.DebounceMax, DebounceEndpoints: cfg.DebounceEndpoints,
-		EndpointPatience: cfg.EndpointPatience, EndpointPause: cfg.EndpointPause, HoldMax: cfg.HoldMax, Retention: cfg.Retention, Earlier: cfg.Earlier,
+		EndpointPatience: cfg.EndpointPatience, EndpointPause: cfg.EndpointPause, HoldMax: cfg.HoldMax, Retention: cfg.Retention, Earlier: cfg.Earlier, Bounds: cfg.Bounds,
 		Ring: c.ring, Wake: inBackground(cfg.OnWanted), Serving: inBackground(cfg.OnServing),
 		Overdue: func(s *state.Session) (n int, since time.Time) { return c.Overdue(s) },
 	})

@@ -17,6 +17,9 @@ const (
 	Workloads = "workloads"
 )
 
+// faults is the table of what is wrong with files, whose names its keys begin with.
+const faults = "faults"
+
 // Shard is the part of the tables that one plugin owns.
 type Shard struct {
 	Name string
@@ -49,19 +52,23 @@ type Environment struct {
 	Unseen     *Unseen
 	Pending    *Pending
 	Held       *Held
+	Spaces     *Spaces
 }
 
 // New returns an empty environment at revision number 0.
 func New() *Environment { return After(0) }
 
 // After returns an empty environment at a revision number.
-func After(number uint64) *Environment {
-	rows, aside, tally := tables{}, kept{}, newTally()
+func After(number uint64) *Environment { return Bounded(number, Bounds{}) }
+
+// Bounded returns an empty environment at a revision number, in which namespaces have bounds.
+func Bounded(number uint64, bounds Bounds) *Environment {
+	rows, aside, tally, spaces := tables{}, kept{}, newTally(), newSpaces(bounds)
 	precedence := newPrecedence(rows, tally)
 	committed, unseen := newCommitted(number, rows, precedence, tally), newUnseen(rows, precedence)
-	pending := newPending(rows, committed, unseen, aside)
+	pending := newPending(rows, committed, unseen, aside, spaces)
 	return &Environment{
-		Tally: tally, Precedence: precedence, Committed: committed, Unseen: unseen, Pending: pending, Held: newHeld(rows, unseen, pending, aside),
+		Tally: tally, Precedence: precedence, Committed: committed, Unseen: unseen, Pending: pending, Held: newHeld(rows, unseen, pending, aside), Spaces: spaces,
 	}
 }
 

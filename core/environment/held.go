@@ -48,7 +48,7 @@ func (h *Held) Hold(accept func(UnseenRow) bool) (rows int) {
 			h.kept[u.Shard] = map[Name]*pb.Row{}
 		}
 		h.kept[u.Shard][u.Name] = u.Now
-		h.pending.put(u.Shard, u.Name, u.Before)
+		h.pending.force(u.Shard, u.Name, u.Before)
 		rows++
 	}
 	return rows

@@ -14,11 +14,16 @@ type Pending struct {
 	committed *Committed
 	unseen    *Unseen
 	kept      kept
+	spaces    *Spaces
 	waits     map[Name]map[*Shard]*pb.Row // nil row: deleted
+	// first is the number at the start.
+	first uint64
 }
 
-func newPending(rows tables, committed *Committed, unseen *Unseen, k kept) *Pending {
-	return &Pending{tables: rows, committed: committed, unseen: unseen, kept: k, waits: map[Name]map[*Shard]*pb.Row{}}
+func newPending(rows tables, committed *Committed, unseen *Unseen, k kept, spaces *Spaces) *Pending {
+	return &Pending{
+		tables: rows, committed: committed, unseen: unseen, kept: k, spaces: spaces, waits: map[Name]map[*Shard]*pb.Row{}, first: committed.number,
+	}
 }
 
 // Update notes changes of a shard for a later commit. Rows equal to what the shard has are no
@@ -37,6 +42,15 @@ func (p *Pending) note(s *Shard, n Name, r *pb.Row) {
 	if len(p.kept) > 0 && p.kept.said(s, n, r) {
 		return
 	}
+	if in := p.spaces.pool(s, n); in != nil {
+		p.admit(in, s, n, r)
+		return
+	}
+	p.set(s, n, r)
+}
+
+// set notes what a shard has of a key from the next commit on.
+func (p *Pending) set(s *Shard, n Name, r *pb.Row) {
 	have := p.tables.own(s, n)
 	if Equal(have, r) {
 		if shards := p.waits[n]; shards != nil {
@@ -76,9 +90,17 @@ func (p *Pending) Replace(s *Shard, tables map[string]map[string]*pb.Row) {
 		}
 	}
 	for n, shards := range p.waits { // uncommitted rows of an earlier session
-		if shards[s] != nil {
-			p.note(s, n, nil) // what comes again is noted below
+		if shards[s] != nil && tables[n.Table][n.Key] == nil {
+			p.note(s, n, nil)
 		}
+	}
+	for m := range p.spaces.of(s) {
+		if tables[m.Table][m.Key] == nil {
+			p.note(s, m.Name, nil)
+		}
+	}
+	for _, in := range p.spaces.again(s) {
+		p.settle(in)
 	}
 	for name, rows := range tables {
 		p.Update(s, name, slices.Collect(maps.Values(rows)), nil)
@@ -213,7 +235,8 @@ func (p *Pending) Of(s *Shard) func(Name) bool {
 	}
 }
 
-// Shard returns what a shard consists of, with what waits to be committed.
+// Shard returns what a shard consists of, with what waits to be committed, and what is refused
+// because a namespace is full.
 func (p *Pending) Shard(s *Shard) Tables {
 	all := Tables{}
 	for name, t := range p.tables {
@@ -234,6 +257,9 @@ func (p *Pending) Shard(s *Shard) Tables {
 		default:
 			all.Put(n.Table, r)
 		}
+	}
+	for m := range p.spaces.of(s) {
+		all.Put(m.Table, m.waits)
 	}
 	return all
 }

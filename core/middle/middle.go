@@ -36,6 +36,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/history"
 	"github.com/coxswain-mesh/coxswain/core/members"
 	"github.com/coxswain-mesh/coxswain/core/pipeline"
@@ -66,6 +67,7 @@ type Config struct {
 	HoldMax                    time.Duration
 	Retention                  placement.Retention
 	Earlier                    serving.Earlier
+	Bounds                     environment.Bounds
 	// Ring is called when somebody is to call Due soon.
 	Ring func()
 	// Wake is called when a plugin that sleeps is needed, Serving when what a plugin's session said
@@ -105,7 +107,8 @@ func New(cfg Config) *Middle {
 	m.State = state.New(state.Config{
 		Log: cfg.Log, Metrics: cfg.Metrics, Rules: cfg.Rules, Epoch: cfg.Epoch, After: cfg.Earlier.History.Number(),
 		DebounceAfter: cfg.DebounceAfter, DebounceMax: cfg.DebounceMax, EndpointPause: cfg.EndpointPause, Gather: cfg.Gather, Seen: cfg.Earlier.Seen,
-		Ring: cfg.Ring, Wake: cfg.Wake, Serving: cfg.Serving,
+		Bounds: cfg.Bounds,
+		Ring:   cfg.Ring, Wake: cfg.Wake, Serving: cfg.Serving,
 	})
 	m.State.Journal.Off, m.State.Journal.Finished = cfg.Earlier.NoPushes, m.reached
 	if m.history = cfg.Earlier.History; m.history != nil {
@@ -213,6 +216,7 @@ func (m *Middle) Due() (next time.Time) {
 	if m.Serving.Quarantine.Expire(now, at) {
 		m.Serving.Screen.Show()
 	}
+	m.Serving.Crowds.Tell(now)
 	m.Serving.Blame.Tell()
 	m.Rollout.due(now, at)
 	if !m.State.Course.Started {

@@ -71,6 +71,16 @@ type WorkFault struct {
 	Skipped bool `json:"skipped,omitempty"`
 }
 
+// RefusedRow is a row of a plugin that is refused because its namespace is full.
+type RefusedRow struct {
+	RowName
+	Source string `json:"source,omitempty"`
+	Reason string `json:"reason"`
+	// Kept: an earlier version of it is served.
+	Kept  bool      `json:"kept,omitempty"`
+	Since time.Time `json:"since,omitzero"`
+}
+
 // RowName names a row.
 type RowName struct {
 	Table string `json:"table"`

@@ -122,7 +122,7 @@ func of(v *admin.Plugin, s host.Status, r status.PluginRows) {
 	v.Sandbox, v.Lacking = s.Sandbox.InForce, s.Sandbox.Lacking
 	v.Rows, v.Stale, v.StaleSince, v.StaleWhy = r.Rows, !r.Stale.Since.IsZero(), utc(r.Stale.Since), r.Stale.Why
 	v.LastSign, v.Revision = utc(r.Sign), r.Revision
-	v.Withheld, v.Faults, v.Held, v.Away = r.Withheld, r.Faults, r.Held, r.Away
+	v.Withheld, v.Faults, v.Held, v.Away, v.Refused = r.Withheld, r.Faults, r.Held, r.Away, r.Refused
 }
 
 // rows says what became of a plugin's rows, and of what it made none.

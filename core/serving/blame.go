@@ -11,13 +11,14 @@ import (
 // mostBlamed is how many rows a plugin is told of.
 const mostBlamed = 1000
 
-// Blame tells sources for which of their rows proxies refuse what was made from them.
+// Blame tells sources for which of their rows proxies refuse what was made from them, and which are
+// refused because their namespace is full.
 type Blame struct {
 	state      *state.State
 	quarantine *Quarantine
-	// seen is the change of the quarantine up to which all have been told; told is what they were
-	// told last.
-	seen uint64
+	// seen are the changes of the quarantine, and of rows that are refused, up to which all have
+	// been told; told is what they were told last.
+	seen [2]uint64
 	told map[*state.Session][]pb.Blamed
 }
 
@@ -29,9 +30,10 @@ func (b *Blame) Tell() {
 		}
 	}
 	var rows map[string][]pb.Blamed
+	changes := [2]uint64{b.quarantine.changes, b.state.Env.Spaces.Changes()}
 	for s := range b.state.Roster.Sessions() {
 		last, known := b.told[s]
-		if !s.Plugin.Ready.Blame || known && b.seen == b.quarantine.changes {
+		if !s.Plugin.Ready.Blame || known && b.seen == changes {
 			continue
 		}
 		if rows == nil {
@@ -48,11 +50,11 @@ func (b *Blame) Tell() {
 		}
 		s.Out.Tell(&pb.FromCore{Blame: out})
 	}
-	b.seen = b.quarantine.changes
+	b.seen = changes
 }
 
-// rows returns the rows that resources were made from which identities refuse by their votes, by the
-// plugin whose they are.
+// rows returns the rows that resources were made from which identities refuse by their votes, and
+// those that are refused themselves, by the plugin whose they are.
 func (b *Blame) rows() map[string][]pb.Blamed {
 	out := map[string][]pb.Blamed{}
 	for _, r := range b.quarantine.Refusals() {
@@ -69,7 +71,19 @@ func (b *Blame) rows() map[string][]pb.Blamed {
 			})
 		}
 	}
+	b.refused(out)
 	return out
+}
+
+// refused adds the rows that are refused because their namespace is full.
+func (b *Blame) refused(out map[string][]pb.Blamed) {
+	for _, f := range b.state.Env.Spaces.Crowded() {
+		for r := range b.state.Env.Spaces.Refused(f.Namespace, f.Policies) {
+			if shard := r.Shard.Name; len(out[shard]) < mostBlamed {
+				out[shard] = append(out[shard], pb.Blamed{Table: r.Table, Key: r.Key, Reason: Unserved(f, r), Held: r.Kept})
+			}
+		}
+	}
 }
 
 // same reports whether two say the same, but for how many proxies there are.

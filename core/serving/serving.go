@@ -26,6 +26,8 @@ type Parts struct {
 	Quarantine *Quarantine
 	// Blame tells sources of it.
 	Blame *Blame
+	// Crowds are namespaces that are full.
+	Crowds *Crowds
 	// Pins are who sees what was served at a revision.
 	Pins *Pins
 }
@@ -83,6 +85,7 @@ func New(st *state.State, cfg Config) *Parts {
 		stale: placement.NewStale[*state.Connection](),
 	}
 	s.Blame = &Blame{state: st, quarantine: s.Quarantine, told: map[*state.Session][]pb.Blamed{}}
+	s.Crowds = newCrowds(st)
 	s.Quarantine.stale = s.Screen.stale.Spoil
 	s.Placer = &Placer{
 		state: st, screen: s.Screen, retention: cfg.Retention,

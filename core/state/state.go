@@ -42,6 +42,8 @@ type Config struct {
 	Gather bool
 	// Seen dates the rows whose sources don't; nil: it begins with knowing nothing.
 	Seen *seen.Seen
+	// Bounds are those of namespaces.
+	Bounds environment.Bounds
 	// Ring is called when somebody is to look at what is due.
 	Ring func()
 	// Wake is called when a plugin that sleeps is needed, Serving when what a plugin's session said
@@ -52,7 +54,7 @@ type Config struct {
 // New returns one in which nobody is declared and nothing is served.
 func New(cfg Config) *State {
 	s := &State{
-		Log: cfg.Log, Metrics: cfg.Metrics, Clock: &Clock{}, Env: environment.After(cfg.After),
+		Log: cfg.Log, Metrics: cfg.Metrics, Clock: &Clock{}, Env: environment.Bounded(cfg.After, cfg.Bounds),
 		Course: &Course{
 			Epoch: cfg.Epoch, Debounce: environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax},
 			Pace: revision.NewPacer(cfg.EndpointPause), Forced: map[string]bool{}, Moved: environment.Changes{}, Ring: cfg.Ring,

@@ -17,6 +17,7 @@ type Pages struct {
 	state   *state.State
 	losses  *serving.Losses
 	refused func(conn *state.Connection, typeURL string) (why string)
+	crowds  *serving.Crowds
 	// overdue is how many questions a session has not answered in time, and since when.
 	overdue func(*state.Session) (n int, since time.Time)
 }
@@ -25,7 +26,7 @@ type Pages struct {
 // says how many questions a session has not answered in time, and since when.
 func NewPages(st *state.State, sv *serving.Parts, holdMax time.Duration, overdue func(*state.Session) (int, time.Time)) *Pages {
 	return &Pages{
-		holdMax: holdMax, state: st, losses: sv.Losses, refused: sv.Quarantine.Of,
+		holdMax: holdMax, state: st, losses: sv.Losses, refused: sv.Quarantine.Of, crowds: sv.Crowds,
 		overdue: overdue,
 	}
 }

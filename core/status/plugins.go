@@ -22,6 +22,8 @@ type PluginRows struct {
 	Withheld []string
 	// Faults are pieces of its work that failed and kept their last good result.
 	Faults []report.WorkFault
+	// Refused are rows that are refused because their namespace is full, mostRefused at most.
+	Refused []report.RefusedRow
 	// Held is what is kept back; nil: nothing.
 	Held *report.Hold
 	// Away is since when its source is; nil: it is there.
@@ -55,6 +57,7 @@ func (pg *Pages) PluginRows() map[string]PluginRows {
 		}
 		out[name] = r
 	}
+	pg.crowded(out)
 	return out
 }
 

@@ -102,7 +102,7 @@ func TestMemoryLimitWithoutRoom(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "all.yaml"), []byte(all.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	plane := mesh.Start(t, program, dir, "--memoryLimit", fmt.Sprint(32<<20))
+	plane := mesh.Start(t, program, dir, "--memoryLimit", fmt.Sprint(32<<20), "--maxNamespaceBytes", fmt.Sprint(1<<30))
 	plane.Ready(t)
 	wait.For(t, "the core says so", func() error {
 		if !strings.Contains(plane.Log(), "memoryLimit leaves little room") {

@@ -19,6 +19,8 @@ type trial struct {
 	// leaves it 256 descriptors, small puts the configuration on a disk of 256 KiB, shared has one
 	// port for pages and xDS.
 	secure, own, few, small, shared bool
+	// flags are more of the program's.
+	flags []string
 	// restarts are plugins that it may cost a restart.
 	restarts []string
 	// own edits are held up by what it does, until the promised time in words: delays are shown and
@@ -36,7 +38,7 @@ const (
 )
 
 func trials() []trial {
-	return slices.Concat(nodeTrials(), nameTrials(), floodTrials(), refusalTrials(), wireTrials(), pageTrials(), sharedTrials(), pluginTrials(), accidentTrials())
+	return slices.Concat(nodeTrials(), nameTrials(), floodTrials(), refusalTrials(), wireTrials(), pageTrials(), sharedTrials(), pluginTrials(), accidentTrials(), tenantTrials())
 }
 
 // often are the trials of `go test`: cheap, and one of each kind. `make reliability` runs the

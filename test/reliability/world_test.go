@@ -106,7 +106,7 @@ func (w *world) start() {
 	if w.trial.shared {
 		start = mesh.StartShared
 	}
-	w.plane = start(w.t, w.program, "", append([]string{"--plugins", w.file}, w.secured()...)...)
+	w.plane = start(w.t, w.program, "", slices.Concat([]string{"--plugins", w.file}, w.secured(), w.trial.flags)...)
 	w.plane.Ready(w.t)
 	at := wait.Address(w.t)
 	w.gateway = envoy.Start(w.t, "gateway", at, w.plane.Bootstrap(w.t, "--name", "gateway", "--namespace", "test", "--admin", at,

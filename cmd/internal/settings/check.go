@@ -142,6 +142,9 @@ func (c Commit) check() error {
 // leastMemory is what the core needs with hardly anything to serve, and some to serve it.
 const leastMemory = 32 << 20
 
+// leastNamespace is what a namespace needs with hardly any objects.
+const leastNamespace = 1 << 20
+
 func (s Serving) check() error {
 	var errs []error
 	if s.PushBytes < 0 {
@@ -153,6 +156,10 @@ func (s Serving) check() error {
 	if s.MemoryLimit != 0 && s.MemoryLimit < leastMemory {
 		errs = append(errs, fmt.Errorf("memoryLimit: %d bytes are fewer than the core needs by itself, %d (32 MiB); 0: what GOMEMLIMIT says, or half of what there is",
 			s.MemoryLimit, leastMemory))
+	}
+	if s.NamespaceBytes != 0 && s.NamespaceBytes < leastNamespace {
+		errs = append(errs, fmt.Errorf("maxNamespaceBytes: %d bytes are fewer than a namespace needs with a few objects, %d (1 MiB); 0: a quarter of memoryLimit",
+			s.NamespaceBytes, leastNamespace))
 	}
 	if s.PushThrottle < 0 {
 		errs = append(errs, fmt.Errorf("pushThrottle: %d is negative", s.PushThrottle))

@@ -85,6 +85,8 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.Float64("maxRequestsPerSecond", d.MaxRequestsPerSecond, "how many new streams are accepted in a second, ten times as many at once; 0: no limit")
 	fs.Duration("sendTimeout", d.SendTimeout, "close a stream whose client has not read for this time; 0: never")
 	fs.Int64("memoryLimit", d.MemoryLimit, "bytes of memory that the core may use, plugins not counted; 0: what GOMEMLIMIT says, or half of what the machine or cgroup has")
+	fs.Int64("maxNamespaceBytes", d.NamespaceBytes, "bytes of memory that the objects of one namespace may cost, as estimated; the oldest are kept, newer ones refused; 0: a quarter of memoryLimit")
+	fs.String("unboundedNamespaces", d.UnboundedNamespaces, "namespaces whose objects may cost anything, joined by commas, as those of the control plane's own may: the mesh's root namespace belongs here")
 	fs.Duration("shutdownDuration", d.ShutdownDuration, "how long a stop may take")
 
 	fs.Duration("viewRetention", d.ViewRetention, "how long what proxies get stays made after the last of them left, for those who come back; 0: not at all")

@@ -174,6 +174,11 @@ type Serving struct {
 	// MemoryLimit is how many bytes the core may use. Zero: what GOMEMLIMIT says, or half of what
 	// there is.
 	MemoryLimit int64 `koanf:"memoryLimit"`
+	// NamespaceBytes is what the objects of one namespace may cost, in bytes. Zero: a quarter of
+	// MemoryLimit. Those of UnboundedNamespaces, joined by commas, may cost anything, as those of
+	// the control plane's own.
+	NamespaceBytes      int64  `koanf:"maxNamespaceBytes"`
+	UnboundedNamespaces string `koanf:"unboundedNamespaces"`
 	// ViewRetention is how long what proxies get stays made after the last of them left. Zero: not
 	// at all.
 	ViewRetention      time.Duration `koanf:"viewRetention"`

@@ -96,6 +96,10 @@ func (b *blames) byObject() map[key]string {
 			what = "all have what was accepted before"
 		}
 		k := key{r.Table, r.Key}
+		if r.Resource == "" { // the object itself is refused
+			lines[k] = append(lines[k], r.Reason)
+			continue
+		}
 		lines[k] = append(lines[k], fmt.Sprintf("proxies refuse %s %s, which was made from it (%s): %s", short(r.Type), r.Resource, what, r.Reason))
 	}
 	out := map[key]string{}

@@ -33,6 +33,10 @@ func TestWhatIsRefused(t *testing.T) {
 	if got := b.byObject()[k]; got != want {
 		t.Errorf("%q", got)
 	}
+	b.rows = []sdk.Blame{{Table: kinds.ServiceEntry, Key: "shop/web", Reason: "its namespace is full"}}
+	if got := b.byObject()[k]; got != "its namespace is full" {
+		t.Errorf("%q", got)
+	}
 	b.rows = []sdk.Blame{row("x", strings.Repeat("ä", 3000), true)}
 	if got := b.byObject()[k]; len(got) > mostMessage || !utf8.ValidString(got) {
 		t.Errorf("%d bytes: %q", len(got), got)

@@ -15,8 +15,10 @@ import (
 // SortFaults sorts by place.
 func SortFaults(list []Fault) {
 	slices.SortFunc(list, func(a, b Fault) int {
-		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),
-			strings.Compare(a.Error(), b.Error()))
+		if order := cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column)); order != 0 {
+			return order
+		}
+		return strings.Compare(a.Error(), b.Error())
 	})
 }
 
@@ -44,25 +46,16 @@ type FaultChange struct {
 func (b *FaultSet) Show(faults []Fault) FaultChange {
 	var c FaultChange
 	SortFaults(faults)
-	since, told := make(map[Fault]time.Time, len(b.shown)), make(map[string]bool, len(b.shown))
-	for _, f := range b.shown {
-		since[f.identity()], told[f.Error()] = f.Since, true
-	}
 	now := keyed(faults)
+	var changed []string
 	for key, f := range now {
-		f.Since = since[f.identity()]
-		if f.Since.IsZero() {
-			f.Since = b.now()
-		}
-		now[key] = f
-		if was, ok := b.shown[key]; ok && was == f {
-			continue
-		}
-		c.Upserts = append(c.Upserts, f.row(key))
-		if !told[f.Error()] {
-			c.New = append(c.New, f)
+		if was, ok := b.shown[key]; ok && was.identity() == f.identity() {
+			now[key] = was // its place is its key
+		} else {
+			changed = append(changed, key)
 		}
 	}
+	b.date(now, changed, &c)
 	for key := range b.shown {
 		if _, ok := now[key]; !ok {
 			c.Deletes = append(c.Deletes, key)
@@ -74,6 +67,30 @@ func (b *FaultSet) Show(faults []Fault) FaultChange {
 	c.Healed = anyError(b.shown) && !anyError(now)
 	b.shown = now
 	return c
+}
+
+// date says since when faults are there that were not shown, or not at their place, and which of
+// them nobody was told of. It costs a look at all that are shown if there are any.
+func (b *FaultSet) date(now map[string]Fault, changed []string, c *FaultChange) {
+	if len(changed) == 0 {
+		return
+	}
+	since, told := make(map[Fault]time.Time, len(b.shown)), make(map[string]bool, len(b.shown))
+	for _, f := range b.shown {
+		since[f.identity()], told[f.Error()] = f.Since, true
+	}
+	for _, key := range changed {
+		f := now[key]
+		f.Since = since[f.identity()]
+		if f.Since.IsZero() {
+			f.Since = b.now()
+		}
+		now[key] = f
+		c.Upserts = append(c.Upserts, f.row(key))
+		if !told[f.Error()] {
+			c.New = append(c.New, f)
+		}
+	}
 }
 
 // identity is what makes a fault the same one when lines move.
