@@ -92,7 +92,7 @@ func (q *Calls) withCredentials() []*state.Connection {
 	defer q.lock.Unlock()
 	var some []*state.Connection
 	for _, conn := range q.state.Connections.Sorted() {
-		if conn.Credentials != nil && len(some) < mostVerdicts {
+		if conn.Caller.Credentials != nil && len(some) < mostVerdicts {
 			some = append(some, conn)
 		}
 	}
@@ -107,7 +107,7 @@ func (q *Calls) UnknownWithout(ctx context.Context, k *state.Plugin) (why []stri
 	others = slices.DeleteFunc(others, func(o caller.Authenticator) bool { return o.Name == k.Name() })
 	for _, conn := range q.withCredentials() {
 		knows := func(a caller.Authenticator) bool {
-			return q.askOne(ctx, a, q.served(a.Name), *conn.Credentials).Word == caller.Accepted
+			return q.askOne(ctx, a, q.served(a.Name), *conn.Caller.Credentials).Word == caller.Accepted
 		}
 		if len(why) < guard.Examples && knows(k.Authenticator()) && !slices.ContainsFunc(others, knows) {
 			why = append(why, fmt.Sprintf("the caller of %s would be unknown", conn.Peer.Node.GetId()))
@@ -124,8 +124,8 @@ func (q *Calls) Differ(ctx context.Context, of caller.Authenticator, another fun
 		if len(verdicts) >= guard.Examples {
 			break
 		}
-		was := q.askOne(ctx, of, q.served(of.Name), *conn.Credentials)
-		is := q.askOne(ctx, of, another, *conn.Credentials)
+		was := q.askOne(ctx, of, q.served(of.Name), *conn.Caller.Credentials)
+		is := q.askOne(ctx, of, another, *conn.Caller.Credentials)
 		if was.Is(is) {
 			continue
 		}

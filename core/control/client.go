@@ -91,22 +91,22 @@ func (c *Control) Connect(ctx context.Context, p xds.Peer, wake func(xds.Wake)) 
 		return nil, status.Errorf(codes.Unavailable, "the control plane is not ready: %s", strings.Join(reasons, "; "))
 	}
 	conn := c.mid.State.NewConnection(p, node, extensions, wake)
-	conn.Credentials, conn.Voice = shown, c.voice(p)
+	conn.Caller = state.Caller{Credentials: shown, Voice: voiceOf(c.cfg.Naming, p)}
 	return client{c, conn}, nil
 }
 
-// voice is who speaks for a caller where what it says counts for others: its identity, for proxies of
-// the namespace that this is of.
-func (c *Control) voice(p xds.Peer) state.Voice {
-	if c.cfg.Naming.Namespaces == nil || c.cfg.Naming.NamespaceOf == nil {
+// voiceOf is who speaks for a caller where what it says counts for others: its identity, for proxies
+// of the namespace that this is of.
+func voiceOf(naming caller.Naming, p xds.Peer) state.Voice {
+	if naming.Namespaces == nil || naming.NamespaceOf == nil {
 		return state.Voice{}
 	}
 	var v state.Voice
-	says := c.cfg.Naming.NamespaceOf(p.Node)
+	says := naming.NamespaceOf(p.Node)
 	for _, identity := range p.Identities {
-		for _, ns := range c.cfg.Naming.Namespaces([]string{identity}) {
+		for _, ns := range naming.Namespaces([]string{identity}) {
 			if !v.Votes() || ns == says && v.Namespace != says {
-				v = state.Voice{Identity: identity, Namespace: ns, Operator: ns == c.cfg.Naming.Operators}
+				v = state.Voice{Identity: identity, Namespace: ns, Operator: ns == naming.Operators}
 			}
 		}
 	}

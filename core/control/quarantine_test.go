@@ -113,9 +113,9 @@ func (c *crowd) have(s *stream, want string) {
 	}
 }
 
-// TestQuarantine: what most identities of a namespace refuse is held at what they had before, for its
-// proxies that have not accepted it, and for those that come, until it changes. Nobody else has it
-// so.
+// TestQuarantine: what most identities of a namespace refuse is held at what they had before, for
+// its proxies that have not accepted it, and for those that come, until it changes. Nobody else has
+// it so.
 func TestQuarantine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newVoters(t, nil, 4)
@@ -145,8 +145,8 @@ func TestQuarantine(t *testing.T) {
 }
 
 // TestWhoHasNoVote: what these say counts for themselves alone, however many they are: streams in
-// plain text, identities of other namespaces, more streams of one identity, and identities that have
-// accepted nothing yet.
+// plain text, identities of other namespaces, more streams of one identity, and identities that
+// have accepted nothing yet.
 func TestWhoHasNoVote(t *testing.T) {
 	for name, tt := range map[string]struct {
 		identity func(i int) []string
@@ -195,8 +195,8 @@ func TestWhoHasNoVote(t *testing.T) {
 	}
 }
 
-// TestAcceptedStays: who has accepted something is never taken back, whatever others of its namespace
-// say, and what is held is never older than what most of them had.
+// TestAcceptedStays: who has accepted something is never taken back, whatever others of its
+// namespace say, and what is held is never older than what most of them had.
 func TestAcceptedStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newVoters(t, nil, 2)

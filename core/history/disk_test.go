@@ -23,7 +23,7 @@ func hang(t *testing.T, h *History) (release func()) {
 	stuck, hangs := make(chan struct{}), make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		_, _ = disk.On(ctx, h.disk, func() struct{} {
+		_, _ = disk.On(ctx, h.filed.disk, func() struct{} {
 			close(hangs)
 			<-stuck
 			return struct{}{}
@@ -197,9 +197,9 @@ func TestSpoilt(t *testing.T) {
 			if err := os.Truncate(filepath.Join(dir, FileName), 0); err != nil {
 				t.Fatal(err)
 			}
-			h.trouble.until, h.trouble.rest = time.Time{}, 0
+			h.filed.trouble.until, h.filed.trouble.rest = time.Time{}, 0
 			h.Flush()
-			h.trouble.until = time.Time{}
+			h.filed.trouble.until = time.Time{}
 			h.Flush()
 			w.agrees(t)
 		}
@@ -221,9 +221,9 @@ func TestSpoilt(t *testing.T) {
 		w.revise()
 		h.Flush()
 		spoil()
-		h.trouble.rest = mostRest
+		h.filed.trouble.rest = mostRest
 		spoil()
-		if now, lost := h.Faults(); !now || lost != 2 || h.file != nil || saves(h).tryPause() < mostRest/2 {
+		if now, lost := h.Faults(); !now || lost != 2 || h.filed.file != nil || saves(h).tryPause() < mostRest/2 {
 			t.Errorf("fault %v, %d lost, next look after %v", now, lost, saves(h).tryPause())
 		}
 		if _, note, err := h.Pin(Pin{Revision: w.rev}); err != nil || note != "" {

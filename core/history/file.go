@@ -233,9 +233,9 @@ func (x op) do(tx *bolt.Tx) error {
 	return b.Put(x.key, v)
 }
 
-// bodies reads resources by their keys, as far as they are there: of those that have something secret
-// in them the file has a mark. The error is a *damage where one
-// makes no sense; what could be read is returned all the same.
+// bodies reads resources by their keys, as far as they are there: of those that have something
+// secret in them the file has a mark. The error is a *damage where one makes no sense; what could
+// be read is returned all the same.
 func (f *file) bodies(keys []string) (map[string]*view.Body, error) {
 	found := make(map[string]*view.Body, len(keys))
 	var bad error

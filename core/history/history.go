@@ -76,7 +76,7 @@ type History struct {
 	left    map[string]uint64
 	unseen  map[Key]bool // of before a restart
 	pins    []*kept
-	filing
+	filed   filing
 }
 
 // batch is what was noted of one revision.
@@ -97,13 +97,13 @@ func New(cfg Config) (*History, error) {
 		cfg: cfg, wake: make(chan struct{}, 1), since: time.Now(), log: newLog(bounds{cfg.Revisions, cfg.Bytes}),
 		conns: map[Key]uint64{}, left: map[string]uint64{}, unseen: map[Key]bool{},
 	}
-	h.disk = disk.New(h.ring)
+	h.filed.disk = disk.New(h.ring)
 	if cfg.Dir == "" {
 		return h, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), openPatience)
 	defer cancel()
-	err, late := disk.On(ctx, h.disk, h.open)
+	err, late := disk.On(ctx, h.filed.disk, h.open)
 	if late != nil {
 		return nil, fmt.Errorf("stateDir: %s: %w for %v; mend it, or name another directory", cfg.Dir, late, openPatience)
 	}
@@ -150,7 +150,7 @@ func (h *History) open() error {
 }
 
 func (h *History) load(f *file) (err error) {
-	h.file, h.log.ops = f, &ops{}
+	h.filed.file, h.log.ops = f, &ops{}
 	h.pins, h.stage.kept, h.number, err = f.load(h.log)
 	return err
 }
@@ -325,7 +325,7 @@ func (h *History) take() {
 		h.log.Note(p)
 	}
 	if len(whole)+len(reached) > 0 {
-		h.unsaved = true
+		h.filed.unsaved = true
 		h.ring()
 	}
 }
@@ -438,18 +438,18 @@ func (h *History) Pin(p Pin) (im *Image, note string, err error) {
 	if im, err = saves(h).at(ctx, p.Revision); err != nil {
 		return nil, "", err
 	}
-	if err = h.keepPin(p, im); err != nil {
+	if err = keepPin(h, p, im); err != nil {
 		return nil, "", err
 	}
 	_ = saves(h).save(ctx, true) // Doubt says what is wrong with it
 	if note = h.Doubt(); note == "" {
-		note = h.lacks(im)
+		note = lacks(h, im)
 	}
 	return im, note, nil
 }
 
 // lacks says which resources of an image don't outlive a restart; empty: none.
-func (h *History) lacks(im *Image) string {
+func lacks(h *History, im *Image) string {
 	h.writing.Lock()
 	defer h.writing.Unlock()
 	names := im.secretive(h.log)
@@ -469,13 +469,13 @@ func (h *History) Doubt() string {
 	switch {
 	case h.cfg.Dir == "":
 		return "it ends with this control plane: without stateDir nothing outlives a restart"
-	case h.trouble.fault != "":
-		return "it may not outlive a restart: " + h.trouble.fault
+	case h.filed.trouble.fault != "":
+		return "it may not outlive a restart: " + h.filed.trouble.fault
 	}
 	return ""
 }
 
-func (h *History) keepPin(p Pin, im *Image) error {
+func keepPin(h *History, p Pin, im *Image) error {
 	h.writing.Lock()
 	defer h.writing.Unlock()
 	h.unpin(p.Proxies)
@@ -543,7 +543,7 @@ func (h *History) Summary() report.History {
 	h.take()
 	h.writing.Lock()
 	defer h.writing.Unlock()
-	out.Fault, out.Bytes, out.MostBytes, out.MostRevisions = h.trouble.fault, h.log.bytes, h.cfg.Bytes, h.cfg.Revisions
+	out.Fault, out.Bytes, out.MostBytes, out.MostRevisions = h.filed.trouble.fault, h.log.bytes, h.cfg.Bytes, h.cfg.Revisions
 	if h.cfg.Dir != "" {
 		out.File = filepath.Join(h.cfg.Dir, FileName)
 	}

@@ -518,8 +518,8 @@ func TestUnwritten(t *testing.T) {
 		w.revise()
 		h.Flush()
 	}
-	good := h.file
-	h.file = &file{path: good.path, db: closed(t)}
+	good := h.filed.file
+	h.filed.file = &file{path: good.path, db: closed(t)}
 	h.log.ops.all = nil
 	for range 10 {
 		w.revise()
@@ -531,7 +531,7 @@ func TestUnwritten(t *testing.T) {
 	if _, note, err := h.Pin(Pin{Revision: w.rev}); err != nil || !strings.Contains(note, "may not outlive a restart") {
 		t.Error(note, err)
 	}
-	h.file, h.trouble.retry = good, time.Now().Add(-time.Second)
+	h.filed.file, h.filed.trouble.retry = good, time.Now().Add(-time.Second)
 	w.revise()
 	h.Flush()
 	if h.Summary().Fault != "" || !strings.Contains(lines.String(), "written again") {

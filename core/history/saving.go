@@ -55,9 +55,9 @@ func (h saver) tryPause() time.Duration {
 	h.writing.Lock()
 	defer h.writing.Unlock()
 	switch {
-	case h.trouble.whole:
+	case h.filed.trouble.whole:
 		return max(time.Until(h.notBefore()), time.Millisecond)
-	case h.unsaved:
+	case h.filed.unsaved:
 		return amendPause
 	}
 	return lookPause
@@ -65,8 +65,8 @@ func (h saver) tryPause() time.Duration {
 
 // notBefore is until when a file rests, or the making of another. Writing is held.
 func (h saver) notBefore() time.Time {
-	at := h.trouble.retry
-	if until := h.trouble.until; h.file == nil && until.After(at) {
+	at := h.filed.trouble.retry
+	if until := h.filed.trouble.until; h.filed.file == nil && until.After(at) {
 		return until
 	}
 	return at
@@ -78,7 +78,7 @@ func (h saver) save(ctx context.Context, urgent bool) error {
 	if h.cfg.Dir == "" {
 		return nil
 	}
-	err, late := disk.On(ctx, h.disk, func() error { return h.saving(urgent) })
+	err, late := disk.On(ctx, h.filed.disk, func() error { return h.saving(urgent) })
 	if late == nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (h saver) save(ctx context.Context, urgent bool) error {
 	if h.log.ops != nil {
 		h.log.ops.all = nil // they would be more and more
 	}
-	h.trouble.whole, h.trouble.retry = true, time.Now().Add(retryPause)
+	h.filed.trouble.whole, h.filed.trouble.retry = true, time.Now().Add(retryPause)
 	err = fmt.Errorf("%s: %w", h.path(), late)
 	h.fail(err)
 	return err
@@ -101,7 +101,7 @@ func (h *History) Faults() (now bool, lost int) {
 	}
 	h.writing.Lock()
 	defer h.writing.Unlock()
-	return h.trouble.fault != "", h.trouble.lost
+	return h.filed.trouble.fault != "", h.filed.trouble.lost
 }
 
 func (h saver) path() string { return filepath.Join(h.cfg.Dir, FileName) }
@@ -109,10 +109,10 @@ func (h saver) path() string { return filepath.Join(h.cfg.Dir, FileName) }
 // fail notes why the file lacks something. The log has it once until it is written again. Writing
 // is held.
 func (h saver) fail(err error) {
-	if h.trouble.fault == "" {
+	if h.filed.trouble.fault == "" {
 		h.cfg.Log.Error("the history can't be written: it is kept in memory alone until it can", "error", err)
 	}
-	h.trouble.fault = err.Error()
+	h.filed.trouble.fault = err.Error()
 }
 
 // saving writes what has changed, all of it if the file is another one than before. It runs on the
@@ -136,9 +136,9 @@ func (h saver) saving(urgent bool) error {
 func (h saver) current(urgent bool) (*file, error) {
 	h.writing.Lock()
 	defer h.writing.Unlock()
-	t := &h.trouble
+	t := &h.filed.trouble
 	switch {
-	case h.closed:
+	case h.filed.closed:
 		return nil, errors.New("the control plane ends")
 	case t.whole && !urgent && time.Now().Before(h.notBefore()):
 		if h.log.ops != nil {
@@ -146,16 +146,16 @@ func (h saver) current(urgent bool) (*file, error) {
 		}
 		return nil, errors.New(t.fault)
 	}
-	return h.file, nil
+	return h.filed.file, nil
 }
 
 // writeTo writes what has changed.
 func (h saver) writeTo(f *file) error {
 	h.writing.Lock()
 	all := h.log.ops.all
-	h.log.ops.all, h.unsaved = nil, false
-	if h.trouble.whole {
-		all, h.trouble.whole = h.everything(), false
+	h.log.ops.all, h.filed.unsaved = nil, false
+	if h.filed.trouble.whole {
+		all, h.filed.trouble.whole = h.everything(), false
 	}
 	h.writing.Unlock()
 	var err error
@@ -167,7 +167,7 @@ func (h saver) writeTo(f *file) error {
 	h.writing.Lock()
 	defer h.writing.Unlock()
 	if err != nil {
-		h.trouble.whole, h.trouble.retry = true, time.Now().Add(retryPause)
+		h.filed.trouble.whole, h.filed.trouble.retry = true, time.Now().Add(retryPause)
 		if d := (*damage)(nil); !errors.As(err, &d) {
 			h.fail(err)
 		}
@@ -181,7 +181,7 @@ func (h saver) writeTo(f *file) error {
 			}
 		}
 	}
-	if t := &h.trouble; t.fault != "" && !t.whole {
+	if t := &h.filed.trouble; t.fault != "" && !t.whole {
 		h.cfg.Log.Info("the history is written again", "file", f.path)
 		t.fault, t.retry = "", time.Time{}
 	}
@@ -203,16 +203,16 @@ func (h saver) everything() []op {
 func (h saver) begin() error {
 	f, err := anew(h.cfg.Dir)
 	h.writing.Lock()
-	if err == nil && h.closed {
+	if err == nil && h.filed.closed {
 		err = errors.Join(errors.New("the control plane ends"), f.close())
 	}
 	if err != nil {
-		h.trouble.whole, h.trouble.retry = true, time.Now().Add(retryPause)
+		h.filed.trouble.whole, h.filed.trouble.retry = true, time.Now().Add(retryPause)
 		h.fail(err)
 		h.writing.Unlock()
 		return err
 	}
-	h.file, h.log.ops, h.trouble.whole = f, &ops{}, true
+	h.filed.file, h.log.ops, h.filed.trouble.whole = f, &ops{}, true
 	h.writing.Unlock()
 	err = h.writeTo(f)
 	if d := (*damage)(nil); errors.As(err, &d) {
@@ -225,7 +225,7 @@ func (h saver) begin() error {
 // more, and reports whether another one may be made at once. It runs on the disk's goroutine.
 func (h saver) lose(f *file, d *damage) (again bool) {
 	h.writing.Lock()
-	if h.file != f {
+	if h.filed.file != f {
 		h.writing.Unlock()
 		return false
 	}
@@ -250,8 +250,8 @@ func (h saver) lose(f *file, d *damage) (again bool) {
 	if h.stage.kept != nil {
 		images = append(images, h.stage.kept.image)
 	}
-	t := &h.trouble
-	h.file = nil
+	t := &h.filed.trouble
+	h.filed.file = nil
 	dropped := wreck{h.log}.forsake(found, images...)
 	now := time.Now()
 	if again = now.Sub(t.spoilt) > mostRest; again {
@@ -270,9 +270,9 @@ func (h saver) read(ctx context.Context, keys []string) (map[string]*view.Body, 
 		found map[string]*view.Body
 		err   error
 	}
-	r, late := disk.On(ctx, h.disk, func() (r result) {
+	r, late := disk.On(ctx, h.filed.disk, func() (r result) {
 		h.writing.Lock()
-		f := h.file
+		f := h.filed.file
 		h.writing.Unlock()
 		if f == nil {
 			return r
@@ -297,13 +297,13 @@ func (h *History) Close() error {
 	ctx, cancel := waiting()
 	defer cancel()
 	h.writing.Lock()
-	h.closed = true
-	fault := h.trouble.fault
+	h.filed.closed = true
+	fault := h.filed.trouble.fault
 	h.writing.Unlock()
-	err, late := disk.On(ctx, h.disk, func() error {
+	err, late := disk.On(ctx, h.filed.disk, func() error {
 		h.writing.Lock()
-		f := h.file
-		h.file, h.log.ops = nil, nil
+		f := h.filed.file
+		h.filed.file, h.log.ops = nil, nil
 		h.writing.Unlock()
 		if f == nil {
 			return nil

@@ -103,7 +103,7 @@ func (h *History) writeStage(ctx context.Context) {
 		h.log.keep(was.image, -1)
 	}
 	h.log.ops.stage(k)
-	h.unsaved = true
+	h.filed.unsaved = true
 }
 
 func (o *ops) stage(k *keptStage) {

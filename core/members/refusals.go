@@ -45,7 +45,7 @@ func (ts *Trials) makes(k *state.Plugin, conn *state.Connection, typeURL string)
 // that it may be about.
 func (ts *Trials) CountRefusal(conn *state.Connection, o xds.Outcome) {
 	last, sub := conn.Outcomes[o.Type], conn.Subs[o.Type]
-	if o.Refused == "" || last.Refused != "" || !conn.Voice.Votes() {
+	if o.Refused == "" || last.Refused != "" || !conn.Caller.Voice.Votes() {
 		return
 	}
 	for _, t := range ts.All {
@@ -54,7 +54,7 @@ func (ts *Trials) CountRefusal(conn *state.Connection, o xds.Outcome) {
 		}
 		over := t.Refusals.Refused(trial.Refusal[*state.Connection]{
 			Stream: conn, Node: conn.Peer.Node.GetId(), Type: o.Type, Reason: o.Refused, Revision: o.Number, Accepted: last.Revision,
-			Identity: conn.Voice.Identity, Namespace: conn.Voice.Namespace,
+			Identity: conn.Caller.Voice.Identity, Namespace: conn.Caller.Voice.Namespace,
 			Has: conn.Seen[o.Type], Wish: sub,
 		}, ts.Electorate(t.Refusals.From()))
 		if over {
@@ -72,12 +72,12 @@ func (ts *Trials) Electorate(before uint64) trial.Electorate {
 	regular := map[state.Voice]bool{}
 	for _, conn := range ts.state.Connections.All {
 		for url := range conn.Outcomes {
-			regular[conn.Voice] = regular[conn.Voice] || conn.Regular(url, before)
+			regular[conn.Caller.Voice] = regular[conn.Caller.Voice] || conn.Regular(url, before)
 		}
 	}
 	all := trial.Electorate{Streams: map[string]map[string]int{}}
 	for _, conn := range ts.state.Connections.All {
-		v := conn.Voice
+		v := conn.Caller.Voice
 		if !v.Votes() || !regular[v] {
 			continue
 		}
@@ -99,13 +99,14 @@ type electorateOf struct {
 	last        uint64
 }
 
-// regular reports whether who speaks for a connection had accepted pushes of a type before a revision.
+// regular reports whether who speaks for a connection had accepted pushes of a type before a
+// revision.
 func (ts *Trials) regular(conn *state.Connection, typeURL string, before uint64) bool {
 	if conn.Regular(typeURL, before) {
 		return true
 	}
 	for _, other := range ts.state.Connections.All {
-		if other.Voice == conn.Voice && other.Regular(typeURL, before) {
+		if other.Caller.Voice == conn.Caller.Voice && other.Regular(typeURL, before) {
 			return true
 		}
 	}

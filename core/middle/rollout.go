@@ -37,8 +37,8 @@ type Rollout struct {
 	// it.
 	earlier *history.Stage
 	image   *history.Image
-	// refused are, by connection and type, who refused something when the stage began, and voters the
-	// identities of the first proxies that were there, and had accepted something.
+	// refused are, by connection and type, who refused something when the stage began, and voters
+	// the identities of the first proxies that were there, and had accepted something.
 	refused map[refuser]bool
 	voters  map[string]bool
 	// stale: who is connected, and has acknowledged what is tried, is to be counted anew. Else that
@@ -182,11 +182,11 @@ func (r *Rollout) tries(conn *state.Connection) bool {
 	return (pin == nil || pin == r.serves.Pins.Stage()) && r.first(conn.Peer.Node)
 }
 
-// votes reports whether what a connection says decides about a stage: it is one of the first, it has
-// accepted something, and its identity is one of those that were there before the stage began. The
-// others of the first are served what is tried, and nobody waits for them.
+// votes reports whether what a connection says decides about a stage: it is one of the first, it
+// has accepted something, and its identity is one of those that were there before the stage began.
+// The others of the first are served what is tried, and nobody waits for them.
 func (r *Rollout) votes(conn *state.Connection) bool {
-	return r.voters[conn.Voice.Identity] && r.tries(conn) && accepted(conn)
+	return r.voters[conn.Caller.Voice.Identity] && r.tries(conn) && accepted(conn)
 }
 
 // accepted reports whether a connection has accepted anything.
@@ -208,10 +208,10 @@ func (r *Rollout) most(are func(*state.Connection) bool) bool {
 		if !r.votes(conn) {
 			continue
 		}
-		c := by[conn.Voice]
+		c := by[conn.Caller.Voice]
 		if c == nil {
 			c = &count{}
-			by[conn.Voice] = c
+			by[conn.Caller.Voice] = c
 		}
 		if c.all++; are(conn) {
 			c.are++
@@ -338,8 +338,8 @@ func (r *Rollout) do(a rollout.Action) {
 func (r *Rollout) begin() {
 	r.base, r.refused, r.voters = r.serves.Screen.Base(), map[refuser]bool{}, map[string]bool{}
 	for _, conn := range r.state.Connections.All {
-		if conn.Voice.Votes() && r.first(conn.Peer.Node) && accepted(conn) {
-			r.voters[conn.Voice.Identity] = true
+		if conn.Caller.Voice.Votes() && r.first(conn.Peer.Node) && accepted(conn) {
+			r.voters[conn.Caller.Voice.Identity] = true
 		}
 		for url, o := range conn.Outcomes {
 			if o.Refused != "" {

@@ -129,8 +129,8 @@ type Refusal struct {
 	// Proxies are some that refuse it, Refusing how many do.
 	Proxies  []string `json:"proxies"`
 	Refusing int      `json:"refusing"`
-	// Votes is how many verified identities refuse it, most of whose proxies do, of so many Voters in
-	// the view. Where it is 0, what proxies say counts for themselves alone.
+	// Votes is how many verified identities refuse it, most of whose proxies do, of so many Voters
+	// in the view. Where it is 0, what proxies say counts for themselves alone.
 	Votes  int `json:"votes"`
 	Voters int `json:"voters"`
 	// Rows that it was made from and that changed with it or, where that is not remembered, all of

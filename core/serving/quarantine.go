@@ -61,8 +61,8 @@ const (
 	// named.
 	mostQuarantined = 10_000
 	mostNamed       = 10
-	// mostInstead is how many bytes one peer's connections have in place of what they refuse: what is
-	// more is left out for them whole.
+	// mostInstead is how many bytes one peer's connections have in place of what they refuse: what
+	// is more is left out for them whole.
 	mostInstead = 32 << 20
 )
 
@@ -137,12 +137,12 @@ func (q *Quarantine) refused(conn *state.Connection, s *state.Session, v *view.V
 		if r != nil {
 			q.drop(r)
 		}
-		if q.count >= mostQuarantined && !q.room(conn.Voice) {
+		if q.count >= mostQuarantined && !q.room(conn.Caller.Voice) {
 			return
 		}
 		r = &Refused{
 			Session: s, View: v, Body: c.Body, Reason: budget.Clip(o.Refused, state.MostDetail/16), Since: q.state.Clock.Now(),
-			After: had, Number: o.Number, of: conn.Voice.Namespace, by: map[uint64]*refuser{}, book: q.store.Of(v.Type),
+			After: had, Number: o.Number, of: conn.Caller.Voice.Namespace, by: map[uint64]*refuser{}, book: q.store.Of(v.Type),
 		}
 		q.add(r)
 	}
@@ -152,7 +152,7 @@ func (q *Quarantine) refused(conn *state.Connection, s *state.Session, v *view.V
 // begin begins to look for the pieces that a connection refuses.
 func (q *Quarantine) begin(conn *state.Connection, r *Refused, c xds.Culprit, o xds.Outcome, regular bool) {
 	x := &refuser{
-		node: conn.Peer.Node.GetId(), voice: conn.Voice, had: c.Instead, regular: regular, reason: budget.Clip(o.Refused, state.MostDetail/16), since: q.state.Clock.Now(),
+		node: conn.Peer.Node.GetId(), voice: conn.Caller.Voice, had: c.Instead, regular: regular, reason: budget.Clip(o.Refused, state.MostDetail/16), since: q.state.Clock.Now(),
 	}
 	x.peer = state.PeerKey(conn)
 	if q.bytes[x.peer] < mostInstead {
@@ -196,8 +196,8 @@ func (q *Quarantine) forget(r *Refused, connection uint64) {
 	}
 }
 
-// room makes room for one more resource, of those of the namespace that has most, unless that is the
-// one that asks for it.
+// room makes room for one more resource, of those of the namespace that has most, unless that is
+// the one that asks for it.
 func (q *Quarantine) room(voice state.Voice) bool {
 	count, some := map[string]int{}, map[string]*Refused{}
 	for _, known := range q.of {
@@ -318,7 +318,7 @@ func words(of []pieces.Piece) string {
 func (q *Quarantine) spoil(v *view.View, namespace string) {
 	q.shown()
 	for _, conn := range q.state.Connections.All {
-		if conn.Voice.Namespace == namespace && conn.Places.View(v.Type) == v {
+		if conn.Caller.Voice.Namespace == namespace && conn.Places.View(v.Type) == v {
 			q.stale(conn, v.Type)
 		}
 	}
@@ -330,8 +330,8 @@ func (q *Quarantine) shown() {
 	clear(q.looked)
 }
 
-// screened is what a connection of a view gets of a snapshot of it: of what it refuses it has what it
-// accepts, of what is held for its namespace what that had before, unless it has accepted the
+// screened is what a connection of a view gets of a snapshot of it: of what it refuses it has what
+// it accepts, of what is held for its namespace what that had before, unless it has accepted the
 // resource. What is another one now is refused no more.
 func (q *Quarantine) screened(conn *state.Connection, v *view.View, snap *view.Snapshot) *view.Snapshot {
 	if q.count == 0 || snap == nil {
@@ -365,8 +365,8 @@ func (r *Refused) instead(conn *state.Connection) *view.Body {
 	if x := r.by[conn.ID]; x != nil {
 		return x.body()
 	}
-	t := r.tallies[conn.Voice.Namespace]
-	if !conn.Voice.Votes() || t.instead == nil {
+	t := r.tallies[conn.Caller.Voice.Namespace]
+	if !conn.Caller.Voice.Votes() || t.instead == nil {
 		return nil
 	}
 	if has := conn.Outcomes[r.View.Type].Has.Get(r.Body.Name()); has != nil && has.Version() == r.Body.Version() {
@@ -441,8 +441,8 @@ func replaces(known map[string]*Refused, s *state.Session, v *view.View) bool {
 func (q *Quarantine) Left(conn *state.Connection) {
 	for v, known := range q.of {
 		for _, r := range known {
-			if r.by[conn.ID] != nil || conn.Voice.Votes() && conn.Places.View(v.Type) == v {
-				if r.stale && len(r.by) == 1 && r.by[conn.ID] != nil && conn.Voice.Votes() {
+			if r.by[conn.ID] != nil || conn.Caller.Voice.Votes() && conn.Places.View(v.Type) == v {
+				if r.stale && len(r.by) == 1 && r.by[conn.ID] != nil && conn.Caller.Voice.Votes() {
 					q.take(r) // with what it said, for it is the last
 				}
 				q.forget(r, conn.ID)

@@ -47,8 +47,8 @@ type refuser struct {
 	// of the type.
 	had     *view.Body
 	regular bool
-	// search is for the pieces that it refuses; nil: the resource is one. carried: it is one of before
-	// the resource changed, which did not change these.
+	// search is for the pieces that it refuses; nil: the resource is one. carried: it is one of
+	// before the resource changed, which did not change these.
 	search  *pieces.Search
 	carried bool
 	reason  string
@@ -79,8 +79,8 @@ type tally struct {
 	voters, refusing int
 	// taken is how many of them have accepted it.
 	taken int
-	// out are the pieces that most of them refuse, and may be held; instead is what the others of the
-	// namespace have in place of the resource; nil: nothing is held.
+	// out are the pieces that most of them refuse, and may be held; instead is what the others of
+	// the namespace have in place of the resource; nil: nothing is held.
 	out     []pieces.Piece
 	instead *view.Body
 }
@@ -108,18 +108,18 @@ func (r *Refused) count(all map[uint64]*state.Connection) map[string]tally {
 	}
 	ballots := map[string]map[string]*ballot{}
 	for id, conn := range all {
-		if !conn.Voice.Votes() || conn.Places.View(r.View.Type) != r.View {
+		if !conn.Caller.Voice.Votes() || conn.Places.View(r.View.Type) != r.View {
 			continue
 		}
-		of := ballots[conn.Voice.Namespace]
+		of := ballots[conn.Caller.Voice.Namespace]
 		if of == nil {
 			of = map[string]*ballot{}
-			ballots[conn.Voice.Namespace] = of
+			ballots[conn.Caller.Voice.Namespace] = of
 		}
-		b := of[conn.Voice.Identity]
+		b := of[conn.Caller.Voice.Identity]
 		if b == nil {
 			b = &ballot{bad: map[pieces.Piece]int{}}
-			of[conn.Voice.Identity] = b
+			of[conn.Caller.Voice.Identity] = b
 		}
 		b.take(r, r.by[id], conn.Outcomes[r.View.Type])
 	}
@@ -152,8 +152,8 @@ func (b *ballot) take(r *Refused, x *refuser, last state.Outcome) {
 	}
 }
 
-// tally decides what is held for a namespace: what more than half of its voters refuse, as more than
-// half of them had it before.
+// tally decides what is held for a namespace: what more than half of its voters refuse, as more
+// than half of them had it before.
 func (r *Refused) tally(of map[string]*ballot) (t tally) {
 	had, bodies, bad := map[string]int{}, map[string]*view.Body{}, map[pieces.Piece]int{}
 	for _, b := range of {

@@ -49,8 +49,8 @@ type Earlier struct {
 	Seen *seen.Seen
 	// NoQuarantine: what most proxies of a view refuse is held for none of the others.
 	NoQuarantine bool
-	// Spare are full names of the types of HTTP filters, beside Envoy's own, that proxies which refuse
-	// them may do without: they decide nothing.
+	// Spare are full names of the types of HTTP filters, beside Envoy's own, that proxies which
+	// refuse them may do without: they decide nothing.
 	Spare []string
 	// NoPushes: what pushes are for, and whom they reach, is not kept. There can be no history
 	// then.

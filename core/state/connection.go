@@ -26,13 +26,10 @@ type Connection struct {
 	Node   []byte // encoded, without extensions
 	// Extensions is the list's hash, so that equal lists are sent once; 0 where the node has none.
 	Extensions uint64
-	// Credentials are the caller's credentials; nil where nobody asks for them.
-	Credentials *caller.Credentials
-	Since       time.Time
-	// Voice is who speaks for it where what it says counts for others.
-	Voice Voice
-	Wake  func(xds.Wake)
-	Err   error
+	Caller     Caller
+	Since      time.Time
+	Wake       func(xds.Wake)
+	Err        error
 
 	Generators map[string]string // type -> entry
 	// Attached are the generators that know of it: those of types that it has asked for.
@@ -47,6 +44,14 @@ type Connection struct {
 	Owes []*push
 }
 
+// Caller is who is calling.
+type Caller struct {
+	// Credentials are nil where nobody asks for them.
+	Credentials *caller.Credentials
+	// Voice is who speaks for the connection where what it says counts for others.
+	Voice Voice
+}
+
 // Outcome is what became of the responses of one type.
 type Outcome struct {
 	Acked    string
@@ -54,8 +59,6 @@ type Outcome struct {
 	// First is the revision of the first push that was accepted; 0: none was.
 	First   uint64
 	Refused string
-	// At is the revision that was refused last.
-	At uint64
 	// Has is what it accepted last.
 	Has *view.Snapshot
 }

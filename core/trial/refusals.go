@@ -183,9 +183,9 @@ func (r *Refusals[C]) check(all Electorate) bool {
 	return true
 }
 
-// votes are how many proxies refuse by their namespace's vote, of how many whose namespaces have one,
-// and which namespaces refuse: those in which most identities do, most of whose streams do. One
-// namespace alone speaks for no other, but for that of those who run the control plane.
+// votes are how many proxies refuse by their namespace's vote, of how many whose namespaces have
+// one, and which namespaces refuse: those in which most identities do, most of whose streams do.
+// One namespace alone speaks for no other, but for that of those who run the control plane.
 func (r *Refusals[C]) votes(all Electorate) (refuse, proxies int, namespaces []string) {
 	for ns, identities := range all.Streams {
 		against, streams := 0, 0

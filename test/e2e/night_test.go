@@ -189,8 +189,8 @@ func TestNight(t *testing.T) {
 }
 
 // TestNightInPlainText: without identities each proxy decides for itself. What it refuses of a
-// listener, and that alone, is left out for it, also where it starts anew; nobody's object is said to
-// be held, edits arrive, and no request fails.
+// listener, and that alone, is left out for it, also where it starts anew; nobody's object is said
+// to be held, edits arrive, and no request fails.
 func TestNightInPlainText(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"sotw", "delta"} {

@@ -34,8 +34,8 @@ func Tools() admin.Tools {
 	}
 }
 
-// Spare are the types of Istio's own HTTP filters, of which none decides anything: metrics, and what
-// they say of the other side.
+// Spare are the types of Istio's own HTTP filters, of which none decides anything: metrics, and
+// what they say of the other side.
 func Spare() []string {
 	return []string{"io.istio.http.peer_metadata.Config", "stats.PluginConfig", "istio.envoy.config.filter.http.alpn.v2alpha1.FilterConfig"}
 }

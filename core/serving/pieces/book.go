@@ -6,9 +6,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/view"
 )
 
-// Store keeps what searches have in common, so that many clients that refuse the same cost as much as
-// one: resources taken apart, the pieces in which two of them differ, and bodies without some. It
-// keeps some, and makes the others anew.
+// Store keeps what searches have in common, so that many clients that refuse the same cost as much
+// as one: resources taken apart, the pieces in which two of them differ, and bodies without some.
+// It keeps some, and makes the others anew.
 type Store struct {
 	read   map[string]*resource
 	differ map[[2]string][]Piece
@@ -112,8 +112,8 @@ func version(b *view.Body) string {
 // Variant returns a resource with some of its pieces as another body has them, which the client, or
 // most clients, accepted before (nil: there is none). What that doesn't have either is left out: a
 // virtual host or a filter. In the place of a filter chain stands one of the same match that closes
-// connections, so that they don't fall to another chain. It is nil where the resource can't be taken
-// apart.
+// connections, so that they don't fall to another chain. It is nil where the resource can't be
+// taken apart.
 func (b Book) Variant(now, before *view.Body, out []Piece) *view.Body {
 	if b.open(now) == nil {
 		return nil

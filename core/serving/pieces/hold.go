@@ -8,12 +8,12 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// Holdable reports whether a piece of a resource may be held back from clients that have not refused
-// it, which get what most clients had of it (before), or do without. A filter may be that is on the
-// list, a virtual host, filter chain or cluster where what decides who may do what, and how much, is
-// in both as it is in the other: TLS, authentication, authorization, rate limits, and filters that
-// nobody has classified. A whole listener or route configuration never is, nor are resources of
-// other types.
+// Holdable reports whether a piece of a resource may be held back from clients that have not
+// refused it, which get what most clients had of it (before), or do without. A filter may be that
+// is on the list, a virtual host, filter chain or cluster where what decides who may do what, and
+// how much, is in both as it is in the other: TLS, authentication, authorization, rate limits, and
+// filters that nobody has classified. A whole listener or route configuration never is, nor are
+// resources of other types.
 func (b Book) Holdable(now, before *view.Body, p Piece) bool {
 	if before == nil || !before.Exists() {
 		return false
@@ -50,9 +50,9 @@ func holdsFilter(now, before *chain, name string) bool {
 	return false
 }
 
-// holdsChain reports whether two chains differ in nothing but what may be held: filters on the list,
-// access logs, tracing, and the words of metrics. There is no closing a chain for clients that accept
-// it, so that one which is new is not held.
+// holdsChain reports whether two chains differ in nothing but what may be held: filters on the
+// list, access logs, tracing, and the words of metrics. There is no closing a chain for clients
+// that accept it, so that one which is new is not held.
 func holdsChain(now, before *chain) bool {
 	if now == nil || before == nil || now.hcm == nil || before.hcm == nil {
 		return false
@@ -89,8 +89,8 @@ func guarded(c *clusterv3.Cluster) proto.Message {
 	return out
 }
 
-// guardedHost is what of a virtual host decides: TLS, rate limits, and what filters are told that are
-// not on the list, wherever it stands. CORS is a browser's to enforce.
+// guardedHost is what of a virtual host decides: TLS, rate limits, and what filters are told that
+// are not on the list, wherever it stands. CORS is a browser's to enforce.
 func guardedHost(h *routev3.VirtualHost) proto.Message {
 	out := &routev3.VirtualHost{
 		RequireTls: h.RequireTls, RateLimits: h.RateLimits, RequestHeadersToRemove: h.RequestHeadersToRemove, TypedPerFilterConfig: decidingConfig(h.TypedPerFilterConfig),

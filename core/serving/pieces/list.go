@@ -43,8 +43,8 @@ func words(text string) map[string]bool {
 	return out
 }
 
-// kind is which HTTP filter a message is the configuration of: Envoy's own by the name that the lists
-// have, others by the name of their type.
+// kind is which HTTP filter a message is the configuration of: Envoy's own by the name that the
+// lists have, others by the name of their type.
 func kind(config *anypb.Any) string {
 	url := config.GetTypeUrl()
 	switch {

@@ -57,8 +57,8 @@ func hosts(t *testing.T, words ...string) *view.Body {
 	return bodyOf(t, RouteConfiguration, "r", m)
 }
 
-// chains are a listener: CHAIN:FILTER+FILTER…, where a filter is lua, fault, buffer, rbac or router, and
-// one that ends with ' is another one of its kind.
+// chains are a listener: CHAIN:FILTER+FILTER…, where a filter is lua, fault, buffer, rbac or
+// router, and one that ends with ' is another one of its kind.
 func chains(t *testing.T, words ...string) *view.Body {
 	t.Helper()
 	m := &listenerv3.Listener{Name: "l"}
@@ -127,8 +127,8 @@ func said(t *testing.T, typeURL string, b *view.Body) (out []string) {
 	return out
 }
 
-// find runs a search with a client that refuses what refuses says, and returns what is bad, what the
-// client has in the end, and how often it was asked.
+// find runs a search with a client that refuses what refuses says, and returns what is bad, what
+// the client has in the end, and how often it was asked.
 func find(t *testing.T, typeURL string, now, before *view.Body, refuses func([]string) bool) (bad []string, left []string, asked int) {
 	t.Helper()
 	s := NewStore().Of(typeURL).Search(now, before)

@@ -120,8 +120,8 @@ func (s *Search) drop() bool {
 	return true
 }
 
-// divide has a group that is refused as a whole tried in halves; one piece alone is bad, but a chain
-// may do without some filters.
+// divide has a group that is refused as a whole tried in halves; one piece alone is bad, but a
+// chain may do without some filters.
 func (s *Search) divide(group []Piece) {
 	if len(group) > 1 {
 		half := len(group) / 2
