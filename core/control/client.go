@@ -95,8 +95,8 @@ func (c *Control) Connect(ctx context.Context, p xds.Peer, wake func(xds.Wake)) 
 	return client{c, conn}, nil
 }
 
-// voiceOf is who speaks for a caller where what it says counts for others: its identity, for proxies
-// of the namespace that this is of.
+// voiceOf is who speaks for a caller where what it says counts for others: its identity, for
+// proxies of the namespace that this is of.
 func voiceOf(naming caller.Naming, p xds.Peer) state.Voice {
 	if naming.Namespaces == nil || naming.NamespaceOf == nil {
 		return state.Voice{}

@@ -42,15 +42,15 @@ type failing struct {
 	since uint32
 }
 
-// Failures lists all functions that are failed now, by name and key.
+// Failures lists all functions that are failed now, and that somebody needs, by name and key.
 func (g *Graph) Failures() []Failure {
 	list, _ := g.FirstFailures(math.MaxInt)
 	return list
 }
 
-// FirstFailures lists functions that are failed now, by name and key: those that failed first,
-// limit of them at most. others are the errors of all others, in no order: to list these costs
-// little.
+// FirstFailures lists functions that are failed now, and that somebody needs, by name and key:
+// those that failed first, limit of them at most. others are the errors of all others, in no order:
+// to list these costs little.
 func (g *Graph) FirstFailures(limit int) (list []Failure, others []error) {
 	g.turn.RLock()
 	defer g.turn.RUnlock()
@@ -62,7 +62,9 @@ func (g *Graph) FirstFailures(limit int) (list []Failure, others []error) {
 	}
 	all := make([]node, 0, len(g.failures))
 	for n, f := range g.failures {
-		all = append(all, node{n, f})
+		if g.nodes.at(n).needed() {
+			all = append(all, node{n, f})
+		}
 	}
 	if len(all) > limit {
 		slices.SortFunc(all, func(a, b node) int { return cmp.Or(cmp.Compare(a.since, b.since), cmp.Compare(a.id, b.id)) })
