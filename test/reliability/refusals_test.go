@@ -5,7 +5,6 @@ import (
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	rpc "google.golang.org/genproto/googleapis/rpc/status"
-	"google.golang.org/grpc"
 )
 
 const votePromise = "what they say counts for themselves; edits of others arrive"
@@ -25,8 +24,11 @@ func (w *world) refuse(clients int, reason string) {
 	ads := w.ads()
 	w.under(func(ctx context.Context, ready func()) {
 		many(clients, func(int) {
-			insistStream(ctx, ads.StreamAggregatedResources, func(s grpc.BidiStreamingClient[discoveryv3.DiscoveryRequest, discoveryv3.DiscoveryResponse]) {
-				err := s.Send(&discoveryv3.DiscoveryRequest{Node: newNode("127.0.0.30", "probe-sotw", "test"), TypeUrl: cds})
+			insist(ctx, func(ctx context.Context) {
+				s, err := ads.StreamAggregatedResources(ctx)
+				if err == nil {
+					err = s.Send(&discoveryv3.DiscoveryRequest{Node: newNode("127.0.0.30", "probe-sotw", "test"), TypeUrl: cds})
+				}
 				for accepted := false; err == nil; accepted = true {
 					var answer *discoveryv3.DiscoveryResponse
 					if answer, err = s.Recv(); err != nil {
