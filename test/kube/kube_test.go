@@ -129,10 +129,27 @@ func newWorld(t *testing.T, objects ...string) *world {
 // set, with the kubeconfig in place of %q.
 func newPlane(t *testing.T, c *kube.Cluster, config string, entries ...string) *world {
 	t.Helper()
+	return newPlaneOf(t, c, config, nil, entries...)
+}
+
+// newVerifiedPlane starts them so, and the Envoy shows by a token that it is account edge of
+// namespace shop: what it refuses is a vote.
+func newVerifiedPlane(t *testing.T, c *kube.Cluster, config string, entries ...string) *world {
+	t.Helper()
+	const token = "9f1c2a7e0b6d4c35a8e1"
+	file := filepath.Join(t.TempDir(), "tokens.yaml")
+	put(t, file, "tokens: [{token: "+token+", identities: [spiffe://cluster.local/ns/shop/sa/edge]}]\n")
+	t.Setenv("COXSWAIN_AUTH_PLAINTEXT", "true")
+	entries = append(entries, "{name: edge, kind: authenticator, builtin: authenticator/token, config: {file: "+file+"}} # beside %q")
+	return newPlaneOf(t, c, config, []string{"--header", "authorization: Bearer " + token}, entries...)
+}
+
+func newPlaneOf(t *testing.T, c *kube.Cluster, config string, more []string, entries ...string) *world {
+	t.Helper()
 	w, dir := &world{cluster: c, pod: netns.NewPod(t, "edge", "10.244.0.1"), plane: startPlane(t, c, config, entries...)}, folder(t)
 	admin := "unix:" + filepath.Join(dir, "admin")
-	bootstrap := w.plane.Bootstrap(t, "--xds", w.plane.Socket(t, filepath.Join(dir, "xds")), "--admin", admin, "--type", "router", "--name", "edge",
-		"--namespace", "shop", "--ip", w.pod.Address, "--labels", "app=edge")
+	bootstrap := w.plane.Bootstrap(t, append([]string{"--xds", w.plane.Socket(t, filepath.Join(dir, "xds")), "--admin", admin, "--type", "router", "--name", "edge",
+		"--namespace", "shop", "--ip", w.pod.Address, "--labels", "app=edge"}, more...)...)
 	w.envoy = envoy.InPod(t, w.pod, 1337, admin, bootstrap)
 	w.envoy.Ready(t)
 	w.client = clientOf(w.pod)

@@ -63,7 +63,7 @@ func TestRefusedObject(t *testing.T) {
 	c.Apply(t, documents(namespace, crds["Gateway"], crds["VirtualService"], crds["EnvoyFilter"]))
 	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
 	c.Apply(t, documents(edge, route("web", `"*"`, "", direct("one"))))
-	w := newPlane(t, c, t.TempDir(), "{name: crds, kind: config, builtin: config/kubernetes, config: {kubeconfig: %q, status: true}}")
+	w := newVerifiedPlane(t, c, t.TempDir(), "{name: crds, kind: config, builtin: config/kubernetes, config: {kubeconfig: %q, status: true}}")
 	w.answers(t, http.StatusOK, "one")
 	stop := w.traffic(t)
 
@@ -107,7 +107,7 @@ func TestRefusedIsTakenBack(t *testing.T) {
 	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
 	c.Apply(t, documents(edge, route("web", `"*"`, "", direct("one"))))
 	const entry = "{name: crds, kind: config, builtin: config/kubernetes, config: {kubeconfig: %q, status: true}}"
-	w := newPlane(t, c, t.TempDir(), entry)
+	w := newVerifiedPlane(t, c, t.TempDir(), entry)
 	w.answers(t, http.StatusOK, "one")
 	c.Apply(t, fmt.Sprintf(luaFilter, "this is not lua"))
 	wait.For(t, "the status says it", refusedIs(t, c, "True", "script load error"))
