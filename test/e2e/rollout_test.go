@@ -88,10 +88,10 @@ func TestRollout(t *testing.T) {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
 			p, state := newPrometheus(t), t.TempDir()
-			w := newWorldOn(t, func(t testing.TB, binary, dir string, args ...string) *mesh.Plane {
-				return mesh.Start(t, binary, dir, append(args, "--stateDir", state, "--rolloutFirst", "id=router~*", "--rolloutHold", "1s",
+			w := newWorldOf(t, func(t testing.TB, binary, dir string, args ...string) *mesh.Plane {
+				return mesh.Start(t, binary, dir, append(args, "--stateDir", state, "--rolloutFirst", "namespace=test,id=router~*", "--rolloutHold", "1s",
 					"--rolloutMetricURL", p.URL, "--rolloutMetricQuery", "increase(lua_errors[200ms])", "--rolloutMetricInterval", "1s")...)
-			}, protocol)
+			}, protocol, newIssuer(t))
 			p.of.Store(&[]*envoy.Envoy{w.gateway})
 			o := operator{t, w.plane.HTTP}
 			clients := w.traffic(t)
