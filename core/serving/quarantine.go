@@ -156,7 +156,7 @@ func (q *Quarantine) begin(conn *state.Connection, r *Refused, c xds.Culprit, o 
 	}
 	x.peer = state.PeerKey(conn)
 	if q.bytes[x.peer] < mostInstead {
-		x.search = r.book.Search(r.Body, c.Instead)
+		x.search = r.book.Search(r.Body, c.Instead, r.known())
 	}
 	q.forget(r, conn.ID)
 	r.by[conn.ID], r.left = x, time.Time{}

@@ -206,6 +206,20 @@ func (t *tally) hold(r *Refused, before *view.Body, bad map[pieces.Piece]int) {
 	}
 }
 
+// known are the pieces that some connections were found to refuse.
+func (r *Refused) known() []pieces.Piece {
+	bad, asked := map[pieces.Piece]bool{}, 0
+	for _, x := range r.by {
+		for _, p := range x.bad() {
+			bad[p] = true
+		}
+		if asked++; asked == mostNamed {
+			break
+		}
+	}
+	return slices.SortedFunc(maps.Keys(bad), pieces.Compare)
+}
+
 // held reports whether something is held for a namespace, and refusing how many identities refuse
 // the resource of those that have a vote.
 func (r *Refused) held() bool {

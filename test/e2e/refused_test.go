@@ -50,11 +50,18 @@ plugins:
 	staticCluster = `
 - {"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: %s, connect_timeout: 1s}
 `
+	// missing is a host that no Envoy takes, which nobody but an Envoy can know.
+	missing = `
+  - name: missing
+    domains: [missing.example]
+    routes:
+    - {match: {prefix: /}, direct_response: {status: 200, body: {filename: /there/is/no/such/file}}}
+`
 	rejected = "http.in.rds.main.update_rejected"
 )
 
-// TestRefused lets Envoy refuse a route configuration: it hears of it once, traffic goes on as
-// before, other changes arrive, and so does a better one. What is served comes from
+// TestRefused lets Envoy refuse a route configuration for one of its virtual hosts: it gets the
+// others, other changes arrive, and so does a better one. What is served comes from
 // generator/static alone: nothing of Istio is in it.
 func TestRefused(t *testing.T) {
 	for _, protocol := range []string{"sotw", "delta"} {
@@ -84,22 +91,22 @@ func refused(t *testing.T, protocol string) {
 	only(t, target, "first")
 	clients := mesh.NewTraffic(t, target)
 
-	file("route", staticRoute+host("second")+host("third"))
-	counted(t, e, rejected, 1)
+	file("route", staticRoute+host("second")+missing)
+	only(t, target, "second")
+	counted(t, e, rejected, 2) // all of it, and that host
 	wait.For(t, "/debug/streams says what was refused", func() error { return says(plane, true) })
 	file("clusters", fmt.Sprintf(staticCluster, "one")+fmt.Sprintf(staticCluster, "two"))
 	counted(t, e, "cluster_manager.active_clusters", 3) // the third is the control plane
-	only(t, target, "first")
-	counted(t, e, rejected, 1)
+	counted(t, e, rejected, 2)
 
-	file("route", staticRoute+host("second"))
-	only(t, target, "second")
-	counted(t, e, rejected, 1)
+	file("route", staticRoute+host("third"))
+	only(t, target, "third")
+	counted(t, e, rejected, 2)
 	wait.For(t, "/debug/streams says that all is well", func() error { return says(plane, false) })
 	if _, failed := clients.Stop(); len(failed) > 0 {
 		t.Error(failed)
 	}
-	if got := target.Shares(context.Background(), 1); got["second"] != 1 {
+	if got := target.Shares(context.Background(), 1); got["third"] != 1 {
 		t.Errorf("got %v", got)
 	}
 }

@@ -76,7 +76,8 @@ func oneProxy(t *testing.T, r *rand.Rand, dirs []string) recordedProxy {
 func serveEdited(t *testing.T, dir string) *mesh.Plane {
 	t.Helper()
 	p := mesh.Start(t, program, filepath.Join(dir, "config"),
-		"--meshConfig", filepath.Join(dir, "mesh.yaml"), "--debounceAfter", "20ms", "--plugins", lossesApply(t))
+		"--meshConfig", filepath.Join(dir, "mesh.yaml"), "--debounceAfter", "20ms", "--plugins", lossesApply(t),
+		"--trustCreationTimestamp") // else who came first counts, which a fresh one can't know
 	p.Ready(t)
 	return p
 }

@@ -10,10 +10,10 @@ import (
 // as one: resources taken apart, the pieces in which two of them differ, and bodies without some.
 // It keeps some, and makes the others anew.
 type Store struct {
-	read   map[string]*resource
-	differ map[[2]string][]Piece
-	made   map[string]*view.Body
-	more   more
+	read  map[string]*resource
+	pairs map[[2]string]*pair
+	made  map[string]*view.Body
+	more  more
 	// bytes is how much is kept, by the size of encoded bodies.
 	bytes int
 }
@@ -33,7 +33,7 @@ func NewStore(spare ...string) *Store {
 }
 
 func (s *Store) clear() {
-	s.read, s.differ, s.made, s.bytes = map[string]*resource{}, map[[2]string][]Piece{}, map[string]*view.Body{}, 0
+	s.read, s.pairs, s.made, s.bytes = map[string]*resource{}, map[[2]string]*pair{}, map[string]*view.Body{}, 0
 }
 
 // enter makes room for so many bytes.
@@ -69,14 +69,14 @@ func (b Book) open(body *view.Body) *resource {
 	return r
 }
 
-// changed are the pieces in which a body differs from the one before.
-func (b Book) changed(before, now *view.Body) []Piece {
-	key := [2]string{version(before), version(now)}
-	out, known := b.differ[key]
-	if !known {
-		out = differ(b.open(before), b.open(now))
-		b.enter(64 * len(out))
-		b.differ[key] = out
+// pair is a body that can be taken apart, and the one before.
+func (b Book) pair(before, now *view.Body) *pair {
+	key := [2]string{version(before), b.typeURL + version(now)}
+	out := b.pairs[key]
+	if out == nil {
+		out = pairOf(b.open(before), b.open(now))
+		b.enter(64 * len(out.now.order))
+		b.pairs[key] = out
 	}
 	return out
 }
@@ -94,7 +94,7 @@ func (b Book) without(now, before *view.Body, out []Piece, dropped bool) *view.B
 	if made, known := b.made[key.String()]; known {
 		return made
 	}
-	made := b.open(now).without(now.Name(), b.open(before), out, dropped)
+	made := b.pair(before, now).without(now.Name(), out, dropped)
 	if made != nil {
 		b.enter(made.Size(false))
 	}

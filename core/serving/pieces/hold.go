@@ -22,17 +22,18 @@ func (b Book) Holdable(now, before *view.Body, p Piece) bool {
 		var n, o clusterv3.Cluster
 		return p == Whole && proto.Unmarshal(now.Value(), &n) == nil && proto.Unmarshal(before.Value(), &o) == nil && same(guarded(&n), guarded(&o))
 	}
-	n, o := b.open(now), b.open(before)
-	if n == nil || o == nil {
+	n := b.open(now)
+	if n == nil || b.open(before) == nil {
 		return false
 	}
 	switch {
 	case p.Host != "":
-		return n.hosts[p.Host] != nil && (o.hosts[p.Host] == nil || same(guardedHost(n.hosts[p.Host]), guardedHost(o.hosts[p.Host])))
+		was := b.pair(before, now).host(p.Host)
+		return n.hosts[p.Host] != nil && (was == nil || same(guardedHost(n.hosts[p.Host]), guardedHost(was)))
 	case p.Filter != "":
-		return holdsFilter(n.chains[p.Chain], o.chains[p.Chain], p.Filter)
+		return holdsFilter(n.chains[p.Chain], b.pair(before, now).chain(p.Chain), p.Filter)
 	case p.Chain != "":
-		return holdsChain(n.chains[p.Chain], o.chains[p.Chain])
+		return holdsChain(n.chains[p.Chain], b.pair(before, now).chain(p.Chain))
 	}
 	return false
 }

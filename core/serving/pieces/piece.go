@@ -2,6 +2,7 @@ package pieces
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 
 	"github.com/coxswain-mesh/coxswain/core/view"
@@ -159,36 +160,115 @@ func (c *chain) with(filters []*hcmv3.HttpFilter) *listenerv3.FilterChain {
 	return out
 }
 
-// differ returns the pieces of now that the resource before has otherwise, or not at all: hosts, or
-// chains, as they stand.
-func differ(before, now *resource) []Piece {
-	var out []Piece
+// pair is a resource and the one before, which may be nil.
+type pair struct {
+	now, before *resource
+	// was is what a host or chain was called before, where that is another name: hosts are the same
+	// that have a domain in common, chains that have the same match.
+	was map[string]string
+	// gone are those that are not there any more.
+	gone []string
+}
+
+func pairOf(before, now *resource) *pair {
+	p := &pair{now: now, before: before, was: map[string]string{}}
+	if before == nil {
+		return p
+	}
+	free := map[string]string{} // by domain, or match
+	for _, key := range before.order {
+		if !now.has(key) {
+			p.gone = append(p.gone, key)
+			for _, mark := range before.marks(key) {
+				free[mark] = key
+			}
+		}
+	}
+	taken := map[string]bool{}
 	for _, key := range now.order {
-		if now.hosts != nil {
-			if before == nil || !proto.Equal(before.hosts[key], now.hosts[key]) {
+		if before.has(key) {
+			continue
+		}
+		for _, mark := range now.marks(key) {
+			if old, ok := free[mark]; ok && !taken[old] {
+				p.was[key], taken[old] = old, true
+				break
+			}
+		}
+	}
+	p.gone = slices.DeleteFunc(p.gone, func(key string) bool { return taken[key] })
+	return p
+}
+
+func (r *resource) has(key string) bool { return r.hosts[key] != nil || r.chains[key] != nil }
+
+// marks are what a host or chain is known by, besides its name.
+func (r *resource) marks(key string) []string {
+	if h := r.hosts[key]; h != nil {
+		return h.Domains
+	}
+	match, _ := proto.MarshalOptions{Deterministic: true}.Marshal(r.chains[key].FilterChainMatch)
+	return []string{string(match)}
+}
+
+// old is what a host or chain was called before.
+func (p *pair) old(key string) string {
+	if old, ok := p.was[key]; ok {
+		return old
+	}
+	return key
+}
+
+// host and chain are what one was before; nil: nothing.
+func (p *pair) host(key string) *routev3.VirtualHost {
+	if p.before == nil {
+		return nil
+	}
+	return p.before.hosts[p.old(key)]
+}
+
+func (p *pair) chain(key string) *chain {
+	if p.before == nil {
+		return nil
+	}
+	return p.before.chains[p.old(key)]
+}
+
+// piece is a host or chain.
+func (r *resource) piece(key string) Piece {
+	if r.hosts != nil {
+		return Piece{Host: key}
+	}
+	return Piece{Chain: key}
+}
+
+// differ returns the pieces that are otherwise than before: hosts, or chains, first those that are
+// gone, then the others as they stand.
+func (p *pair) differ() []Piece {
+	var out []Piece
+	for _, key := range p.gone {
+		out = append(out, p.now.piece(key))
+	}
+	for _, key := range p.now.order {
+		if h := p.now.hosts[key]; h != nil {
+			if !proto.Equal(p.host(key), h) {
 				out = append(out, Piece{Host: key})
 			}
-			continue
+		} else if was := p.chain(key); was == nil || !proto.Equal(was.FilterChain, p.now.chains[key].FilterChain) {
+			out = append(out, Piece{Chain: key})
 		}
-		if before != nil && before.chains[key] != nil && proto.Equal(before.chains[key].FilterChain, now.chains[key].FilterChain) {
-			continue
-		}
-		out = append(out, Piece{Chain: key})
 	}
 	return out
 }
 
-// within are the HTTP filters of a chain that the one before has otherwise, or not at all, and that
-// a client may do without (list.go).
-func within(before, now *resource, key string) []Piece {
-	c := now.chains[key]
-	if c.hcm == nil {
+// within are the HTTP filters of a chain that are otherwise than before, and that a client may do
+// without (list.go).
+func (p *pair) within(key string) []Piece {
+	c := p.now.chains[key]
+	if c == nil || c.hcm == nil {
 		return nil
 	}
-	var was *chain
-	if before != nil {
-		was = before.chains[key]
-	}
+	was := p.chain(key)
 	var out []Piece
 	for i, f := range c.hcm.HttpFilters {
 		if c.spared(i) && (was == nil || was.hcm == nil || !proto.Equal(was.filters[f.Name], f)) {

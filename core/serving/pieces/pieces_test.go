@@ -131,7 +131,7 @@ func said(t *testing.T, typeURL string, b *view.Body) (out []string) {
 // the client has in the end, and how often it was asked.
 func find(t *testing.T, typeURL string, now, before *view.Body, refuses func([]string) bool) (bad []string, left []string, asked int) {
 	t.Helper()
-	s := NewStore().Of(typeURL).Search(now, before)
+	s := NewStore().Of(typeURL).Search(now, before, nil)
 	if s == nil {
 		t.Fatal("it can't be taken apart")
 	}
@@ -264,7 +264,7 @@ func TestOnePiece(t *testing.T) {
 		"nothing in it":    {RouteConfiguration, hosts(t)},
 		"too many, listed": {RouteConfiguration, hosts(t, strings.Fields(strings.Repeat("h ", mostPieces+1))...)},
 	} {
-		if s := NewStore().Of(tt.typeURL).Search(tt.body, nil); s != nil {
+		if s := NewStore().Of(tt.typeURL).Search(tt.body, nil, nil); s != nil {
 			t.Errorf("%s is taken apart", name)
 		}
 	}
@@ -411,5 +411,59 @@ func TestEachFieldIsClassified(t *testing.T) {
 				t.Errorf("%s of %s: hold.go and this test are to say whether it decides", name, tt.m.ProtoReflect().Descriptor().Name())
 			}
 		}
+	}
+}
+
+// TestNothingIsMissingMeanwhile: while pieces are looked for a client that has something is never
+// sent less: a host or chain of another name is the same by its domains or its match, and one that is
+// gone stays until that is known. A client that has nothing gets all but filters, and what others
+// refuse, first.
+func TestNothingIsMissingMeanwhile(t *testing.T) {
+	renamed := bodyOf(t, RouteConfiguration, "r", &routev3.RouteConfiguration{Name: "r", VirtualHosts: []*routev3.VirtualHost{
+		{Name: "new", Domains: []string{"a"}}, {Name: "bad", Domains: []string{"bad"}}, {Name: "c", Domains: []string{"c"}},
+	}})
+	domains := func(t *testing.T, b *view.Body) (out []string) {
+		for _, h := range read(RouteConfiguration, b, nil).routes.VirtualHosts {
+			out = append(out, h.Domains...)
+		}
+		return out
+	}
+	s := NewStore().Of(RouteConfiguration).Search(renamed, hosts(t, "a", "b", "c"), nil)
+	for !s.Ended() {
+		now := domains(t, s.Body())
+		if !slices.Contains(now, "a") || !slices.Contains(now, "c") {
+			t.Errorf("it is sent %v", now)
+		}
+		if slices.Contains(now, "bad") {
+			s.Refused()
+		} else {
+			s.Accepted()
+		}
+	}
+	if diff := cmp.Diff([]string{"a", "c"}, domains(t, s.Body())); diff != "" {
+		t.Error(diff)
+	}
+
+	book := NewStore().Of(Listener)
+	s = book.Search(chains(t, "x:rbac+lua'+router", "y:router"), nil, nil)
+	if diff := cmp.Diff([]string{"x:rbac+router", "y:router"}, said(t, Listener, s.Body())); diff != "" {
+		t.Error(diff)
+	}
+	if s.Accepted(); !s.Ended() || len(s.Bad()) != 1 {
+		t.Errorf("%v", s.Bad())
+	}
+	s = book.Search(chains(t, "x:router", "y:rbac'+router", "z:router"), nil, []Piece{{Chain: "y"}, {Chain: "z"}})
+	if diff := cmp.Diff([]string{"x:router", "y: closed", "z: closed"}, said(t, Listener, s.Body())); diff != "" {
+		t.Error(diff)
+	}
+	for s.Accepted(); !s.Ended(); {
+		if has("rbac'")(said(t, Listener, s.Body())) {
+			s.Refused()
+		} else {
+			s.Accepted()
+		}
+	}
+	if diff := cmp.Diff([]string{"x:router", "y: closed", "z:router"}, said(t, Listener, s.Body())); diff != "" {
+		t.Error("a piece that others refuse is left out for a client that takes it: ", diff)
 	}
 }

@@ -27,7 +27,8 @@ type Search struct {
 type state int
 
 const (
-	base  state = iota // the resource with all pieces as before is tried
+	guess state = iota // the resource without what is likely to be refused is tried
+	base               // the resource with all pieces as before is tried
 	parts              // groups of pieces are tried
 	found
 	whole // the client refuses the rest of the resource, too
@@ -37,18 +38,39 @@ const (
 const mostTrials = 60
 
 // Search begins a search in a resource that a client has refused, and before which it had accepted
-// another one (nil: none). It is nil where the resource can't be taken apart: it is refused as a
-// whole.
-func (b Book) Search(now, before *view.Body) *Search {
+// another one (nil: none). likely are pieces that others were found to refuse: they are left out
+// first, and each is asked about all the same, so that a client has all that it accepts as soon as
+// it has anything. It is nil where the resource can't be taken apart: it is refused as a whole.
+func (b Book) Search(now, before *view.Body, likely []Piece) *Search {
 	if b.open(now) == nil {
 		return nil
 	}
-	s := &Search{book: b, now: now, before: before, out: b.changed(before, now)}
-	if len(s.out) == 0 {
+	p := b.pair(before, now)
+	changed := p.differ()
+	if len(changed) == 0 {
 		return nil
+	}
+	s := &Search{book: b, now: now, before: before, state: base, out: changed}
+	if out := likelyOf(p, changed, likely); len(out) > 0 && len(out) < mostPieces {
+		s.state, s.out = guess, out
 	}
 	s.make()
 	return s
+}
+
+// likelyOf are the pieces that are left out first: those that others refuse, and filters that are
+// new.
+func likelyOf(p *pair, changed, likely []Piece) (out []Piece) {
+	for _, x := range changed {
+		if slices.Contains(likely, x) {
+			out = append(out, x)
+			continue
+		}
+		if x.Chain != "" {
+			out = append(out, p.within(x.Chain)...)
+		}
+	}
+	return out
 }
 
 // Known returns a search that has ended: the client is known to refuse some pieces. It is nil where
@@ -82,7 +104,7 @@ func (s *Search) Bad() []Piece {
 // Accepted notes that the client has accepted Body. It reports whether Body is another one now.
 func (s *Search) Accepted() bool {
 	switch s.state {
-	case base:
+	case guess, base:
 		s.state = parts
 		s.divide(s.out)
 	case parts:
@@ -96,6 +118,9 @@ func (s *Search) Accepted() bool {
 // Refused notes that the client has refused Body. It reports whether Body is another one now.
 func (s *Search) Refused() bool {
 	switch s.state {
+	case guess:
+		s.state, s.out = base, s.book.pair(s.before, s.now).differ()
+		return s.make()
 	case base:
 		if s.drop() {
 			return s.make()
@@ -132,7 +157,7 @@ func (s *Search) divide(group []Piece) {
 	if p.Chain == "" || p.Filter != "" {
 		return
 	}
-	filters := within(s.book.open(s.before), s.book.open(s.now), p.Chain)
+	filters := s.book.pair(s.before, s.now).within(p.Chain)
 	if len(filters) == 0 || slices.ContainsFunc(s.out, func(o Piece) bool { return o.Chain == p.Chain && o.Filter != "" }) {
 		return
 	}

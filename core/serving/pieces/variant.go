@@ -10,35 +10,39 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// without makes the resource with pieces as they were before; nil: it can't be. dropped: chains
-// that were not there before are not even closed.
-func (r *resource) without(name string, before *resource, out []Piece, dropped bool) *view.Body {
+// without makes the resource with pieces as they were before; nil: it can't be. dropped: chains that
+// were not there before are not even closed.
+func (p *pair) without(name string, out []Piece, dropped bool) *view.Body {
 	left := make(map[Piece]bool, len(out))
-	for _, p := range out {
-		left[p] = true
+	for _, x := range out {
+		left[x] = true
 	}
 	var m proto.Message
-	if r.routes != nil {
-		m = r.withoutHosts(before, left)
+	if p.now.routes != nil {
+		m = p.withoutHosts(left)
 	} else {
-		m = r.withoutChains(before, left, dropped)
+		m = p.withoutChains(left, dropped)
 	}
 	bytes, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
 		return nil
 	}
-	return view.NewBody(r.typeURL, name, bytes, 0)
+	return view.NewBody(p.now.typeURL, name, bytes, 0)
 }
 
-func (r *resource) withoutHosts(before *resource, left map[Piece]bool) *routev3.RouteConfiguration {
-	m := shallow(r.routes)
+func (p *pair) withoutHosts(left map[Piece]bool) *routev3.RouteConfiguration {
+	m := shallow(p.now.routes)
 	m.VirtualHosts = nil
-	for _, key := range r.order {
-		switch {
-		case !left[Piece{Host: key}]:
-			m.VirtualHosts = append(m.VirtualHosts, r.hosts[key])
-		case before != nil && before.hosts[key] != nil:
-			m.VirtualHosts = append(m.VirtualHosts, before.hosts[key])
+	for _, key := range p.now.order {
+		if !left[Piece{Host: key}] {
+			m.VirtualHosts = append(m.VirtualHosts, p.now.hosts[key])
+		} else if was := p.host(key); was != nil {
+			m.VirtualHosts = append(m.VirtualHosts, was)
+		}
+	}
+	for _, key := range p.gone {
+		if left[Piece{Host: key}] {
+			m.VirtualHosts = append(m.VirtualHosts, p.before.hosts[key])
 		}
 	}
 	return m
@@ -54,11 +58,10 @@ func shallow(m *routev3.RouteConfiguration) *routev3.RouteConfiguration {
 	return out
 }
 
-func (r *resource) withoutChains(before *resource, left map[Piece]bool, dropped bool) *listenerv3.Listener {
-	m := proto.CloneOf(r.listener)
+func (p *pair) withoutChains(left map[Piece]bool, dropped bool) *listenerv3.Listener {
+	m := proto.CloneOf(p.now.listener)
 	m.FilterChains, m.DefaultFilterChain = nil, nil
-	for _, key := range r.order {
-		c := r.chain(key, before, left, dropped)
+	put := func(key string, c *listenerv3.FilterChain) {
 		switch {
 		case c == nil:
 		case key == defaultChain:
@@ -67,16 +70,20 @@ func (r *resource) withoutChains(before *resource, left map[Piece]bool, dropped 
 			m.FilterChains = append(m.FilterChains, c)
 		}
 	}
+	for _, key := range p.now.order {
+		put(key, p.chainWithout(key, left, dropped))
+	}
+	for _, key := range p.gone {
+		if left[Piece{Chain: key}] {
+			put(key, p.before.chains[key].FilterChain)
+		}
+	}
 	return m
 }
 
-// chain is what stands in the place of a chain; nil: nothing.
-func (r *resource) chain(key string, before *resource, left map[Piece]bool, dropped bool) *listenerv3.FilterChain {
-	now := r.chains[key]
-	var was *chain
-	if before != nil {
-		was = before.chains[key]
-	}
+// chainWithout is what stands in the place of a chain; nil: nothing.
+func (p *pair) chainWithout(key string, left map[Piece]bool, dropped bool) *listenerv3.FilterChain {
+	now, was := p.now.chains[key], p.chain(key)
 	switch {
 	case left[Piece{Chain: key}] && was != nil:
 		return was.FilterChain
