@@ -42,6 +42,7 @@ var questions = map[string]string{
 	"diff":             "--from 1 --to 2",
 	"explain":          "web.shop",
 	"history":          "",
+	"hold":             "",
 	"hold apply":       "files",
 	"hold drop":        "files",
 	"hold list":        "",

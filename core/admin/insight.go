@@ -271,7 +271,7 @@ func (s *Server) proxies() []ProxyStatus {
 			t.Refused = cmp.Or(t.Refused, views[st.Connection][t.Type].Refused)
 			var has []string
 			for _, r := range held[at] {
-				if t.Refused == "" && slices.Contains(r.Namespaces, s.cfg.Naming.NamespaceOf(st.Client)) {
+				if of := s.cfg.Naming.NamespaceOf; of != nil && t.Refused == "" && slices.Contains(r.Namespaces, of(st.Client)) {
 					has = append(has, r.Name)
 				}
 			}
