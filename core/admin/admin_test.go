@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"github.com/coxswain-mesh/coxswain/core/caller"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"io"
 	"log/slog"
 	"net"
@@ -103,7 +105,7 @@ func (twin) Pushes(after uint64) ([]Push, error) {
 
 func (twin) Refusals() []Refusal {
 	return []Refusal{{
-		Type: typeURL("lds"), Name: "in", Plugin: "istio", Reason: "no such filter", Held: true, Instead: "0", Refusing: 2, Proxies: []string{"a"},
+		Type: typeURL("lds"), Name: "in", Plugin: "istio", Reason: "no such filter", Held: true, Namespaces: []string{"shop"}, Votes: 2, Voters: 2, Instead: "0", Refusing: 2, Proxies: []string{"a"},
 		View: report.PlacedView{Label: "one", Connections: 2}, Rows: []RowName{{Table: "networking.istio.io/EnvoyFilter", Key: "a/ef"}},
 	}}
 }
@@ -156,7 +158,7 @@ func start(t *testing.T, s Source) *Server {
 	t.Helper()
 	r := prometheus.NewRegistry()
 	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "one"}, func() float64 { return 1 }))
-	a, err := New(Config{Source: s, Registry: r, Version: "v1.2.3", Log: slog.New(slog.DiscardHandler)})
+	a, err := New(Config{Source: s, Registry: r, Version: "v1.2.3", Log: slog.New(slog.DiscardHandler), Naming: caller.Naming{NamespaceOf: func(*corev3.Node) string { return "shop" }}})
 	if err != nil {
 		t.Fatal(err)
 	}

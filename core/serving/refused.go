@@ -51,17 +51,24 @@ type refuser struct {
 	// before the resource changed, which did not change these.
 	search  *pieces.Search
 	carried bool
-	reason  string
-	since   time.Time
+	// other: it was sent something in place of the resource.
+	other  bool
+	reason string
+	since  time.Time
 }
 
 // body is what the connection is sent in place of the resource; nil: that itself, which its stream
-// leaves out.
+// leaves out. So it is where the connection has all already that it accepts.
 func (r *refuser) body() *view.Body {
 	if r.search == nil {
 		return nil
 	}
-	return r.search.Body()
+	b := r.search.Body()
+	if !r.other && r.had != nil && b.Version() == r.had.Version() {
+		return nil
+	}
+	r.other = true
+	return b
 }
 
 // bad are the pieces that it is known to refuse.

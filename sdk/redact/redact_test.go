@@ -162,8 +162,8 @@ func TestHeaders(t *testing.T) {
 			{Header: &core.HeaderValue{Key: "cookie", Value: "hunter2-c"}}, {Header: &core.HeaderValue{Key: "x-version", Value: "seen-d"}},
 		},
 		VirtualHosts: []*route.VirtualHost{{Name: "v", Routes: []*route.Route{{Match: &route.RouteMatch{Headers: []*route.HeaderMatcher{
-			{Name: "authorization", HeaderMatchSpecifier: &route.HeaderMatcher_PrefixMatch{PrefixMatch: "hunter2-e"}},
-			{Name: "seen-f", HeaderMatchSpecifier: &route.HeaderMatcher_PrefixMatch{PrefixMatch: "seen-g"}},
+			{Name: "authorization", HeaderMatchSpecifier: &route.HeaderMatcher_PrefixMatch{PrefixMatch: "hunter2-e"}}, //lint:ignore SA1019 proxies take it
+			{Name: "seen-f", HeaderMatchSpecifier: &route.HeaderMatcher_PrefixMatch{PrefixMatch: "seen-g"}},           //lint:ignore SA1019 as above
 		}}}}}},
 	}
 	raw, err := proto.Marshal(c)

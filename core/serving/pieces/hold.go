@@ -107,9 +107,10 @@ func guardedHost(h *routev3.VirtualHost) proto.Message {
 		if len(config)+len(a.GetRateLimits())+len(r.RequestHeadersToRemove) == 0 {
 			continue
 		}
+		limits := &routev3.RouteAction{RateLimits: a.GetRateLimits()}
+		limits.IncludeVhRateLimits = a.GetIncludeVhRateLimits() //lint:ignore SA1019 Envoy heeds it still
 		out.Routes = append(out.Routes, &routev3.Route{
-			Match: r.Match, TypedPerFilterConfig: config, RequestHeadersToRemove: r.RequestHeadersToRemove,
-			Action: &routev3.Route_Route{Route: &routev3.RouteAction{RateLimits: a.GetRateLimits(), IncludeVhRateLimits: a.GetIncludeVhRateLimits()}},
+			Match: r.Match, TypedPerFilterConfig: config, RequestHeadersToRemove: r.RequestHeadersToRemove, Action: &routev3.Route_Route{Route: limits},
 		})
 	}
 	return out

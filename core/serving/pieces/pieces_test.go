@@ -415,9 +415,9 @@ func TestEachFieldIsClassified(t *testing.T) {
 }
 
 // TestNothingIsMissingMeanwhile: while pieces are looked for a client that has something is never
-// sent less: a host or chain of another name is the same by its domains or its match, and one that is
-// gone stays until that is known. A client that has nothing gets all but filters, and what others
-// refuse, first.
+// sent less: a host or chain of another name is the same by its domains or its match, and one that
+// is gone stays until that is known. A client that has nothing gets all but filters, and what
+// others refuse, first.
 func TestNothingIsMissingMeanwhile(t *testing.T) {
 	renamed := bodyOf(t, RouteConfiguration, "r", &routev3.RouteConfiguration{Name: "r", VirtualHosts: []*routev3.VirtualHost{
 		{Name: "new", Domains: []string{"a"}}, {Name: "bad", Domains: []string{"bad"}}, {Name: "c", Domains: []string{"c"}},

@@ -12,6 +12,10 @@ import (
 type Search struct {
 	book        Book
 	now, before *view.Body
+	// changed are the pieces that are otherwise than before; any: the client has accepted some
+	// body.
+	changed []Piece
+	any     bool
 	// out are the pieces that the next body is without, waiting those of them that are to be tried
 	// in groups, the last one first, and trying the group that the next body has.
 	out     []Piece
@@ -50,12 +54,31 @@ func (b Book) Search(now, before *view.Body, likely []Piece) *Search {
 	if len(changed) == 0 {
 		return nil
 	}
-	s := &Search{book: b, now: now, before: before, state: base, out: changed}
+	s := &Search{book: b, now: now, before: before, changed: changed}
 	if out := likelyOf(p, changed, likely); len(out) > 0 && len(out) < mostPieces {
-		s.state, s.out = guess, out
+		s.out = out
+		s.make()
+	} else if s.begin(); s.state == whole {
+		return nil
 	}
-	s.make()
 	return s
+}
+
+// begin begins without a guess. A client that has nothing is not sent a resource with no piece in
+// it: half of them are tried at once.
+func (s *Search) begin() bool {
+	s.out, s.waiting = s.changed, nil
+	switch {
+	case s.before != nil:
+		s.state = base
+		return s.make()
+	case len(s.out) < 2:
+		s.state = whole
+		return false
+	}
+	s.state = parts
+	s.divide(s.out)
+	return s.next()
 }
 
 // likelyOf are the pieces that are left out first: those that others refuse, and filters that are
@@ -105,9 +128,11 @@ func (s *Search) Bad() []Piece {
 func (s *Search) Accepted() bool {
 	switch s.state {
 	case guess, base:
+		s.any = true
 		s.state = parts
 		s.divide(s.out)
 	case parts:
+		s.any = true
 		s.out = slices.DeleteFunc(slices.Clone(s.out), func(p Piece) bool { return slices.Contains(s.trying, p) })
 	default:
 		return false
@@ -119,8 +144,7 @@ func (s *Search) Accepted() bool {
 func (s *Search) Refused() bool {
 	switch s.state {
 	case guess:
-		s.state, s.out = base, s.book.pair(s.before, s.now).differ()
-		return s.make()
+		return s.begin()
 	case base:
 		if s.drop() {
 			return s.make()
@@ -178,9 +202,16 @@ func (s *Search) next() bool {
 		}
 		s.trying = nil // filters of a chain that is refused without them, too
 	}
-	if s.trying == nil {
+	switch {
+	case s.trying != nil:
+	case s.any:
 		s.state = found
 		s.settle()
+	case s.drop():
+		return s.begin()
+	default: // it has accepted nothing
+		s.state = whole
+		return false
 	}
 	return s.make()
 }

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// without makes the resource with pieces as they were before; nil: it can't be. dropped: chains that
-// were not there before are not even closed.
+// without makes the resource with pieces as they were before; nil: it can't be. dropped: chains
+// that were not there before are not even closed.
 func (p *pair) without(name string, out []Piece, dropped bool) *view.Body {
 	left := make(map[Piece]bool, len(out))
 	for _, x := range out {

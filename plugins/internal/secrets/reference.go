@@ -80,7 +80,7 @@ func possible(namespace, name string) error {
 	case len(name) > validation.DNS1123SubdomainMaxLength:
 		return fmt.Errorf("there can be no such object: its name has %d characters, and may have %d", len(name), validation.DNS1123SubdomainMaxLength)
 	case len(validation.IsDNS1123Subdomain(name)) > 0:
-		return fmt.Errorf("there can be no object %q: its name must be a DNS subdomain, of a-z, 0-9, - and .", name)
+		return fmt.Errorf("there can be no object %q: its name must be a DNS subdomain, of a-z, 0-9, dots and dashes", name)
 	}
 	return nil
 }

@@ -16,11 +16,13 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/test/kube"
 	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
 // TestOnePort asks both about their HTTP port where --grpcAddr is empty: each page and each call is
 // answered alike, but for one connection that is used for both.
 func TestOnePort(t *testing.T) {
+	need.All(t) // it builds istiod
 	c := kube.Start(t)
 	c.Apply(t, kube.Definitions(t))
 	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
