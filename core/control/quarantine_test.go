@@ -224,6 +224,24 @@ func TestAcceptedStays(t *testing.T) {
 	})
 }
 
+// TestWhoHasTheRest: who accepts a response without what it refuses refuses that still, until it is
+// sent it again and takes it.
+func TestWhoHasTheRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newVoters(t, nil, 1)
+		good := c.proxy.Pull().Types[c.url].Get("a")
+		c.becomes(2, "bad")
+		c.refuses(c.proxy, good)
+		served := c.proxy.Pull()
+		o := xds.Outcome{Type: c.url, Version: "v", Number: served.Number, Has: served.Types[c.url], Left: "a: it is bad"}
+		c.proxy.Report(o)
+		c.held("a by 1, 1 of 1 votes, held true")
+		o.Left = ""
+		c.proxy.Report(o)
+		c.held()
+	})
+}
+
 // TestNoMajorityBefore: where most did not have one version before, nothing is held.
 func TestNoMajorityBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

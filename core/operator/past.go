@@ -71,6 +71,7 @@ func (p *Past) Pin(number uint64, proxies string, endpoints bool) (report.Pin, e
 		return report.Pin{}, err
 	}
 	out := p.of(proxies)
+	out.Note = cmp.Or(out.Note, note)
 	p.c.Log.Warn("proxies are pinned: they are served what they were at a revision", "revision", number, "proxies", pinnedWords(proxies), "endpoints", endpoints, "connected", len(out.Pinned), "note", note)
 	return out, nil
 }

@@ -85,18 +85,21 @@ func (q *Quarantine) Note(conn *state.Connection, o xds.Outcome, had uint64) {
 		return
 	}
 	for _, r := range q.of[at.View] {
-		q.accepted(conn, r, o.Has.Get(r.Body.Name()))
+		q.accepted(conn, r, o.Has.Get(r.Body.Name()), o.Left != "")
 	}
 }
 
-// accepted notes what a connection has of a name that others refuse, or it did.
-func (q *Quarantine) accepted(conn *state.Connection, r *Refused, has *view.Body) {
+// accepted notes what a connection has of a name that others refuse, or it did; partly: its stream
+// leaves out what it refuses of that.
+func (q *Quarantine) accepted(conn *state.Connection, r *Refused, has *view.Body, partly bool) {
 	switch x := r.by[conn.ID]; {
 	case x == nil:
 		q.doubt(r) // it may have accepted the resource
 	case has == nil:
 	case has.Version() == r.Body.Version():
-		q.forgive(r, conn)
+		if !partly {
+			q.forgive(r, conn)
+		}
 	case x.search != nil && !x.search.Ended() && has.Version() == x.search.Body().Version():
 		q.step(conn, r, x, x.search.Accepted())
 	}

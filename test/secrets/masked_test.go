@@ -171,7 +171,7 @@ func TestConfiguration(t *testing.T) {
 			t.Errorf("proxies are not served %s", secret)
 		}
 	}
-	w.shows(t, "seen.example", "config")
+	w.shows(t, "seen.example", "proxies", "--refused")
 
 	seen := map[string]string{}
 	clean := func(where string, text []byte) {
