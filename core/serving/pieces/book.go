@@ -21,6 +21,10 @@ type Store struct {
 // mostKept is how many bytes of bodies a store keeps, taken apart or made.
 const mostKept = 32 << 20
 
+// entry is what a thing counts, in bytes, that is kept, beside its body: also that a resource can't
+// be taken apart.
+const entry = 64
+
 // NewStore returns an empty one. spare are full names of the types of HTTP filters, beside Envoy's
 // own, that clients may do without: they decide nothing.
 func NewStore(spare ...string) *Store {
@@ -61,9 +65,11 @@ func (b Book) open(body *view.Body) *resource {
 	r, known := b.read[b.typeURL+body.Version()]
 	if !known {
 		r = read(b.typeURL, body, b.more)
+		size := entry
 		if r != nil {
-			b.enter(body.Size(false))
+			size += body.Size(false)
 		}
+		b.enter(size)
 		b.read[b.typeURL+body.Version()] = r
 	}
 	return r
@@ -75,7 +81,7 @@ func (b Book) pair(before, now *view.Body) *pair {
 	out := b.pairs[key]
 	if out == nil {
 		out = pairOf(b.open(before), b.open(now))
-		b.enter(64 * len(out.now.order))
+		b.enter(entry * (1 + len(out.now.order)))
 		b.pairs[key] = out
 	}
 	return out
@@ -95,9 +101,11 @@ func (b Book) without(now, before *view.Body, out []Piece, dropped bool) *view.B
 		return made
 	}
 	made := b.pair(before, now).without(now.Name(), out, dropped)
+	size := entry + key.Len()
 	if made != nil {
-		b.enter(made.Size(false))
+		size += made.Size(false)
 	}
+	b.enter(size)
 	b.made[key.String()] = made
 	return made
 }

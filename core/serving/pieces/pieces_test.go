@@ -467,3 +467,17 @@ func TestNothingIsMissingMeanwhile(t *testing.T) {
 		t.Error("a piece that others refuse is left out for a client that takes it: ", diff)
 	}
 }
+
+// TestStoreIsBounded: what can't be taken apart counts, too, so that it isn't kept for ever.
+func TestStoreIsBounded(t *testing.T) {
+	s := NewStore()
+	for i := range 3 {
+		s.bytes = mostKept // as after many others
+		if b := s.Of(Cluster); b.open(bodyOf(t, Cluster, "c", &clusterv3.Cluster{Name: "c", AltStatName: fmt.Sprint(i)})) != nil {
+			t.Fatal("a cluster is taken apart")
+		}
+		if len(s.read) != 1 {
+			t.Errorf("%d are kept", len(s.read))
+		}
+	}
+}
