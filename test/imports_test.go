@@ -28,23 +28,23 @@ var rules = []rule{
 	{of: "core", forbids: []string{"plugins", "cmd", "examples", "test", "sdk/simulator"}, why: "the core knows no plugin, and nothing of what proxies make of resources"},
 	{of: "sdk/simulator", forbids: []string{"sdk", "core", "plugins", "cmd", "examples", "test"}, why: "the simulator walks through what any Envoy has"},
 	{of: "core/control", forbids: []string{"core/admin", "core/server", "core/swap"}, why: "the middle does not know who looks at it"},
-	{of: "core/operator", forbids: []string{"core/admin", "core/control", "core/server", "core/swap"}, why: "what people ask of the core gets its lock and its middle, and no more"},
 	{of: "core/manifest", forbids: []string{"core/admin", "core/control", "core/environment", "core/host", "core/server", "core/swap", "core/view", "core/xds"}, why: "what plugins.yaml says is known before anything of it runs"},
-	{of: "core/state", forbids: []string{"core/calls", "core/control", "core/host", "core/members", "core/pipeline", "core/serving", "core/status"}, why: "what all know knows none of them"},
-	{of: "core/serving", forbids: []string{"core/calls", "core/control", "core/host", "core/members", "core/pipeline", "core/status"}, why: "parts know those below them alone"},
-	{of: "core/pipeline", forbids: []string{"core/calls", "core/control", "core/members", "core/status"}, why: "parts know those below them alone"},
-	{of: "core/members", forbids: []string{"core/calls", "core/control", "core/status"}, why: "parts know those below them alone"},
-	{of: "core/status", forbids: []string{"core/calls", "core/control", "core/host", "core/members", "core/pipeline"}, why: "what is shown is read, and changes nothing"},
-	{of: "core/middle", forbids: []string{"core/calls", "core/control"}, why: "parts know those below them alone"},
-	{of: "core/calls", forbids: []string{"core/control", "core/host", "core/members", "core/pipeline", "core/serving"}, why: "who waits for an answer knows who is there, and no more"},
+	{of: "core/control/internal/state", forbids: []string{"core/control/internal/calls", "core/host", "core/control/internal/members", "core/control/internal/pipeline", "core/control/internal/serving", "core/control/internal/status"}, why: "what all know knows none of them"},
+	{of: "core/control/internal/serving", forbids: []string{"core/control/internal/calls", "core/host", "core/control/internal/members", "core/control/internal/pipeline", "core/control/internal/status"}, why: "parts know those below them alone"},
+	{of: "core/control/internal/pipeline", forbids: []string{"core/control/internal/calls", "core/control/internal/members", "core/control/internal/status"}, why: "parts know those below them alone"},
+	{of: "core/control/internal/members", forbids: []string{"core/control/internal/calls", "core/control/internal/status"}, why: "parts know those below them alone"},
+	{of: "core/control/internal/status", forbids: []string{"core/control/internal/calls", "core/host", "core/control/internal/members", "core/control/internal/pipeline"}, why: "what is shown is read, and changes nothing"},
+	{of: "core/control/internal/middle", forbids: []string{"core/control/internal/calls"}, why: "parts know those below them alone"},
+	{of: "core/control/internal/calls", forbids: []string{"core/host", "core/control/internal/members", "core/control/internal/pipeline", "core/control/internal/serving"}, why: "who waits for an answer knows who is there, and no more"},
+	{of: "core/control/internal/feed", forbids: []string{"core/control/internal/calls", "core/control/internal/members", "core/control/internal/middle", "core/control/internal/pipeline", "core/control/internal/serving", "core/control/internal/state", "core/control/internal/status", "core/host", "core/xds"}, why: "machines know nothing of who drives them"},
+	{of: "core/control/internal/patch", forbids: []string{"core/control/internal/calls", "core/control/internal/members", "core/control/internal/middle", "core/control/internal/pipeline", "core/control/internal/serving", "core/control/internal/state", "core/control/internal/status", "core/host", "core/xds"}, why: "machines know nothing of who drives them"},
+	{of: "core/control/internal/stage", forbids: []string{"core/control/internal/calls", "core/control/internal/members", "core/control/internal/middle", "core/control/internal/pipeline", "core/control/internal/serving", "core/control/internal/state", "core/control/internal/status", "core/host", "core/xds"}, why: "machines know nothing of who drives them"},
+	{of: "core/control/internal/store", forbids: []string{"core/control/internal/calls", "core/control/internal/members", "core/control/internal/middle", "core/control/internal/pipeline", "core/control/internal/serving", "core/control/internal/state", "core/control/internal/status", "core/host", "core/xds"}, why: "machines know nothing of who drives them"},
+	{of: "core/control/internal/trial", forbids: []string{"core/control/internal/calls", "core/control/internal/members", "core/control/internal/middle", "core/control/internal/pipeline", "core/control/internal/serving", "core/control/internal/state", "core/control/internal/status", "core/host", "core/xds"}, why: "machines know nothing of who drives them"},
 	{of: "core/caller", forbids: []string{"core/control", "core/host", "core/xds"}, why: "machines know nothing of who drives them"},
-	{of: "core/feed", forbids: []string{"core/control", "core/host", "core/xds"}, why: "machines know nothing of who drives them"},
 	{of: "core/guard", forbids: []string{"core/control", "core/host", "core/xds"}, why: "machines know nothing of who drives them"},
-	{of: "core/patch", forbids: []string{"core/control", "core/host", "core/xds"}, why: "machines know nothing of who drives them"},
 	{of: "core/placement", forbids: []string{"core/control", "core/host", "core/xds"}, why: "machines know nothing of who drives them"},
 	{of: "core/revision", forbids: []string{"core/control", "core/host", "core/xds"}, why: "machines know nothing of who drives them"},
-	{of: "core/store", forbids: []string{"core/control", "core/host", "core/xds"}, why: "machines know nothing of who drives them"},
-	{of: "core/trial", forbids: []string{"core/control", "core/host", "core/xds"}, why: "machines know nothing of who drives them"},
 	{of: "core", forbids: []string{"github.com/knadh/koanf", "k8s.io", "sigs.k8s.io/controller-runtime", "istio.io"}, why: "opinions live in plugins, settings in cmd"},
 	{of: "core", except: []string{"core/host/process"}, forbids: []string{"github.com/hashicorp/go-plugin"}, why: "only core/host/process and sdk/process know go-plugin"},
 	{of: "sdk", except: []string{"sdk/process"}, forbids: []string{"github.com/hashicorp/go-plugin"}, why: "only core/host/process and sdk/process know go-plugin"},
@@ -166,6 +166,24 @@ func TestLayers(t *testing.T) {
 				t.Errorf("%s imports %s: a plugin imports no other plugin; what two share belongs into plugins/internal or plugins/shared", folder, local(i))
 			}
 		}
+	}
+}
+
+// mostRooms is how many folders core/ may have at its top: what is nobody else's lies below the
+// one that uses it.
+const mostRooms = 29
+
+// TestRooms: the top of core/ stays small enough to be read at once.
+func TestRooms(t *testing.T) {
+	rooms := map[string]bool{}
+	for _, p := range packages(t) {
+		if in, ok := strings.CutPrefix(local(p.ImportPath), "core/"); ok {
+			room, _, _ := strings.Cut(in, "/")
+			rooms[room] = true
+		}
+	}
+	if len(rooms) > mostRooms || len(rooms) < 10 {
+		t.Errorf("core/ has %d rooms, want at most %d", len(rooms), mostRooms)
 	}
 }
 

@@ -17,7 +17,7 @@ var opinionated = map[string]struct {
 	lines int
 	why   string
 }{
-	"state/traits.go":    {2, "traits of a type that its generator may declare; older ones count on the default (docs/contract.md)"},
+	"control/internal/state/traits.go":    {2, "traits of a type that its generator may declare; older ones count on the default (docs/contract.md)"},
 	"manifest/entry.go":  {1, "a word in a comment"},
 	"manifest/select.go": {5, "keys of a node's metadata by which plugins.yaml selects proxies"},
 	"manifest/values.go": {1, "a word in a comment"},

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/coxswain-mesh/coxswain/core/state"
+	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/swap/api"
 	"github.com/spf13/cobra"
 )
@@ -44,7 +44,7 @@ func (p *program) holdList() *cobra.Command {
 		if err := a.check(); err != nil {
 			return err
 		}
-		all := []state.Held{}
+		all := []control.Held{}
 		if _, _, err := p.ask(c.Context(), at, http.MethodGet, "/holds", nil, &all); err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (p *program) holdList() *cobra.Command {
 }
 
 // holdTable has a line for each hold; wide: and one for each reason.
-func holdTable(w io.Writer, all []state.Held, wide bool) {
+func holdTable(w io.Writer, all []control.Held, wide bool) {
 	if len(all) == 0 {
 		fmt.Fprintln(w, "nothing is held")
 		return
@@ -116,7 +116,7 @@ func (p *program) holdOne(what, short, method, path string) *cobra.Command {
 	return c
 }
 
-func printHold(w io.Writer, h *state.Held) {
+func printHold(w io.Writer, h *control.Held) {
 	fmt.Fprintf(w, "%s: held since %s\n", h.Plugin, h.Since.Format("2006-01-02 15:04:05"))
 	for _, r := range h.Reasons {
 		fmt.Fprintf(w, "  because: %s\n", r)

@@ -20,6 +20,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/cmd/internal/mesh"
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
 	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/history"
 	"github.com/coxswain-mesh/coxswain/core/host/sandbox"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
@@ -27,7 +28,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/push"
 	"github.com/coxswain-mesh/coxswain/core/rollout"
 	"github.com/coxswain-mesh/coxswain/core/server"
-	"github.com/coxswain-mesh/coxswain/core/serving"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 )
 
@@ -215,7 +215,7 @@ func stages(s settings.Rollout) server.Rollout {
 		return server.Rollout{}
 	}
 	return server.Rollout{
-		Stages: &serving.Stages{First: first.Matches, Verified: first.Namespace != "" && first.Namespace != "*", Config: rollout.Config{Hold: s.Hold, Metric: s.MetricQuery != "", Most: s.MetricMost, Range: s.MetricInterval}},
+		Stages: &control.Stages{First: first.Matches, Verified: first.Namespace != "" && first.Namespace != "*", Config: rollout.Config{Hold: s.Hold, Metric: s.MetricQuery != "", Most: s.MetricMost, Range: s.MetricInterval}},
 		URL:    s.MetricURL, Query: s.MetricQuery, Every: s.MetricInterval,
 	}
 }

@@ -1,6 +1,6 @@
 // Package control is the core's middle with a lock, a clock and goroutines around it: it takes
-// sessions of plugins and streams in, hands what they say to core/middle one at a time, and sees
-// that what is due begins. What happens under the lock is short and never blocks: messages to
+// sessions of plugins and streams in, hands what they say to internal/middle one at a time, and
+// sees that what is due begins. What happens under the lock is short and never blocks: messages to
 // plugins go through outboxes, streams are only woken.
 package control
 
@@ -13,13 +13,13 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/caller"
-	"github.com/coxswain-mesh/coxswain/core/calls"
+	"github.com/coxswain-mesh/coxswain/core/control/internal/calls"
+	"github.com/coxswain-mesh/coxswain/core/control/internal/middle"
+	"github.com/coxswain-mesh/coxswain/core/control/internal/serving"
+	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
+	"github.com/coxswain-mesh/coxswain/core/control/operations"
 	"github.com/coxswain-mesh/coxswain/core/environment"
-	"github.com/coxswain-mesh/coxswain/core/middle"
-	"github.com/coxswain-mesh/coxswain/core/operator"
 	"github.com/coxswain-mesh/coxswain/core/placement"
-	"github.com/coxswain-mesh/coxswain/core/serving"
-	"github.com/coxswain-mesh/coxswain/core/state"
 )
 
 // Config of a Control.
@@ -71,7 +71,7 @@ type Control struct {
 	clients clientLock
 	mid     *middle.Middle
 	*calls.Calls
-	operator *operator.Core
+	operator *operations.Core
 	wake     chan struct{}
 }
 
@@ -96,8 +96,8 @@ func New(cfg Config) (*Control, error) {
 	})
 	c.mu.clock, c.clients.inner = c.mid.State.Clock, &c.mu
 	c.Calls = calls.New(&c.clients, c.mid.State)
-	c.operator = &operator.Core{Shell: shell{&c.mu, c}, Middle: c.mid, Calls: c.Calls, Log: cfg.Log, History: cfg.Earlier.History, HoldMax: cfg.HoldMax}
-	explainer := operator.NewExplainer(c.operator)
+	c.operator = &operations.Core{Shell: shell{&c.mu, c}, Middle: c.mid, Calls: c.Calls, Log: cfg.Log, History: cfg.Earlier.History, HoldMax: cfg.HoldMax}
+	explainer := operations.NewExplainer(c.operator)
 	c.mid.Serving.Quarantine.OnRefused = func(r *serving.Refused) { go explainer.Blame(r) }
 	now := time.Now()
 	for _, e := range cfg.Plugins {
@@ -121,7 +121,7 @@ func newEpoch() uint64 {
 }
 
 // Operator is what people ask of the core, and order, that takes more than a step.
-func (c *Control) Operator() *operator.Core { return c.operator }
+func (c *Control) Operator() *operations.Core { return c.operator }
 
 // Epoch is the start of the core that revisions belong to.
 func (c *Control) Epoch() uint64 { return c.mid.State.Course.Epoch }

@@ -3,9 +3,9 @@ package control
 import (
 	"context"
 
+	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
+	"github.com/coxswain-mesh/coxswain/core/control/operations"
 	"github.com/coxswain-mesh/coxswain/core/guard"
-	"github.com/coxswain-mesh/coxswain/core/operator"
-	"github.com/coxswain-mesh/coxswain/core/state"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -108,5 +108,5 @@ func (c *Control) Following(tables []string) (rows map[string][]*pb.Row, ok bool
 
 // Coming returns the rows of tables as the first revision will have them.
 func (c *Control) Coming(tables []string) map[string][]*pb.Row {
-	return operator.Locked(&c.mu, func() map[string][]*pb.Row { return c.mid.State.Coming(tables) })
+	return operations.Locked(&c.mu, func() map[string][]*pb.Row { return c.mid.State.Coming(tables) })
 }

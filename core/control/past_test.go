@@ -8,8 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/coxswain-mesh/coxswain/core/control/operations"
 	"github.com/coxswain-mesh/coxswain/core/history"
-	"github.com/coxswain-mesh/coxswain/core/operator"
 	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -29,9 +29,9 @@ func remembering(t *testing.T, cfg history.Config) func(*Config) {
 	return func(c *Config) { c.Earlier.History = h }
 }
 
-func (b *bench) past() *operator.Past {
+func (b *bench) past() *operations.Past {
 	b.t.Helper()
-	p, err := operator.NewPast(b.Operator())
+	p, err := operations.NewPast(b.Operator())
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func (c *crowd) labelled() {
 }
 
 // pins pins a revision.
-func pins(t *testing.T, p *operator.Past, revision uint64, proxies string, endpoints bool) report.Pin {
+func pins(t *testing.T, p *operations.Past, revision uint64, proxies string, endpoints bool) report.Pin {
 	t.Helper()
 	pin, err := p.Pin(revision, proxies, endpoints)
 	if err != nil {
@@ -124,7 +124,7 @@ func TestPin(t *testing.T) {
 			t.Errorf("%+v %v", gone, err)
 		}
 		all("a=swapped")
-		if _, err := p.Unpin("", true); err != operator.ErrNoPin {
+		if _, err := p.Unpin("", true); err != operations.ErrNoPin {
 			t.Error(err)
 		}
 	})

@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/operator"
+	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
+	"github.com/coxswain-mesh/coxswain/core/control/operations"
 	"github.com/coxswain-mesh/coxswain/core/report"
-	"github.com/coxswain-mesh/coxswain/core/state"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -98,7 +98,7 @@ func (c *crowd) held(want ...string) {
 	c.t.Helper()
 	time.Sleep(time.Second) // votes are counted
 	var got []string
-	for _, r := range operator.NewExplainer(c.Operator()).Refusals() {
+	for _, r := range operations.NewExplainer(c.Operator()).Refusals() {
 		got = append(got, fmt.Sprintf("%s by %d, %d of %d votes, held %v", r.Name, r.Refusing, r.Votes, r.Voters, r.Held))
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -362,7 +362,7 @@ func TestBlame(t *testing.T) {
 		c.g.send(&pb.FromPlugin{Because: &pb.Because{Id: asked[0].Explain.Id, Rows: []*pb.RowName{{Table: "services", Key: "ns/a.com"}, {Table: "VirtualService", Key: "ns/v"}}}})
 		c.g.send(&pb.FromPlugin{Because: &pb.Because{Id: 999}}) // which nobody waits for
 		synctest.Wait()
-		if r := operator.NewExplainer(c.Operator()).Refusals(); len(r) != 1 || r[0].Reason != "a: it is bad" || r[0].Instead != good.Version() {
+		if r := operations.NewExplainer(c.Operator()).Refusals(); len(r) != 1 || r[0].Reason != "a: it is bad" || r[0].Instead != good.Version() {
 			t.Errorf("%+v", r)
 		}
 	})
@@ -429,7 +429,7 @@ func TestBlameIsTold(t *testing.T) {
 func TestExplainNeedsNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		x := operator.NewExplainer(w.Operator())
+		x := operations.NewExplainer(w.Operator())
 		e, err := x.Explain(t.Context(), "p", typeA, "a")
 		if err != nil || e.Unknown == "" || len(e.Reads) != 3 || e.Version == "" {
 			t.Errorf("%+v %v", e, err)
@@ -459,7 +459,7 @@ func TestNoPushes(t *testing.T) {
 		c.becomes(2, "v2")
 		c.have(c.proxy, "a=v2")
 		c.acks(c.proxy)
-		x := operator.NewExplainer(c.Operator())
+		x := operations.NewExplainer(c.Operator())
 		if all, err := x.Pushes(0); !errors.Is(err, state.ErrNoPushes) {
 			t.Errorf("%v, %v", all, err)
 		}
@@ -474,7 +474,7 @@ func TestNoPushes(t *testing.T) {
 func TestPushesAreFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newVoters(t, nil, 3)
-		x := operator.NewExplainer(c.Operator())
+		x := operations.NewExplainer(c.Operator())
 		last := func() report.Push {
 			all, _ := x.Pushes(0)
 			return all[len(all)-1]
@@ -517,7 +517,7 @@ func TestSecretsAreNotHeld(t *testing.T) {
 		c.refuses(c.proxy, good)
 		c.held("a by 1, 1 of 1 votes, held false")
 		c.have(c.proxy, "a=bad")
-		if r := operator.NewExplainer(c.Operator()).Refusals(); r[0].Instead != "" {
+		if r := operations.NewExplainer(c.Operator()).Refusals(); r[0].Instead != "" {
 			t.Errorf("%+v", r[0])
 		}
 	})
@@ -567,7 +567,7 @@ func TestEverybodyRefusesAll(t *testing.T) {
 				asked++
 			}
 		}
-		if asked != operator.ExplainAtOnce {
+		if asked != operations.ExplainAtOnce {
 			t.Errorf("the generator was asked about %d resources at once", asked)
 		}
 		if got := c.joins("new").Pull().Types[c.url].Get("r7"); got.Version() != before.Get("r7").Version() {

@@ -8,10 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/control/internal/serving"
+	"github.com/coxswain-mesh/coxswain/core/control/operations"
 	"github.com/coxswain-mesh/coxswain/core/history"
-	"github.com/coxswain-mesh/coxswain/core/operator"
 	"github.com/coxswain-mesh/coxswain/core/rollout"
-	"github.com/coxswain-mesh/coxswain/core/serving"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -23,7 +23,7 @@ const routes = "networking.istio.io/VirtualService"
 // staged is a crowd where those whose names begin with f try changes for a minute.
 type staged struct {
 	crowd
-	*operator.Rollout
+	*operations.Rollout
 	f      *plugin
 	first  *stream
 	bodies uint64
@@ -54,7 +54,7 @@ func newStagedWith(t *testing.T, edit func(*Config), first ...string) *staged {
 	ready := readyIstio()
 	ready.Reads = append(ready.Reads, &pb.Read{Table: routes})
 	s.crowd = crowd{world: worldOf(b, ready)}
-	s.Rollout = operator.NewRollout(b.Operator())
+	s.Rollout = operations.NewRollout(b.Operator())
 	s.labelled()
 	s.all = append(s.all, s.proxy)
 	for _, id := range first {
@@ -332,8 +332,8 @@ func TestStageOrders(t *testing.T) {
 		s.is(rollout.Idle, "")
 		s.have(s.proxy, "a=v3")
 
-		off := operator.NewRollout(newBench(t, nil, memory, istio).Operator())
-		if _, err := off.Abort("it is late"); !errors.Is(err, operator.ErrNoStages) || off.Shown().State != rollout.Off {
+		off := operations.NewRollout(newBench(t, nil, memory, istio).Operator())
+		if _, err := off.Abort("it is late"); !errors.Is(err, operations.ErrNoStages) || off.Shown().State != rollout.Off {
 			t.Errorf("%v, %+v", err, off.Shown())
 		}
 	})
@@ -529,7 +529,7 @@ func TestStageOutlivesARestart(t *testing.T) {
 				w.at = w.g.state().Revision
 				w.g.send(described(typeA), body(1, "bad"), change(typeA, 1, w.at, &pb.Entry{Name: "a", Body: 1}))
 				w.g.done(w.at)
-				all := &staged{crowd: crowd{world: w}, Rollout: operator.NewRollout(b.Operator()), f: f, bodies: 10}
+				all := &staged{crowd: crowd{world: w}, Rollout: operations.NewRollout(b.Operator()), f: f, bodies: 10}
 				streams := map[string]*stream{}
 				for id := range c.want {
 					x := all.stream(id)

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/state"
+	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 )
 
@@ -81,16 +81,16 @@ func (c *Control) await(ctx context.Context, answer <-chan error, leave func()) 
 	})
 }
 
-// shell is the lock for core/operator.
+// shell is the lock for core/control/operations.
 type shell struct {
 	*timed
 	c *Control
 }
 
-// Do implements operator.Shell.
+// Do implements operations.Shell.
 func (s shell) Do(f func() error) error { return s.c.do(f) }
 
-// Await implements operator.Shell.
+// Await implements operations.Shell.
 func (s shell) Await(ctx context.Context, answer <-chan error, leave func()) error {
 	return s.c.await(ctx, answer, leave)
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/host/sched"
 	"github.com/coxswain-mesh/coxswain/core/ticks"
 
+	"github.com/coxswain-mesh/coxswain/core/control/internal/outbox"
+	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
 	"github.com/coxswain-mesh/coxswain/core/host"
-	"github.com/coxswain-mesh/coxswain/core/outbox"
-	"github.com/coxswain-mesh/coxswain/core/state"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 

@@ -4,44 +4,44 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/coxswain-mesh/coxswain/core/operator"
+	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
+	"github.com/coxswain-mesh/coxswain/core/control/internal/status"
+	"github.com/coxswain-mesh/coxswain/core/control/operations"
 	"github.com/coxswain-mesh/coxswain/core/report"
-	"github.com/coxswain-mesh/coxswain/core/state"
-	"github.com/coxswain-mesh/coxswain/core/status"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // Ready returns why proxies aren't served; none: they are.
-func (c *Control) Ready() []string { return operator.Locked(&c.mu, c.mid.Stages.Pipeline.NotReady) }
+func (c *Control) Ready() []string { return operations.Locked(&c.mu, c.mid.Stages.Pipeline.NotReady) }
 
 // Revision returns the revision that is served.
-func (c *Control) Revision() report.Revision { return operator.Locked(&c.mu, c.mid.Pages.Revision) }
+func (c *Control) Revision() report.Revision { return operations.Locked(&c.mu, c.mid.Pages.Revision) }
 
 // PluginRows returns what is known of each declared plugin, by name.
 func (c *Control) PluginRows() map[string]status.PluginRows {
-	return operator.Locked(&c.mu, c.mid.Pages.PluginRows)
+	return operations.Locked(&c.mu, c.mid.Pages.PluginRows)
 }
 
 // Stale returns for each plugin whether its last words may be out of date.
-func (c *Control) Stale() map[string]status.Stale { return operator.Locked(&c.mu, c.mid.Pages.Stale) }
+func (c *Control) Stale() map[string]status.Stale { return operations.Locked(&c.mu, c.mid.Pages.Stale) }
 
 // Hiding returns numbers of rows that are not served, for each plugin that publishes rows.
 func (c *Control) Hiding() map[string]status.Hiding {
-	return operator.Locked(&c.mu, c.mid.Pages.Hiding)
+	return operations.Locked(&c.mu, c.mid.Pages.Hiding)
 }
 
 // Views returns all views that connections are in.
-func (c *Control) Views() []report.View { return operator.Locked(&c.mu, c.mid.Pages.Views) }
+func (c *Control) Views() []report.View { return operations.Locked(&c.mu, c.mid.Pages.Views) }
 
 // Streams returns the connected streams.
-func (c *Control) Streams() []report.Stream { return operator.Locked(&c.mu, c.mid.Pages.Streams) }
+func (c *Control) Streams() []report.Stream { return operations.Locked(&c.mu, c.mid.Pages.Streams) }
 
 // Tables returns the tables that have rows, or that a plugin reads or publishes.
-func (c *Control) Tables() []report.Table { return operator.Locked(&c.mu, c.mid.Pages.Tables) }
+func (c *Control) Tables() []report.Table { return operations.Locked(&c.mu, c.mid.Pages.Tables) }
 
 // Rows returns the rows of a table.
 func (c *Control) Rows(table string) []*pb.Row {
-	return operator.Locked(&c.mu, func() (rows []*pb.Row) {
+	return operations.Locked(&c.mu, func() (rows []*pb.Row) {
 		for _, r := range c.mid.State.Env.Committed.Rows(table, false) {
 			rows = append(rows, r)
 		}
@@ -68,7 +68,7 @@ func (c *Control) TableRows(plugin string) []report.TableRows {
 }
 
 // Holds returns what is held, by plugin.
-func (c *Control) Holds() []state.Held { return operator.Locked(&c.mu, c.mid.Pages.Held) }
+func (c *Control) Holds() []state.Held { return operations.Locked(&c.mu, c.mid.Pages.Held) }
 
 // Holding says in a line each what is held.
 func (c *Control) Holding() (lines []string) {

@@ -8,11 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/control/internal/outbox"
+	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
+	"github.com/coxswain-mesh/coxswain/core/control/internal/store"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
-	"github.com/coxswain-mesh/coxswain/core/outbox"
-	"github.com/coxswain-mesh/coxswain/core/state"
-	"github.com/coxswain-mesh/coxswain/core/store"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
 )

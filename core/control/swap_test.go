@@ -9,16 +9,16 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/caller"
+	"github.com/coxswain-mesh/coxswain/core/control/internal/members"
+	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
+	"github.com/coxswain-mesh/coxswain/core/control/operations"
 	"github.com/coxswain-mesh/coxswain/core/guard"
-	"github.com/coxswain-mesh/coxswain/core/members"
-	"github.com/coxswain-mesh/coxswain/core/operator"
-	"github.com/coxswain-mesh/coxswain/core/state"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/google/go-cmp/cmp"
 )
 
-func (b *bench) try(e state.Expected) *operator.Trial {
+func (b *bench) try(e state.Expected) *operations.Trial {
 	b.t.Helper()
 	t, err := b.Operator().Try(e, b.mid.State.Roster.Rules)
 	if err != nil {

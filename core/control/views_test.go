@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/operator"
+	"github.com/coxswain-mesh/coxswain/core/control/internal/serving"
+	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
+	"github.com/coxswain-mesh/coxswain/core/control/operations"
 	"github.com/coxswain-mesh/coxswain/core/revision"
-	"github.com/coxswain-mesh/coxswain/core/serving"
-	"github.com/coxswain-mesh/coxswain/core/state"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
 	"github.com/google/go-cmp/cmp"
@@ -209,7 +209,7 @@ func TestWhatIsNotUsedGoesAtRest(t *testing.T) {
 			w.g.done(s.Revision)
 			time.Sleep(serving.TidyAfter - time.Second)
 			synctest.Wait()
-			if all, _ := operator.NewExplainer(w.Operator()).Pushes(w.at.Number); len(all) != 0 {
+			if all, _ := operations.NewExplainer(w.Operator()).Pushes(w.at.Number); len(all) != 0 {
 				t.Errorf("people are told of %+v", all)
 			}
 		}

@@ -3,18 +3,18 @@ package server
 import (
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/status"
+	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
 // ages are metrics of how old the last words of plugins are that hang or are away, read when
 // somebody asks for them.
 type ages struct {
-	of    func() map[string]status.Stale
+	of    func() map[string]control.Stale
 	stale *prometheus.Desc
 }
 
-func newAges(of func() map[string]status.Stale) *ages {
+func newAges(of func() map[string]control.Stale) *ages {
 	return &ages{of, prometheus.NewDesc("coxswain_plugin_stale_seconds",
 		"For how long a plugin has been away, hung or late; what it said last is served. 0 where it is not.", []string{"plugin"}, nil)}
 }

@@ -3,18 +3,18 @@ package server
 import (
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/status"
+	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
 // hiding are metrics of rows that are not served and of sources that are away, read when somebody
 // asks for them.
 type hiding struct {
-	of           func() map[string]status.Hiding
+	of           func() map[string]control.Hiding
 	hidden, away *prometheus.Desc
 }
 
-func newHiding(of func() map[string]status.Hiding) *hiding {
+func newHiding(of func() map[string]control.Hiding) *hiding {
 	return &hiding{
 		of,
 		prometheus.NewDesc("coxswain_plugin_hidden_rows", "Rows of a plugin that are not served: another plugin's are (merge), or its source is away for too long (onLoss).", []string{"plugin"}, nil),

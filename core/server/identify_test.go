@@ -23,7 +23,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
-	"github.com/coxswain-mesh/coxswain/core/state"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
@@ -46,11 +45,11 @@ const webID = "spiffe://cluster.local/ns/shop/sa/web"
 func authenticating(t *testing.T, f sdk.AuthenticatorFunc, headers ...string) *control.Control {
 	t.Helper()
 	c, err := control.New(control.Config{
-		Plugins: []state.Expected{
-			{Name: "a", Kind: pb.KindAuthenticator, Limits: state.Limits{Call: 10 * time.Second}, Headers: headers},
+		Plugins: []control.Expected{
+			{Name: "a", Kind: pb.KindAuthenticator, Limits: control.Limits{Call: 10 * time.Second}, Headers: headers},
 			{Name: "other", Order: 1, Kind: pb.KindAuthenticator, Headers: []string{"x-other"}}, // it never runs
 		},
-		Rules:   state.Rules{Choose: func(string, *corev3.Node, bool, []string) string { return "" }},
+		Rules:   control.Rules{Choose: func(string, *corev3.Node, bool, []string) string { return "" }},
 		HoldMax: time.Second, Log: slog.New(slog.DiscardHandler), Metrics: newMetrics(prometheus.NewRegistry()),
 	})
 	if err != nil {

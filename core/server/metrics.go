@@ -3,9 +3,9 @@ package server
 import (
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
-	"github.com/coxswain-mesh/coxswain/core/state"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -109,11 +109,11 @@ func (m *metrics) transition(t host.Transition) {
 
 // heldRows are gauges of what is held when they are read.
 type heldRows struct {
-	held        func() []state.Held
+	held        func() []control.Held
 	rows, holds *prometheus.Desc
 }
 
-func newHeldRows(held func() []state.Held) *heldRows {
+func newHeldRows(held func() []control.Held) *heldRows {
 	return &heldRows{
 		held, prometheus.NewDesc("coxswain_held_rows", "Changes of rows that are held because much would go at once.", []string{"plugin"}, nil),
 		prometheus.NewDesc("coxswain_holds", "Plugins of which something is held because much would go at once.", nil, nil),

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/control/operations"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/mask"
-	"github.com/coxswain-mesh/coxswain/core/operator"
 	"github.com/coxswain-mesh/coxswain/core/report"
-	"github.com/coxswain-mesh/coxswain/core/status"
 	"github.com/coxswain-mesh/coxswain/core/swap"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -26,7 +26,7 @@ type middle interface {
 	Tables() []admin.Table
 	TableRows(plugin string) []admin.TableRows
 	Rows(table string) []*pb.Row
-	PluginRows() map[string]status.PluginRows
+	PluginRows() map[string]control.PluginRows
 	Dump(nodeID string) ([]admin.TypeDump, bool)
 	// Holding is for the page that says that it is ready, which asks for it where there is one.
 	Holding() []string
@@ -35,9 +35,9 @@ type middle interface {
 // pages is what the admin pages are made from.
 type pages struct {
 	middle
-	*operator.Explainer
-	*operator.Past
-	stages *operator.Rollout
+	*operations.Explainer
+	*operations.Past
+	stages *operations.Rollout
 	ports  *ports
 	host   *host.Host
 	swap   *swap.Swapper
@@ -116,7 +116,7 @@ func (p *pages) Plugins() []admin.Plugin {
 }
 
 // of says what became of a plugin's process, and of what it published.
-func of(v *admin.Plugin, s host.Status, r status.PluginRows) {
+func of(v *admin.Plugin, s host.Status, r control.PluginRows) {
 	v.State, v.Since, v.Plugin, v.Version, v.PID = string(s.State), s.Since, s.Plugin, s.Version, s.PID
 	v.Restarts, v.Memory, v.LastError, v.User = s.Restarts, s.Memory, s.LastError, s.User
 	v.Sandbox, v.Lacking = s.Sandbox.InForce, s.Sandbox.Lacking

@@ -10,9 +10,8 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/control"
-	"github.com/coxswain-mesh/coxswain/core/operator"
+	"github.com/coxswain-mesh/coxswain/core/control/operations"
 	"github.com/coxswain-mesh/coxswain/core/rollout"
-	"github.com/coxswain-mesh/coxswain/core/serving"
 	"github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,7 +21,7 @@ import (
 // Rollout is how pushes have stages.
 type Rollout struct {
 	// Stages say who tries changes first, and for how long; nil: pushes have no stages.
-	Stages *serving.Stages
+	Stages *control.Stages
 	// URL of a Prometheus server, Query that is asked of it, and Every how often, if a metric is
 	// watched.
 	URL, Query string
@@ -94,12 +93,12 @@ func (m *meter) read(ctx context.Context) (float64, error) {
 
 // stages are the stages of pushes, and what reads their metric; nil: none is read.
 type stages struct {
-	*operator.Rollout
+	*operations.Rollout
 	meter *meter
 }
 
 func newStages(cfg Rollout, c *control.Control) (s *stages, err error) {
-	s = &stages{Rollout: operator.NewRollout(c.Operator())}
+	s = &stages{Rollout: operations.NewRollout(c.Operator())}
 	if cfg.Stages != nil && cfg.Stages.Metric {
 		s.meter, err = newMeter(cfg)
 	}
@@ -134,11 +133,11 @@ func (s *stages) run(ctx context.Context) {
 
 // staged are metrics of how far the stage is.
 type staged struct {
-	of          *operator.Rollout
+	of          *operations.Rollout
 	state, held *prometheus.Desc
 }
 
-func newStaged(of *operator.Rollout) *staged {
+func newStaged(of *operations.Rollout) *staged {
 	return &staged{
 		of,
 		prometheus.NewDesc("coxswain_rollout_state", "1 for how far the stage of a push is: off, idle, staged or withdrawn.", []string{"state"}, nil),

@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/control/operations"
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/history"
 	"github.com/coxswain-mesh/coxswain/core/host"
@@ -22,11 +23,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/mask"
 	"github.com/coxswain-mesh/coxswain/core/mux"
-	"github.com/coxswain-mesh/coxswain/core/operator"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/seen"
-	"github.com/coxswain-mesh/coxswain/core/serving"
-	"github.com/coxswain-mesh/coxswain/core/state"
 	"github.com/coxswain-mesh/coxswain/core/swap"
 	"github.com/coxswain-mesh/coxswain/core/swap/api"
 	"github.com/coxswain-mesh/coxswain/core/xds"
@@ -108,7 +106,7 @@ type Words struct {
 	Inputs map[string]string
 	Naming caller.Naming
 	Tools  admin.Tools
-	// Spare is serving.Earlier's.
+	// Spare is control.Earlier's.
 	Spare []string
 	// Pages returns debug pages beside the core's own, made of what the core knows; nil: there are
 	// none.
@@ -142,7 +140,7 @@ type Server struct {
 	levels  *levels.Levels
 	control *control.Control
 	history *history.History
-	past    *operator.Past
+	past    *operations.Past
 	rollout *stages
 	host    *host.Host
 	swap    *swap.Swapper
@@ -179,9 +177,9 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	if s.control, err = control.New(control.Config{
-		Plugins: state.ExpectAll(cfg.Set), Rules: state.RulesOf(cfg.Set),
+		Plugins: control.ExpectAll(cfg.Set), Rules: control.RulesOf(cfg.Set),
 		DebounceAfter: cfg.Commit.DebounceAfter, DebounceMax: cfg.Commit.DebounceMax, DebounceEndpoints: cfg.Commit.DebounceEndpoints,
-		EndpointPatience: cfg.Commit.EndpointPatience, EndpointPause: cfg.Commit.EndpointPause, HoldMax: cfg.Commit.HoldMax, Retention: cfg.Keep.Views, Earlier: serving.Earlier{NoQuarantine: cfg.Commit.NoQuarantine, NoPushes: cfg.Commit.NoPushes, Spare: cfg.Words.Spare, History: past, Stages: cfg.Keep.Rollout.Stages, Seen: s.cfg.Keep.seen}, Bounds: cfg.Commit.Namespaces, Gather: len(cfg.Set.Tables()) > 0,
+		EndpointPatience: cfg.Commit.EndpointPatience, EndpointPause: cfg.Commit.EndpointPause, HoldMax: cfg.Commit.HoldMax, Retention: cfg.Keep.Views, Earlier: control.Earlier{NoQuarantine: cfg.Commit.NoQuarantine, NoPushes: cfg.Commit.NoPushes, Spare: cfg.Words.Spare, History: past, Stages: cfg.Keep.Rollout.Stages, Seen: s.cfg.Keep.seen}, Bounds: cfg.Commit.Namespaces, Gather: len(cfg.Set.Tables()) > 0,
 		Log: of("control"), Metrics: m,
 		Shown:     identify.shown,
 		Naming:    cfg.Words.Naming,
@@ -206,9 +204,9 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	registry.MustRegister(newLoads(s.host.Loads), newAges(s.control.Stale), newHiding(s.control.Hiding), newCrowds(s.control.Operator().Crowded))
-	explainer := operator.NewExplainer(s.control.Operator())
+	explainer := operations.NewExplainer(s.control.Operator())
 	registry.MustRegister(newRefusals(explainer.Refusals))
-	if s.past, err = operator.NewPast(s.control.Operator()); err != nil {
+	if s.past, err = operations.NewPast(s.control.Operator()); err != nil {
 		return nil, err
 	}
 	s.history = past

@@ -12,7 +12,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
-	"github.com/coxswain-mesh/coxswain/core/state"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -48,7 +47,7 @@ func (ch *changer) do(ctx context.Context, st step, o Options) error {
 // start runs the entry beside the plugin of its name until both have said the same revision.
 func (ch *changer) start(ctx context.Context, e *manifest.Entry, set *manifest.Set, c *attempt) (*standing, error) {
 	_, order := set.Get(e.Name)
-	trial, err := ch.control.Operator().Try(state.Expect(e, order), state.RulesOf(set))
+	trial, err := ch.control.Operator().Try(control.Expect(e, order), control.RulesOf(set))
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +108,7 @@ func (ch *changer) replace(ctx context.Context, e *manifest.Entry, c *attempt, o
 		}
 	}
 	err = st.wait(ctx, func(ctx context.Context) error {
-		return st.trial.Switch(ctx, state.RulesOf(next), func(d *guard.Difference) error {
+		return st.trial.Switch(ctx, control.RulesOf(next), func(d *guard.Difference) error {
 			d.Lost = append(d.Lost, lost...)
 			c.found(d)
 			why := guardOf(e).Check(d)
@@ -159,7 +158,7 @@ func (ch *changer) replaceInTurn(ctx context.Context, last, e *manifest.Entry, c
 func (ch *changer) turnOver(ctx context.Context, e *manifest.Entry, set *manifest.Set) error {
 	ch.host.Remove(e.Name)
 	_, order := set.Get(e.Name)
-	if err := ch.control.Redeclare(state.Expect(e, order), state.RulesOf(set)); err != nil {
+	if err := ch.control.Redeclare(control.Expect(e, order), control.RulesOf(set)); err != nil {
 		return err
 	}
 	if err := ch.host.Add(e, order); err != nil {
@@ -177,7 +176,7 @@ func (ch *changer) add(ctx context.Context, e *manifest.Entry, c *attempt) error
 	set := ch.running.now().With(&on)
 	_, order := set.Get(e.Name)
 	c.step(Starting)
-	err := ch.control.Declare(state.Expect(&on, order), state.RulesOf(set))
+	err := ch.control.Declare(control.Expect(&on, order), control.RulesOf(set))
 	if program, ok := stampOf(set, &on); ok {
 		ch.windows.starts(e.Name, program)
 	}
@@ -215,7 +214,7 @@ func (ch *changer) remove(ctx context.Context, e *manifest.Entry, c *attempt, o 
 	off.Disabled = true
 	set := ch.running.now().With(&off)
 	applies := e.LossApplies()
-	err := ch.control.Removal(ctx, e.Name, state.RulesOf(set), func(d *guard.Difference, why []string) error {
+	err := ch.control.Removal(ctx, e.Name, control.RulesOf(set), func(d *guard.Difference, why []string) error {
 		c.found(d)
 		if slices.Contains(o.lost, e.Name) {
 			why = append(why, fmt.Sprintf("plugins.yaml has lost %d entries at once: %s", len(o.lost), strings.Join(o.lost, ", ")))
@@ -234,7 +233,7 @@ func (ch *changer) remove(ctx context.Context, e *manifest.Entry, c *attempt, o 
 		return c.stopped(err)
 	}
 	ch.host.Remove(e.Name)
-	if err := ch.control.Withdraw(e.Name, state.RulesOf(set), o.Force || applies); err != nil {
+	if err := ch.control.Withdraw(e.Name, control.RulesOf(set), o.Force || applies); err != nil {
 		c.step(Failed, err.Error())
 		return err
 	}
@@ -247,5 +246,5 @@ func (ch *changer) remove(ctx context.Context, e *manifest.Entry, c *attempt, o 
 // arrange gives all plugins their places.
 func (ch *changer) arrange(set *manifest.Set) {
 	ch.running.becomes(set)
-	ch.control.Reorder(places(set), state.RulesOf(set))
+	ch.control.Reorder(places(set), control.RulesOf(set))
 }

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
-	"github.com/coxswain-mesh/coxswain/core/state"
 )
 
 // first starts the instances of the rows that come with the first revision, which waits for them,
@@ -53,7 +53,7 @@ func (f *follower) declareFirst(ctx context.Context) map[time.Duration][]string 
 		if e.Of == "" {
 			continue
 		}
-		err := f.control.Declare(state.Expect(e, order), state.RulesOf(to))
+		err := f.control.Declare(control.Expect(e, order), control.RulesOf(to))
 		if err == nil {
 			err = f.host.Add(e, order)
 		}

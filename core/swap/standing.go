@@ -5,15 +5,14 @@ import (
 	"errors"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/control/operations"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
-	"github.com/coxswain-mesh/coxswain/core/members"
-	"github.com/coxswain-mesh/coxswain/core/operator"
 )
 
 // standing is a plugin beside the one that is served.
 type standing struct {
-	trial   *operator.Trial
+	trial   *operations.Trial
 	process *host.Standby
 	program stamp
 }
@@ -28,12 +27,12 @@ func (st *standing) wait(ctx context.Context, do func(context.Context) error) er
 	go func() {
 		select {
 		case <-gone:
-			cancel(members.ErrEnded)
+			cancel(operations.ErrEnded)
 		case <-stop:
 		}
 	}()
 	err := do(ctx)
-	if errors.Is(err, members.ErrEnded) {
+	if errors.Is(err, operations.ErrEnded) {
 		<-gone
 		if why := st.process.Err(); why != nil {
 			return why

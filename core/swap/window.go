@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
-	"github.com/coxswain-mesh/coxswain/core/state"
 )
 
 // window is the time after a switch in which the old instance stays warm.
@@ -86,7 +86,7 @@ func (w *window) back(why string) bool {
 	}
 	w.note()
 	err = w.st.wait(ctx, func(ctx context.Context) error {
-		return w.st.trial.Switch(ctx, state.RulesOf(next), func(*guard.Difference) error { return nil })
+		return w.st.trial.Switch(ctx, control.RulesOf(next), func(*guard.Difference) error { return nil })
 	})
 	if err != nil {
 		w.c.note("it could not be rolled back: %v", err)
@@ -176,7 +176,7 @@ func (w *window) undo(r recall) (over bool, err error) {
 	now, _ := w.in.running.now().Get(w.last.Name)
 	next := w.in.running.now().With(w.last)
 	err = w.st.wait(ctx, func(ctx context.Context) error {
-		return w.st.trial.Switch(ctx, state.RulesOf(next), func(d *guard.Difference) error {
+		return w.st.trial.Switch(ctx, control.RulesOf(next), func(d *guard.Difference) error {
 			r.c.found(d)
 			return judge(guardOf(w.last).Check(d), r.o)
 		})

@@ -4,26 +4,26 @@ import (
 	"net/http"
 
 	"github.com/coxswain-mesh/coxswain/core/audit"
-	"github.com/coxswain-mesh/coxswain/core/state"
+	"github.com/coxswain-mesh/coxswain/core/control"
 )
 
 // Holds is what keeps back what would take too much away.
 type Holds interface {
-	Holds() []state.Held
-	Hold(plugin string) (*state.Held, error)
+	Holds() []control.Held
+	Hold(plugin string) (*control.Held, error)
 	ApplyHold(plugin string) error
 	DropHold(plugin string) error
 }
 
 // HoldOutcome is the answer to a request about one hold.
 type HoldOutcome struct {
-	Hold  *state.Held `json:"hold,omitempty"`
-	Error string      `json:"error,omitempty"`
+	Hold  *control.Held `json:"hold,omitempty"`
+	Error string        `json:"error,omitempty"`
 }
 
 func (s *Server) holds(mux *http.ServeMux) {
 	mux.HandleFunc("GET /holds", func(w http.ResponseWriter, _ *http.Request) {
-		s.answer(w, http.StatusOK, append([]state.Held{}, s.Holds.Holds()...))
+		s.answer(w, http.StatusOK, append([]control.Held{}, s.Holds.Holds()...))
 	})
 	mux.HandleFunc("GET /holds/{name}", func(w http.ResponseWriter, r *http.Request) {
 		s.held(w, r, nil)
@@ -37,7 +37,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, what string, do 
 	if !s.kept(w) {
 		return
 	}
-	s.held(w, r, func(h *state.Held) error {
+	s.held(w, r, func(h *control.Held) error {
 		is := audit.Entry{What: what, Plugin: h.Plugin, Outcome: "done", Reasons: h.Reasons}
 		if h.Difference != nil {
 			is.Summary = h.Difference.String()
@@ -52,7 +52,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, what string, do 
 }
 
 // held answers with a hold as it is, and does something with it.
-func (s *Server) held(w http.ResponseWriter, r *http.Request, do func(*state.Held) error) {
+func (s *Server) held(w http.ResponseWriter, r *http.Request, do func(*control.Held) error) {
 	name := r.PathValue("name")
 	h, err := s.Holds.Hold(name)
 	if err == nil && do != nil {

@@ -7,19 +7,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/core/state"
+	"github.com/coxswain-mesh/coxswain/core/control"
 )
 
 // kept is a hold of one plugin.
 type kept struct{ done []string }
 
-func (k *kept) Holds() []state.Held { return nil }
+func (k *kept) Holds() []control.Held { return nil }
 
-func (k *kept) Hold(plugin string) (*state.Held, error) {
+func (k *kept) Hold(plugin string) (*control.Held, error) {
 	if plugin != "files" {
 		return nil, errors.New("nothing of " + plugin + " is held")
 	}
-	return &state.Held{Plugin: plugin}, nil
+	return &control.Held{Plugin: plugin}, nil
 }
 
 func (k *kept) ApplyHold(plugin string) error { k.done = append(k.done, "apply "+plugin); return nil }

@@ -1,0 +1,80 @@
+package calls
+
+import (
+	"context"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/core/budget"
+	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// maxCallError is how many bytes of what a plugin says to a caller are told.
+const maxCallError = 1000
+
+// Call has a unary call of gRPC answered by the plugin that offers its method (Ready.methods). It
+// sets the call's id. The error is a gRPC status: Unimplemented if nobody offers the method,
+// Unavailable if the plugin is away or did not answer within limits.call, otherwise what the plugin
+// says.
+func (q *Calls) Call(ctx context.Context, m *pb.Call) (response []byte, err error) {
+	q.lock.Lock()
+	k := q.state.Roster.Callee(m.Method)
+	q.lock.Unlock()
+	if k == nil {
+		return nil, status.Errorf(codes.Unimplemented, "no plugin offers %s", budget.Line(m.Method, maxCallError))
+	}
+	answer, silence := q.inTurn(ctx, k, m)
+	switch {
+	case ctx.Err() != nil:
+		return nil, status.FromContextError(ctx.Err()).Err()
+	case answer == nil:
+		return nil, status.Errorf(codes.Unavailable, "plugin %s %v", k.Name(), silence)
+	case answer.Called.Code != 0:
+		return nil, status.Error(codes.Code(answer.Called.Code), budget.Line(answer.Called.Message, maxCallError))
+	}
+	return answer.Called.Response, nil
+}
+
+// inTurn asks a plugin when it is the caller's turn, by the caller's verified identities; the core
+// itself waits for nobody. Who waits is bounded by ctx, not by limits.call.
+func (q *Calls) inTurn(ctx context.Context, k *state.Plugin, m *pb.Call) (answer *pb.FromPlugin, silence error) {
+	leave, size := func() {}, m.Size()
+	if !m.Core {
+		var err error
+		if leave, err = q.turn(ctx, k.Name(), strings.Join(m.Identities, " "), size); err != nil {
+			return nil, err
+		}
+	}
+	put := false
+	defer func() {
+		if !put {
+			leave()
+		}
+	}()
+	find := q.served(k.Name())
+	return q.ask(ctx, k.Asked(), q.awaken(k.Name(), find), find, size, func(id uint64) *pb.FromCore {
+		put = true
+		q.leave[id] = leave
+		m.Id = id
+		return &pb.FromCore{Call: m}
+	})
+}
+
+// Offers reports whether some plugin offers the method and, if not, whether one may yet that is
+// waited for: a controller that starts always, and has not said what it offers.
+func (q *Calls) Offers(method string) (yes, perhaps bool) {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	yes = q.state.Roster.Callee(method) != nil
+	for _, k := range q.state.Roster.Plugins {
+		perhaps = perhaps || k.Kind() == pb.KindController && k.Ready == nil && !k.Expected.OnDemand && !k.Expected.Optional
+	}
+	return yes, perhaps
+}
+
+// tooLarge answers a call that does not fit into a message.
+func tooLarge(id uint64, reason string) *pb.Called {
+	return &pb.Called{Id: id, Code: uint32(codes.ResourceExhausted), Message: reason}
+}

@@ -1,0 +1,272 @@
+package serving
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/control/internal/serving/pieces"
+	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
+	"github.com/coxswain-mesh/coxswain/core/report"
+	"github.com/coxswain-mesh/coxswain/core/view"
+)
+
+// Refused is a resource of a view that proxies refuse.
+type Refused struct {
+	Session *state.Session
+	View    *view.View
+	Body    *view.Body
+	Reason  string
+	Since   time.Time
+	// After and Number are the revisions that the first proxy had, and was sent.
+	After, Number uint64
+	// Rows are what it was made from, once that is known.
+	Rows []report.RowName
+
+	// of is the namespace of the connection that refused it first.
+	of string
+	// by are the connections that refuse it.
+	by map[uint64]*refuser
+	// tallies are what each namespace says of it.
+	tallies map[string]tally
+	book    pieces.Book
+	// stale: votes are to be counted anew, which they were last at a time.
+	stale   bool
+	counted time.Time
+	left    time.Time // since when none of those that refuse it is connected
+}
+
+// refuser is a connection that refuses a resource, and what it has in its place.
+type refuser struct {
+	node  string
+	voice state.Voice
+	// peer is whose room its body takes.
+	peer string
+	size int
+	// had is what it had accepted of the name before; nil: nothing. regular: it had accepted pushes
+	// of the type.
+	had     *view.Body
+	regular bool
+	// search is for the pieces that it refuses; nil: the resource is one. carried: it is one of
+	// before the resource changed, which did not change these.
+	search  *pieces.Search
+	carried bool
+	// other: it was sent something in place of the resource.
+	other  bool
+	reason string
+	since  time.Time
+}
+
+// body is what the connection is sent in place of the resource; nil: that itself, which its stream
+// leaves out. So it is where the connection has all already that it accepts.
+func (r *refuser) body() *view.Body {
+	if r.search == nil {
+		return nil
+	}
+	b := r.search.Body()
+	if !r.other && r.had != nil && b.Version() == r.had.Version() {
+		return nil
+	}
+	r.other = true
+	return b
+}
+
+// bad are the pieces that it is known to refuse.
+func (r *refuser) bad() []pieces.Piece {
+	if r.search == nil {
+		return []pieces.Piece{pieces.Whole}
+	}
+	return r.search.Bad()
+}
+
+// tally is what a namespace says of a resource.
+type tally struct {
+	// voters are the identities of the namespace that have proxies in the view, and a vote; so many
+	// of them refuse it.
+	voters, refusing int
+	// taken is how many of them have accepted it.
+	taken int
+	// out are the pieces that most of them refuse, and may be held; instead is what the others of
+	// the namespace have in place of the resource; nil: nothing is held.
+	out     []pieces.Piece
+	instead *view.Body
+}
+
+// ballot is what the connections of an identity say.
+type ballot struct {
+	streams, refusing, taken int
+	regular                  bool
+	had                      *view.Body
+	bad                      map[pieces.Piece]int
+}
+
+// votes reports whether the identity has a vote, and refuses whether most of its connections do.
+func (b *ballot) votes() bool   { return b.regular }
+func (b *ballot) refuses() bool { return 2*b.refusing > b.streams }
+
+// count counts what the connections of a view say of the resource.
+func (r *Refused) count(all map[uint64]*state.Connection) map[string]tally {
+	heard := false
+	for _, x := range r.by {
+		heard = heard || x.voice.Votes()
+	}
+	if !heard && !r.held() {
+		return nil
+	}
+	ballots := map[string]map[string]*ballot{}
+	for id, conn := range all {
+		if !conn.Caller.Voice.Votes() || conn.Places.View(r.View.Type) != r.View {
+			continue
+		}
+		of := ballots[conn.Caller.Voice.Namespace]
+		if of == nil {
+			of = map[string]*ballot{}
+			ballots[conn.Caller.Voice.Namespace] = of
+		}
+		b := of[conn.Caller.Voice.Identity]
+		if b == nil {
+			b = &ballot{bad: map[pieces.Piece]int{}}
+			of[conn.Caller.Voice.Identity] = b
+		}
+		b.take(r, r.by[id], conn.Outcomes[r.View.Type])
+	}
+	out := map[string]tally{}
+	for ns, of := range ballots {
+		out[ns] = r.tally(of)
+	}
+	return out
+}
+
+// take counts what one connection says.
+func (b *ballot) take(r *Refused, x *refuser, last state.Outcome) {
+	b.streams++
+	had := last.Has.Get(r.Body.Name())
+	if x != nil {
+		b.refusing++
+		b.regular = b.regular || x.regular
+		had = x.had
+		for _, p := range x.bad() {
+			b.bad[p]++
+		}
+	} else {
+		b.regular = b.regular || last.Acked != ""
+	}
+	if x == nil && had != nil && had.Version() == r.Body.Version() {
+		b.taken++
+	}
+	if b.had == nil && had != nil && had.Exists() && had.Version() != r.Body.Version() {
+		b.had = had
+	}
+}
+
+// tally decides what is held for a namespace: what more than half of its voters refuse, as more
+// than half of them had it before.
+func (r *Refused) tally(of map[string]*ballot) (t tally) {
+	had, bodies, bad := map[string]int{}, map[string]*view.Body{}, map[pieces.Piece]int{}
+	for _, b := range of {
+		if !b.votes() {
+			continue
+		}
+		t.voters++
+		if b.taken > 0 {
+			t.taken++
+		}
+		if b.had != nil {
+			had[b.had.Version()]++
+			bodies[b.had.Version()] = b.had
+		}
+		if !b.refuses() {
+			continue
+		}
+		t.refusing++
+		for p, n := range b.bad {
+			if 2*n > b.streams {
+				bad[p]++
+			}
+		}
+	}
+	if 2*t.refusing <= t.voters {
+		return t
+	}
+	for version, n := range had {
+		if 2*n > t.voters {
+			t.hold(r, bodies[version], bad)
+		}
+	}
+	return t
+}
+
+// hold holds the pieces that most voters refuse as they were in a body, as far as they may be held.
+func (t *tally) hold(r *Refused, before *view.Body, bad map[pieces.Piece]int) {
+	for p, n := range bad {
+		if 2*n > t.voters && r.book.Holdable(r.Body, before, p) {
+			t.out = append(t.out, p)
+		}
+	}
+	switch {
+	case len(t.out) == 0:
+	case slices.Contains(t.out, pieces.Whole):
+		t.instead = before
+	default:
+		slices.SortFunc(t.out, pieces.Compare)
+		t.instead = r.book.Variant(r.Body, before, t.out)
+	}
+}
+
+// known are the pieces that some connections were found to refuse.
+func (r *Refused) known() []pieces.Piece {
+	bad, asked := map[pieces.Piece]bool{}, 0
+	for _, x := range r.by {
+		for _, p := range x.bad() {
+			bad[p] = true
+		}
+		if asked++; asked == mostNamed {
+			break
+		}
+	}
+	return slices.SortedFunc(maps.Keys(bad), pieces.Compare)
+}
+
+// held reports whether something is held for a namespace, and refusing how many identities refuse
+// the resource of those that have a vote.
+func (r *Refused) held() bool {
+	for _, t := range r.tallies {
+		if t.instead != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Refused) refusing() (n int) {
+	for _, t := range r.tallies {
+		n += t.refusing
+	}
+	return n
+}
+
+// goes says what is known of it once the view has another body: those connections still refuse what
+// they refused that is the same in it. nil: nothing is.
+func (r *Refused) goes(s *state.Session, v *view.View, now *view.Body, at time.Time) *Refused {
+	n := *r
+	n.Session, n.View, n.Body, n.by, n.stale = s, v, now, map[uint64]*refuser{}, true
+	for id, x := range r.by {
+		if x.search == nil || !x.search.Ended() || at.Sub(x.since) >= again {
+			continue
+		}
+		bad := slices.DeleteFunc(slices.Clone(x.search.Bad()), func(p pieces.Piece) bool { return p == pieces.Whole || !r.book.Same(r.Body, now, p) })
+		if len(bad) == 0 {
+			continue
+		}
+		c := *x
+		c.size = 0
+		if c.search, c.carried = r.book.Known(now, x.had, bad), true; c.search != nil {
+			n.by[id] = &c
+		}
+	}
+	if len(n.by) == 0 {
+		return nil
+	}
+	n.tallies = maps.Clone(r.tallies)
+	return &n
+}
