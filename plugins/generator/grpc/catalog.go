@@ -34,6 +34,8 @@ type catalog struct {
 	// severalClusters: there are endpoints in more than one.
 	local           []clusterlocal.Host
 	severalClusters bool
+	// sourceLabels are names of the clients' labels that routes ask for.
+	sourceLabels map[string]bool
 	// failsOver: some endpoints depend on where the client is.
 	failsOver bool
 }
@@ -84,7 +86,37 @@ func newCatalog(s *state.State, domain string) *catalog {
 	c.authorization = resources[*security.AuthorizationPolicy](s.Table(kinds.AuthorizationPolicy))
 	c.failsOver = slices.ContainsFunc(c.rules, failsOver)
 	c.peers = resources[*security.PeerAuthentication](s.Table(kinds.PeerAuthentication))
+	c.sourceLabels = sourceLabels(c.routing)
 	return c
+}
+
+// sourceLabels are the names of labels that routes ask for.
+func sourceLabels(routing []resource[*networking.VirtualService]) map[string]bool {
+	out := map[string]bool{}
+	for _, r := range routing {
+		for _, route := range r.spec.Http {
+			for _, m := range route.Match {
+				for name := range m.SourceLabels {
+					out[name] = true
+				}
+			}
+		}
+	}
+	return out
+}
+
+// asked are those of a client's labels that routes ask for; nil for none.
+func (c *catalog) asked(labels map[string]string) map[string]string {
+	var out map[string]string
+	for name := range c.sourceLabels {
+		if value, ok := labels[name]; ok {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[name] = value
+		}
+	}
+	return out
 }
 
 // load decodes services and endpoints. Rows that can't be decoded are nobody's.

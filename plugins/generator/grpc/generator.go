@@ -37,7 +37,8 @@ func (g *generator) Place(s *state.State, p *sdk.Proxy) (map[string]string, erro
 	if c.severalClusters {
 		endpoints.Cluster = cmp.Or(g.config.ClusterAliases[who.cluster], who.cluster)
 	}
-	return map[string]string{listenerType: listeners, routeType: common, clusterType: common, endpointType: endpoints.String()}, nil
+	routes := view{Namespace: who.namespace, Labels: c.asked(who.labels)}.String()
+	return map[string]string{listenerType: listeners, routeType: routes, clusterType: common, endpointType: endpoints.String()}, nil
 }
 
 // Generate makes what is asked for by name. Nothing is served to those who want everything: gRPC

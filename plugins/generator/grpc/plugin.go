@@ -68,6 +68,8 @@ type view struct {
 	Locality string `json:"locality,omitempty"`
 	// Cluster of the client; empty where no endpoints depend on it.
 	Cluster string `json:"cluster,omitempty"`
+	// Labels of the client, those that routes ask for; only routes depend on them.
+	Labels map[string]string `json:"labels,omitempty"`
 	// Modes of the mutual TLS that a server asks its clients for, by port; 0 for the others. Only
 	// listeners depend on them.
 	Modes map[uint32]string `json:"modes,omitempty"`

@@ -58,40 +58,55 @@ func (c *catalog) routed(v view, host string) *resource[*networking.VirtualServi
 // meshGateway is the name that stands for all clients in the mesh.
 const meshGateway = "mesh"
 
-// expand makes a route of each match. What gRPC can't do with a call that goes on isn't made:
+// expand makes routes of each match. What gRPC can't do with a call that goes on isn't made:
 // rewrites, headers, mirrors.
 func (c *catalog) expand(v view, namespace string, s *pb.Service, p *pb.Port, r *networking.HTTPRoute) []*routev3.Route {
-	matches := r.Match
-	if len(matches) == 0 {
-		matches = []*networking.HTTPMatchRequest{{}}
+	asked := r.Match
+	if len(asked) == 0 {
+		asked = []*networking.HTTPMatchRequest{{}}
 	}
 	var out []*routev3.Route
-	for _, m := range matches {
+	for _, m := range asked {
 		if !applies(m, v, p) {
 			continue
 		}
-		made := &routev3.Route{Name: r.Name, Match: match(m)}
-		switch {
-		case r.Redirect != nil: // a client of gRPC follows none, and that of some languages refuses all routes when there is one among them
-			made.Action = single(subsetOf(s, p, ""))
-			made.TypedPerFilterConfig = map[string]*anypb.Any{faultFilter: pack(unavailable())}
-		case r.DirectResponse != nil:
-			made.Action = single(subsetOf(s, p, ""))
-			made.TypedPerFilterConfig = map[string]*anypb.Any{faultFilter: pack(refusal(r.DirectResponse.Status))}
-		case len(r.Route) > 0:
-			made.Action = c.action(v, namespace, s, p, r)
-			if f := fault(r.Fault); f != nil {
-				made.TypedPerFilterConfig = map[string]*anypb.Any{faultFilter: pack(f)}
+		for _, one := range matches(m) {
+			if made := c.made(v, namespace, s, p, r); made != nil {
+				made.Match = one
+				out = append(out, made)
 			}
-		default:
-			continue
 		}
-		out = append(out, made)
 	}
 	return out
 }
 
-// applies reports whether a match is for this port and for clients of the view.
+// made is what a route does with the calls that it matches; nil for nothing.
+func (c *catalog) made(v view, namespace string, s *pb.Service, p *pb.Port, r *networking.HTTPRoute) *routev3.Route {
+	made := &routev3.Route{Name: r.Name}
+	switch {
+	case r.Redirect != nil: // a client of gRPC follows none, and that of some languages refuses all routes when there is one among them
+		made.Action = single(subsetOf(s, p, ""))
+		made.TypedPerFilterConfig = map[string]*anypb.Any{faultFilter: pack(unavailable())}
+	case r.DirectResponse != nil:
+		made.Action = single(subsetOf(s, p, ""))
+		made.TypedPerFilterConfig = map[string]*anypb.Any{faultFilter: pack(refusal(r.DirectResponse.Status))}
+	case len(r.Route) > 0:
+		made.Action = c.action(v, namespace, s, p, r)
+		if f := fault(r.Fault); f != nil {
+			made.TypedPerFilterConfig = map[string]*anypb.Any{faultFilter: pack(f)}
+		}
+	default:
+		return nil
+	}
+	return made
+}
+
+// method is that of every call of gRPC.
+const method = "POST"
+
+// applies reports whether a match is for this port and for clients of the view, and asks for
+// nothing that a client of gRPC can't tell: which scheme and authority a call has isn't among its
+// headers.
 func applies(m *networking.HTTPMatchRequest, v view, p *pb.Port) bool {
 	switch {
 	case m.Port != 0 && m.Port != p.Number:
@@ -100,8 +115,15 @@ func applies(m *networking.HTTPMatchRequest, v view, p *pb.Port) bool {
 		return false
 	case len(m.Gateways) > 0 && !slices.Contains(m.Gateways, meshGateway):
 		return false
-	case len(m.QueryParams) > 0: // a call has none
+	case len(m.QueryParams) > 0, m.Scheme != nil, m.Authority != nil:
 		return false
+	case !says(m.Method, method):
+		return false
+	}
+	for name, value := range m.SourceLabels {
+		if has, ok := v.Labels[name]; !ok || has != value {
+			return false
+		}
 	}
 	return true
 }

@@ -13,12 +13,14 @@ func (c *checker) httpMatch(at path, m *networking.HTTPMatchRequest, b binding) 
 	if m == nil {
 		return
 	}
-	c.stringMatch(at.field("uri"), m.Uri)
+	if _, prefix := m.Uri.GetMatchType().(*networking.StringMatch_Prefix); !prefix { // all paths begin with an empty one
+		c.stringMatch(at.field("uri"), m.Uri)
+	}
 	c.stringMatch(at.field("scheme"), m.Scheme)
 	c.stringMatch(at.field("method"), m.Method)
 	c.stringMatch(at.field("authority"), m.Authority)
 	c.matchedHeaders(at.field("headers"), m.Headers, b)
-	c.matchedHeaders(at.field("withoutHeaders"), m.WithoutHeaders, b)
+	c.missingHeaders(at.field("withoutHeaders"), m.WithoutHeaders, b)
 	for _, name := range sorted(m.QueryParams) {
 		c.stringMatch(at.field("queryParams").key(name), m.QueryParams[name])
 	}
@@ -34,14 +36,29 @@ func (c *checker) httpMatch(at path, m *networking.HTTPMatchRequest, b binding) 
 
 func (c *checker) matchedHeaders(at path, of map[string]*networking.StringMatch, b binding) {
 	for _, name := range sorted(of) {
-		here := at.key(name)
-		c.stringMatch(here, of[name])
-		if !strings.HasPrefix(name, claimPrefix) {
-			c.headerName(here, name)
-			continue
-		}
-		c.claim(here, strings.TrimPrefix(name, claimPrefix), b)
+		c.stringMatch(at.key(name), of[name])
+		c.matchedName(at.key(name), name, b)
 	}
+}
+
+// missingHeaders checks matches of requests that lack a header. The expression * is none: it means
+// any value, so that the header is to be absent.
+// Source: Istio, pkg/config/validation/virtualservice.go.
+func (c *checker) missingHeaders(at path, of map[string]*networking.StringMatch, b binding) {
+	for _, name := range sorted(of) {
+		if of[name].GetRegex() != "*" {
+			c.stringMatch(at.key(name), of[name])
+		}
+		c.matchedName(at.key(name), name, b)
+	}
+}
+
+func (c *checker) matchedName(at path, name string, b binding) {
+	if !strings.HasPrefix(name, claimPrefix) {
+		c.headerName(at, name)
+		return
+	}
+	c.claim(at, strings.TrimPrefix(name, claimPrefix), b)
 }
 
 // claim checks the rest of a claim's name, .NAME or [NAME], and that a gateway is there to verify

@@ -88,6 +88,22 @@ func TestHTTPVersions(t *testing.T) {
 	}
 }
 
+// TestNoUpgradeWhereCaseIsKept: HTTP/2 has no case, and a port that says HTTP may speak nothing
+// else.
+func TestNoUpgradeWhereCaseIsKept(t *testing.T) {
+	for p, http2 := range map[config.Protocol]bool{config.HTTP: false, config.Sniffed: true, config.GRPC: true} {
+		c := outbound(t, `{"connectionPool":{"http":{"h2UpgradePolicy":"UPGRADE"}}}`, func(in *Outbound) { in.Protocol = p })
+		SameCase(c, p)
+		o := protocolOptions(t, c)
+		if got := o.GetExplicitHttpConfig().GetHttp2ProtocolOptions() != nil; got != http2 {
+			t.Errorf("%v: HTTP/2: %v, want %v", p, got, http2)
+		}
+		if kept := o.GetExplicitHttpConfig().GetHttpProtocolOptions().GetHeaderKeyFormat() != nil; kept == http2 {
+			t.Errorf("%v: names keep their case: %v", p, kept)
+		}
+	}
+}
+
 func keptAlive(m *Mesh) proto.Message {
 	m.TCPKeepalive = &networking.ConnectionPoolSettings_TCPSettings_TcpKeepalive{}
 	return m.TCPKeepalive

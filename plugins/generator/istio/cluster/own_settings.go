@@ -18,7 +18,8 @@ func (m Mesh) KeepAlive(c *clusterv3.Cluster) {
 	}
 }
 
-// SameCase keeps the case of the names of headers in HTTP/1 towards a cluster's endpoints.
+// SameCase keeps the case of the names of headers in HTTP/1 towards a cluster's endpoints. A port
+// that says HTTP is not upgraded then, whoever asks for it: HTTP/2 has no case to keep.
 func SameCase(c *clusterv3.Cluster, p config.Protocol) {
 	if p != config.Sniffed && (!p.IsHTTP() || p.IsHTTP2()) {
 		return
@@ -29,6 +30,9 @@ func SameCase(c *clusterv3.Cluster, p config.Protocol) {
 		if err := proto.Unmarshal(given.Value, options); err != nil {
 			return
 		}
+	}
+	if p != config.Sniffed && options.GetExplicitHttpConfig().GetHttp2ProtocolOptions() != nil {
+		options.UpstreamProtocolOptions = onlyHTTP1()
 	}
 	for _, h := range []*core.Http1ProtocolOptions{
 		options.GetExplicitHttpConfig().GetHttpProtocolOptions(),

@@ -24,6 +24,11 @@ func (e *Endpoint) drains() bool {
 	return e.Health == pb.EndpointHealthDraining || e.Labels[drainingLabel] != ""
 }
 
+// Ready reports whether the endpoint takes new work: it is healthy, and doesn't drain.
+func (e *Endpoint) Ready() bool {
+	return !e.drains() && (e.Health == pb.EndpointHealthHealthy || e.Health == pb.EndpointHealthReady)
+}
+
 // plain is the endpoint without its TLS.
 func (e *Endpoint) plain() *Endpoint {
 	out := *e

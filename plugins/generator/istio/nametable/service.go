@@ -71,7 +71,7 @@ func headless(s *config.Service, c Client, endpoints []*endpoint.Endpoint) (ips 
 	_, rest, ok := strings.Cut(s.Host, ".")
 	for _, e := range slices.SortedFunc(slices.Values(endpoints), endpoint.Order) {
 		addresses := usable(append([]string{e.Address}, e.MoreAddresses...))
-		if e.PortName != s.Ports[0].Name || len(addresses) != 1+len(e.MoreAddresses) || !near(e.Network, c.Network) {
+		if !e.Ready() || e.PortName != s.Ports[0].Name || len(addresses) != 1+len(e.MoreAddresses) || !near(e.Network, c.Network) {
 			continue
 		}
 		if e.Subdomain != "" && ok {
