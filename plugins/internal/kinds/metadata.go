@@ -129,11 +129,15 @@ func (o *object) textMap(field string, n *yaml.Node) map[string]string {
 	texts := make(map[string]string, len(pairs))
 	for _, p := range pairs {
 		value := protoyaml.Resolve(p.Value)
-		if value.Kind != yaml.ScalarNode || value.Tag != "!!str" {
+		if protoyaml.IsNull(value) { // an API server keeps the name, without a value
+			texts[protoyaml.KeyText(p.Key)] = ""
+			continue
+		}
+		if value.Kind != yaml.ScalarNode || value.Tag != "!!str" || protoyaml.IsWord(value) {
 			o.fault(value, CodeMetadata, field+"["+p.Key.Value+"]", "expected a string, got %q; put it in quotes", value.Value)
 			continue
 		}
-		texts[p.Key.Value] = value.Value
+		texts[protoyaml.KeyText(p.Key)] = value.Value
 	}
 	return texts
 }

@@ -279,12 +279,24 @@ func (d *decoder) mapField(n *yaml.Node, fd protoreflect.FieldDescriptor, into p
 	defer d.leave(n)
 	for pair := range d.pairs(target) {
 		d.path.push(step{name: clip(pair.Key.Value), kind: keyStep})
-		if key, ok := d.mapKey(pair.Key, fd.MapKey()); ok {
+		if skipsNull(pair.Value, fd.MapValue()) {
+			d.droppedNull(pair.Value)
+		} else if key, ok := d.mapKey(pair.Key, fd.MapKey()); ok {
 			if v, ok := d.element(pair.Value, fd.MapValue(), into.NewValue); ok {
 				into.Set(key, v)
 			}
 		}
 		d.path.pop()
+	}
+}
+
+// droppedNull notes that an entry of a map is left out, as a Kubernetes API server leaves it out
+// before it looks at an object.
+func (d *decoder) droppedNull(n *yaml.Node) {
+	if len(d.faults) < maxFaults {
+		d.faults = append(d.faults, Fault{
+			Line: n.Line, Column: n.Column, Code: CodeNull, Field: d.path.String(), Foreign: true, Reason: "null is no value",
+		})
 	}
 }
 

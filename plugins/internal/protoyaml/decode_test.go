@@ -2,6 +2,7 @@ package protoyaml
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	mesh "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/internal/nearest"
 )
@@ -59,7 +61,7 @@ func TestDecodeReadsWhatProtojsonReads(t *testing.T) {
 		{"null", "null", &structpb.Value{}},
 		{`{"@type": type.googleapis.com/google.protobuf.FieldOptions, deprecated: true}`, `{"@type": "type.googleapis.com/google.protobuf.FieldOptions", "deprecated": true}`, &anypb.Any{}},
 		{`{"@type": type.googleapis.com/google.protobuf.Duration, value: 1s}`, `{"@type": "type.googleapis.com/google.protobuf.Duration", "value": "1s"}`, &anypb.Any{}},
-		{"{label: LABEL_REPEATED, type: 9, json_name: x, defaultValue: on}", `{"label": "LABEL_REPEATED", "type": 9, "jsonName": "x", "defaultValue": "on"}`, &descriptorpb.FieldDescriptorProto{}},
+		{"{label: LABEL_REPEATED, type: 9, json_name: x, defaultValue: 'on'}", `{"label": "LABEL_REPEATED", "type": 9, "jsonName": "x", "defaultValue": "on"}`, &descriptorpb.FieldDescriptorProto{}},
 	} {
 		want := c.into.ProtoReflect().New().Interface()
 		if err := protojson.Unmarshal([]byte(c.json), want); err != nil {
@@ -68,6 +70,29 @@ func TestDecodeReadsWhatProtojsonReads(t *testing.T) {
 		if faults := Decode(root(t, c.yaml), "", c.into); faults != nil || !proto.Equal(c.into, want) {
 			t.Errorf("%s: got %v %v, want %v", c.yaml, c.into, faults, want)
 		}
+	}
+}
+
+// TestYAML11: words that are booleans to Kubernetes' tools are no strings, and keys are what they
+// are to them; entries of maps that are null are left out, and said.
+func TestYAML11(t *testing.T) {
+	for _, word := range []string{"yes", "On", "n", "OFF"} {
+		got := &wrapperspb.StringValue{}
+		if faults := Decode(root(t, word), "", got); len(faults) != 1 || !strings.Contains(faults[0].Reason, "put it in quotes") {
+			t.Errorf("%s: %q, %v", word, got.Value, faults)
+		}
+		if faults := Decode(root(t, "'"+word+"'"), "", got); len(faults) != 0 || got.Value != word {
+			t.Errorf("'%s': %q, %v", word, got.Value, faults)
+		}
+	}
+	e := &networking.WorkloadEntry{}
+	faults := Decode(root(t, "{address: a, labels: {on: x, 1.0: v, 0x10: z, gone: null, \"no\": w}}"), "", e)
+	want := map[string]string{"true": "x", "1": "v", "16": "z", "no": "w"}
+	if !maps.Equal(e.Labels, want) {
+		t.Errorf("labels %v, want %v", e.Labels, want)
+	}
+	if len(faults) != 1 || faults[0].Code != CodeNull || !faults[0].Foreign || faults[0].Field != `labels["gone"]` {
+		t.Errorf("faults: %v", faults)
 	}
 }
 

@@ -11,8 +11,8 @@ type Fault struct {
 	// Field is the path of the field, such as spec.http[0].route; empty where the mistake is not in
 	// one.
 	Field string
-	// Foreign is of an unknown field whose name is like none that is known: rather a field of
-	// another version than a typing error.
+	// Foreign is of what is left out and spoils nothing: an unknown field whose name is like none
+	// that is known, rather of another version than a typing error; an entry of a map that is null.
 	Foreign bool
 	// Reason says what is wrong and, where that is known, what would be right.
 	Reason string

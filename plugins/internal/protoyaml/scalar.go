@@ -59,6 +59,10 @@ func isText(n *yaml.Node) bool {
 }
 
 func (d *decoder) text(n *yaml.Node) (protoreflect.Value, bool) {
+	if IsWord(n) {
+		d.fault(n, CodeValue, "expected a string, got the boolean %s of YAML 1.1; put it in quotes", n.Value)
+		return protoreflect.Value{}, false
+	}
 	if !isText(n) {
 		hint := ""
 		if n.Tag == "!!int" || n.Tag == "!!float" || n.Tag == "!!bool" {
@@ -84,12 +88,36 @@ func truth(n *yaml.Node) (value, ok bool) {
 		return false, false
 	}
 	switch n.Value {
-	case "true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON":
+	case "true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y", "Y":
 		return true, true
-	case "false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF":
+	case "false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF", "n", "N":
 		return false, true
 	}
 	return false, false
+}
+
+// IsWord reports whether a scalar is a boolean to YAML 1.1 alone: one of its words (yes, off, y)
+// without quotes. Kubernetes' tools read that version.
+func IsWord(n *yaml.Node) bool {
+	_, ok := truth(n)
+	return ok && n.Tag == "!!str"
+}
+
+// KeyText is a key as Kubernetes' tools have it, to which all keys are strings: booleans and
+// numbers are those of YAML 1.1, however they are written.
+func KeyText(n *yaml.Node) string {
+	if b, ok := truth(n); ok {
+		return strconv.FormatBool(b)
+	}
+	if n.Tag == "!!int" {
+		if i, err := strconv.ParseInt(n.Value, 0, 64); err == nil {
+			return strconv.FormatInt(i, 10)
+		}
+	}
+	if f, ok := number(n); ok && n.Tag == "!!float" {
+		return strconv.FormatFloat(f, 'g', -1, 64)
+	}
+	return n.Value
 }
 
 func (d *decoder) enum(n *yaml.Node, of protoreflect.EnumDescriptor) (protoreflect.Value, bool) {
@@ -252,7 +280,7 @@ func signedValue(i int64, kind protoreflect.Kind) protoreflect.Value {
 // mapKey reads a map's key, which is a string in JSON whatever its type.
 func (d *decoder) mapKey(n *yaml.Node, fd protoreflect.FieldDescriptor) (protoreflect.MapKey, bool) {
 	if fd.Kind() == protoreflect.StringKind {
-		return protoreflect.ValueOfString(n.Value).MapKey(), true
+		return protoreflect.ValueOfString(KeyText(n)).MapKey(), true
 	}
 	if fd.Kind() == protoreflect.BoolKind && (n.Value == "true" || n.Value == "false") {
 		return protoreflect.ValueOfBool(n.Value == "true").MapKey(), true

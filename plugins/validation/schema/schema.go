@@ -4,6 +4,7 @@ package schema
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
@@ -67,9 +68,12 @@ func (s *Set) Check(r finding.Resource) []finding.Finding {
 	return c.check(object(r))
 }
 
-// check goes through the steps of the API server: unknown fields are dropped, defaults set, then
-// the schema, the keys of lists and the CEL rules are checked.
+// check goes through the steps of the API server: unknown fields are dropped, then nulls where none
+// may be, defaults set, then the schema, the keys of lists and the CEL rules are checked.
 func (c *compiled) check(o map[string]any) []finding.Finding {
+	if holdsNull(o) {
+		defaulting.PruneNonNullableNullsWithoutDefaults(o, c.structural)
+	}
 	if c.surely(o) {
 		return nil
 	}
@@ -82,6 +86,23 @@ func (c *compiled) check(o map[string]any) []finding.Finding {
 		return []finding.Finding{finding.Errorf(CodeSchema, "", "%v", err)}
 	}
 	return append(found, w.check(c.structural, o, twice)...)
+}
+
+// holdsNull reports whether a value has a null in it.
+func holdsNull(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		for _, each := range v {
+			if holdsNull(each) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, holdsNull)
+	}
+	return false
 }
 
 // surely reports whether there is surely nothing to say about an object. It sets defaults.
