@@ -56,6 +56,13 @@ func ValidName(host string, wildcard bool) bool {
 	return true
 }
 
+// IsPartial reports whether a host has a wildcard that stands for a part of a label, such as
+// *blob.example.com. Envoy takes it as a domain of requests, and in no TLS hello.
+func IsPartial(host string) bool {
+	rest, ok := strings.CutPrefix(host, "*")
+	return ok && !strings.HasPrefix(rest, ".") && ValidName(strings.TrimPrefix(rest, "-"), false)
+}
+
 func validLabel(s string) bool {
 	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
 		return false

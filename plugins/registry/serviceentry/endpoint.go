@@ -6,6 +6,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/entries"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/workloadentry"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -54,7 +55,7 @@ func (m member) behind(host, cluster string) []*workload {
 		return nil
 	case m.spec.WorkloadSelector != nil:
 		return slices.DeleteFunc(slices.Clone(m.workloads), func(w *workload) bool { return !reachable(r, w) })
-	case len(m.spec.Endpoints) == 0 && resolvesByDNS(r):
+	case len(m.spec.Endpoints) == 0 && entries.ByDNS(r):
 		return []*workload{m.resolved(host, cluster)}
 	}
 	var out []*workload
@@ -80,7 +81,7 @@ func reachable(r networking.ServiceEntry_Resolution, w *workload) bool {
 	if _, unix := hosts.Path(w.spec.Address); unix {
 		return false
 	}
-	return resolvesByDNS(r) || w.spec.Address == "" || hosts.IsIP(w.spec.Address)
+	return entries.ByDNS(r) || w.spec.Address == "" || hosts.IsIP(w.spec.Address)
 }
 
 func (w *workload) endpoint(e *entry, host string, p *pb.Port) *pb.Endpoint {

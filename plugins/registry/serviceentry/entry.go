@@ -2,11 +2,13 @@ package serviceentry
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/entries"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
@@ -31,8 +33,12 @@ func readEntry(row *sdk.Row) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkEntry(spec); err != nil {
-		return nil, err
+	var wrong []error
+	for _, p := range entries.Check(spec) {
+		wrong = append(wrong, p)
+	}
+	if len(wrong) > 0 {
+		return nil, errors.Join(wrong...)
 	}
 	e := &entry{key: row.Key, row: row, spec: spec, selector: spec.GetWorkloadSelector().GetLabels()}
 	e.namespace, e.name = kinds.SplitKey(row.Key)

@@ -197,7 +197,7 @@ func TestKeys(t *testing.T) {
 		},
 		{
 			name:     "reachable through its network alone",
-			text:     se("a", `{hosts: [a.x], ports: [{name: h, number: 80}], resolution: STATIC, endpoints: [{network: n}]}`),
+			text:     se("a", `{hosts: [a.x], ports: [{name: h, number: 80}], resolution: STATIC, endpoints: [{network: "n"}]}`),
 			services: []string{"default/a.x"}, endpoints: []string{"default/a.x/h/:80"},
 		},
 	} {
@@ -280,7 +280,7 @@ func TestWorkloadRows(t *testing.T) {
 apiVersion: networking.istio.io/v1
 kind: WorkloadEntry
 metadata: {name: vm, namespace: vms, labels: {app: meta}}
-spec: {address: 10.1.0.1, labels: {app: spec, version: v1}, serviceAccount: sa, ports: {h: 81}, weight: 2, network: n, locality: r/z}
+spec: {address: 10.1.0.1, labels: {app: spec, version: v1}, serviceAccount: sa, ports: {h: 81}, weight: 2, network: "n", locality: r/z}
 `)
 	want := map[string]string{"vms/vm": `{"name":"vm","namespace":"vms","addresses":["10.1.0.1"],"labels":{"app":"meta","version":"v1"},` +
 		`"service_account":"sa","network":"n","locality":"r/z","weight":2,"ports":{"h":81},"cluster":"Kubernetes","tls_mode":"istio","ready":true}`}
@@ -302,7 +302,7 @@ func TestFaults(t *testing.T) {
 		"port name twice":     {`{hosts: [a.x], ports: [{name: h, number: 80}, {name: h, number: 81}]}`, "ports[1].name"},
 		"port number twice":   {`{hosts: [a.x], ports: [{name: h, number: 80}, {name: g, number: 80}]}`, "ports[1].number"},
 		"endpoints with NONE": {`{hosts: [a.x], ports: [{name: h, number: 80}], endpoints: [{address: 1.1.1.1}]}`, "resolution NONE"},
-		"name with STATIC":    {`{hosts: [a.x], ports: [{name: h, number: 80}], resolution: STATIC, endpoints: [{address: b.x}]}`, "endpoints[0]: address"},
+		"name with STATIC":    {`{hosts: [a.x], ports: [{name: h, number: 80}], resolution: STATIC, endpoints: [{address: b.x}]}`, "endpoints[0].address"},
 		"socket with DNS":     {`{hosts: [a.x], ports: [{name: h, number: 80}], resolution: DNS, endpoints: [{address: "unix:///a"}]}`, "Unix sockets"},
 		"no address":          {`{hosts: [a.x], ports: [{name: h, number: 80}], resolution: STATIC, endpoints: [{}]}`, "endpoints[0]: address: needed"},
 		"unknown port":        {`{hosts: [a.x], ports: [{name: h, number: 80}], resolution: STATIC, endpoints: [{address: 1.1.1.1, ports: {g: 1}}]}`, `no port "g"`},

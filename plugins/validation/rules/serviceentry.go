@@ -5,6 +5,9 @@ import (
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/entries"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 )
 
 // Codes about ServiceEntries and workloads.
@@ -14,14 +17,26 @@ const (
 	indistinct    = "COX2403"
 	badProbe      = "COX2404"
 	noAddress     = "COX2405"
+	unservable    = "COX2406"
 	needsAddress  = "IST0134"
 )
 
 func (c *checker) serviceEntry(at path, s *networking.ServiceEntry) {
+	before := len(c.found)
+	c.entry(at, s)
+	if finding.Refuses(c.found[before:]) {
+		return
+	}
+	for _, p := range entries.Check(s) { // what serves the entry would not
+		c.fail(unservable, at.field(p.Field), "%s", p.Reason)
+	}
+}
+
+func (c *checker) entry(at path, s *networking.ServiceEntry) {
 	for i, host := range s.Hosts {
 		here := at.field("hosts").index(i)
 		if c.host(here, host) && isPartial(host) {
-			c.warn(badWildcard, here, "partial wildcard %s: sidecars cannot serve it", quote(host)).hint("a wildcard stands for whole labels: *.example.com")
+			c.warn(badWildcard, here, "partial wildcard %s: it is served at ports for HTTP alone, as no TLS hello can be matched by it", quote(host)).hint("elsewhere a wildcard stands for whole labels: *.example.com")
 		}
 	}
 	c.workloads(at.field("workloadSelector"), s.WorkloadSelector != nil, s.WorkloadSelector.GetLabels())

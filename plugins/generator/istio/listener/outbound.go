@@ -55,17 +55,16 @@ func Arrivals(s *config.Service, port uint32, protocol config.Protocol, d Dialer
 	}
 	var out []Arrival
 	for _, a := range destinations(s, d.Dialing) {
+		place, chain := a, to.named(a[0], a[0], s.Host)
 		if prefix, err := netip.ParsePrefix(a[0]); err == nil {
-			chain := to.named(everywhere[0], a[0], s.Host)
+			place, chain = everywhere, to.named(everywhere[0], a[0], s.Host)
 			chain.Prefixes = prefix.String()
-			out = append(out, at(everywhere, port, chain))
-			continue
-		}
-		chain := to.named(a[0], a[0], s.Host)
-		if cluster.IsDynamic(s) {
+		} else if cluster.IsDynamic(s) {
 			chain.ServerName = s.Host // the name in the hello says where to go
 		}
-		out = append(out, at(a, port, chain))
+		if !hosts.IsPartial(chain.ServerName) { // Envoy refuses a listener that asks for such a name
+			out = append(out, at(place, port, chain))
+		}
 	}
 	return out
 }
