@@ -12,14 +12,22 @@ import (
 
 var update = flag.Bool("update", false, "write the table in docs/configuration.md anew")
 
-const (
-	page  = "../../../docs/configuration.md"
-	begin = "<!-- settings: made by `go test ./cmd/internal/settings -update` -->\n"
-	end   = "<!-- end of settings -->"
-)
+const page = "../../../docs/configuration.md"
 
-// TestPage keeps docs/configuration.md in step with the flags.
+// part is one of the page that is made: what is between two lines.
+func part(name string) (begin, end string) {
+	return "<!-- " + name + ": made by `go test ./cmd/internal/settings -update` -->\n", "<!-- end of " + name + " -->"
+}
+
+// TestPage keeps docs/configuration.md in step with the flags, and with istiod's variables.
 func TestPage(t *testing.T) {
+	inStep(t, "settings", settingsTable())
+	inStep(t, "istiod's variables", variablesTable())
+}
+
+func inStep(t *testing.T, name, want string) {
+	t.Helper()
+	begin, end := part(name)
 	raw, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -29,13 +37,13 @@ func TestPage(t *testing.T) {
 	if !ok || !ok2 {
 		t.Fatalf("%s has no part between %q and %q", page, begin, end)
 	}
-	if table == settingsTable() {
+	if table == want {
 		return
 	}
 	if !*update {
-		t.Fatalf("%s is not what the flags say; run go test ./cmd/internal/settings -update", page)
+		t.Fatalf("%s is not what the program says; run go test ./cmd/internal/settings -update", page)
 	}
-	if err := os.WriteFile(page, []byte(head+begin+settingsTable()+end+tail), 0o644); err != nil {
+	if err := os.WriteFile(page, []byte(head+begin+want+end+tail), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -52,5 +60,35 @@ func settingsTable() string {
 		}
 		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s |\n", f.Name, Variable(f.Name), d, f.Usage)
 	})
+	return b.String()
+}
+
+func variablesTable() string {
+	var b strings.Builder
+	b.WriteString("| variable | here |\n|---|---|\n")
+	var moot []string
+	for _, v := range istiodVariables {
+		text := ""
+		switch v.fate {
+		case isRead:
+			text = "read, as `" + theirs[v.name] + "`"
+		case hasSetting:
+			text = "warned of where it says something else than `" + v.note + "`"
+		case inPlugins:
+			text = "warned of: " + v.note + " in plugins.yaml"
+		case isAlways:
+			text = "warned of: always as with `" + v.is + "`"
+			if v.is == "" {
+				text = "warned of: always as without it"
+			}
+		case isLacking:
+			text = "warned of: " + v.note
+		case isMoot:
+			moot = append(moot, "`"+v.name+"`")
+			continue
+		}
+		fmt.Fprintf(&b, "| `%s` | %s |\n", v.name, text)
+	}
+	fmt.Fprintf(&b, "\nThese tune what is inside of istiod, and mean nothing here: %s.\n", strings.Join(moot, ", "))
 	return b.String()
 }

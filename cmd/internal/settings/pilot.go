@@ -2,7 +2,10 @@ package settings
 
 import (
 	"fmt"
+	"reflect"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -29,26 +32,95 @@ func PilotFlags(fs *pflag.FlagSet) {
 	}
 }
 
-// Elsewhere returns a line for each variable by which istiod is told what a setting says here,
-// where it says something else: deployments are copied.
+// istiodVariable is a variable of istiod's environment, and what comes of it here.
+type istiodVariable struct {
+	name string
+	fate fate
+	// is what is done here, as the variable would say it; empty: no value says so.
+	is string
+	// note is a setting's name, or what to do.
+	note string
+}
+
+// fate is what becomes of a variable of istiod's.
+type fate int
+
+const (
+	isRead     fate = iota // as istiod does
+	hasSetting             // a setting of ours says the same
+	inPlugins              // an entry of plugins.yaml says the same
+	isAlways               // it can't be had otherwise
+	isLacking              // what it is about is not there
+	isMoot                 // it tunes what is inside of istiod
+)
+
+// Elsewhere returns a line for each variable by which istiod is told what it is told elsewhere
+// here, or can't be told, where it says something else than is done: deployments are copied.
 func (s Settings) Elsewhere(environ []string) (lines []string) {
-	for _, v := range []struct{ theirs, ours, is string }{
-		{"CLUSTER_ID", "clusterID", s.ClusterID},
-		{"POD_NAMESPACE", "namespace", s.Namespace},
-		{"REVISION", "revision", s.Revision},
-		{"SHARED_MESH_CONFIG", "sharedMeshConfig", s.SharedMeshConfig},
-		{"PILOT_MULTICLUSTER_KUBECONFIG_PATH", "clusterKubeconfigs", s.Remotes.Kubeconfigs},
-		{"ISTIO_DUAL_STACK", "dualStack", strconv.FormatBool(s.DualStack)},
-	} {
-		says := lookup(environ, v.theirs)
-		if b, err := strconv.ParseBool(says); err == nil && v.ours == "dualStack" {
-			says = strconv.FormatBool(b)
+	var moot []string
+	for _, v := range istiodVariables {
+		says := lookup(environ, v.name)
+		if says == "" || v.fate == isRead {
+			continue
 		}
-		if says != "" && says != v.is && (v.ours != "revision" || says != "default" || v.is != "") {
-			lines = append(lines, fmt.Sprintf("%s is a variable of istiod's, which isn't read here; it says %q, and --%s (%s) is %q", v.theirs, says, v.ours, Variable(v.ours), v.is))
+		is, then := v.is, v.note
+		switch v.fate {
+		case isMoot:
+			moot = append(moot, v.name)
+			continue
+		case hasSetting:
+			is = s.value(v.note)
+			then = fmt.Sprintf("--%s (%s) is %q", v.note, Variable(v.note), is)
+			if v.note == "revision" && says == "default" && is == "" {
+				continue
+			}
+		case isAlways:
+			then = fmt.Sprintf("here it is always as if it said %q", is)
+		case inPlugins:
+			then += " in plugins.yaml"
+		}
+		if !sameValue(says, is) {
+			lines = append(lines, fmt.Sprintf("%s is a variable of istiod's, which isn't read here; it says %q, and %s", v.name, says, then))
 		}
 	}
+	if len(moot) > 0 {
+		lines = append(lines, "variables of istiod's that tune what is inside of it mean nothing here: "+strings.Join(moot, ", "))
+	}
 	return lines
+}
+
+// sameValue reports whether two texts are one value: of a switch, a number or a duration, however
+// it is written.
+func sameValue(a, b string) bool {
+	if a == b {
+		return true
+	}
+	return same(a, b, strconv.ParseBool) || same(a, b, time.ParseDuration) ||
+		same(a, b, func(text string) (float64, error) { return strconv.ParseFloat(text, 64) })
+}
+
+func same[T comparable](a, b string, parse func(string) (T, error)) bool {
+	x, err := parse(a)
+	y, err2 := parse(b)
+	return err == nil && err2 == nil && x == y
+}
+
+// value is a setting's value as text; empty where there is none of that name.
+func (s Settings) value(name string) string { return fieldOf(reflect.ValueOf(s), name) }
+
+func fieldOf(v reflect.Value, name string) string {
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		switch {
+		case strings.Split(f.Tag.Get("koanf"), ",")[0] == name:
+			return fmt.Sprint(v.Field(i).Interface())
+		case f.Type.Kind() == reflect.Struct:
+			if found := fieldOf(v.Field(i), name); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
 }
 
 // Ignored returns a line for each flag of pilot-discovery that was given and has no effect.

@@ -3,14 +3,17 @@ package settings
 import (
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/server"
+	"github.com/coxswain-mesh/coxswain/test/need"
 	"github.com/spf13/pflag"
 )
 
@@ -216,6 +219,89 @@ func TestElsewhere(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// TestEverythingElsewhere: each variable of istiod's is read, or says something where it says
+// something else than is done here.
+func TestEverythingElsewhere(t *testing.T) {
+	s := Defaults()
+	for _, v := range istiodVariables {
+		got := s.Elsewhere([]string{v.name + "=something-else"})
+		switch {
+		case v.fate == isRead:
+			if theirs[v.name] == "" || len(got) > 0 {
+				t.Errorf("%s is not read: %q", v.name, got)
+			}
+		case len(got) != 1 || !strings.Contains(got[0], v.name):
+			t.Errorf("%s: %q", v.name, got)
+		}
+		if v.fate == hasSetting && Variable(v.note) == "" {
+			t.Errorf("%s: no setting %s", v.name, v.note)
+		}
+		if v.fate != isMoot && v.fate != isRead && v.is != "" {
+			if got := s.Elsewhere([]string{v.name + "=" + v.is}); len(got) > 0 {
+				t.Errorf("%s says what is done, and is warned of: %q", v.name, got)
+			}
+		}
+	}
+	for name := range theirs {
+		if !slices.ContainsFunc(istiodVariables, func(v istiodVariable) bool { return v.name == name }) {
+			t.Errorf("%s is read, and not in the table", name)
+		}
+	}
+	for _, equal := range []string{"PILOT_DEBOUNCE_AFTER=0.1s", "PILOT_TRACE_SAMPLING=1", "PILOT_HTTP10=0", "PILOT_ENABLE_AMBIENT=F"} {
+		if got := s.Elsewhere([]string{equal}); len(got) > 0 {
+			t.Errorf("%s: %q", equal, got)
+		}
+	}
+}
+
+// registered finds where Istio's sources name a variable of the environment.
+var registered = regexp.MustCompile(`\b(?:env\.Register|register)\w*(?:\[[^\]]*\])?\(\s*(?://[^\n]*\s*)?"([A-Z][A-Z0-9_]+)"`)
+
+// TestVariablesOfIstiod: the table has each variable that the istiod which is compared with reads.
+func TestVariablesOfIstiod(t *testing.T) {
+	need.All(t)
+	list := exec.Command("go", "list", "-deps", "-f", "{{.Dir}}", "istio.io/istio/pilot/cmd/pilot-discovery")
+	list.Dir = "../../../test/peer"
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, found := map[string]bool{}, 0
+	for _, v := range istiodVariables {
+		known[v.name] = true
+	}
+	for dir := range strings.FieldsSeq(string(out)) {
+		if !strings.Contains(dir, "istio.io/istio") || strings.Contains(dir, "pilot-agent") || strings.Contains(dir, "istio-iptables") {
+			continue
+		}
+		files, err := filepath.Glob(dir + "/*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range registered.FindAllStringSubmatch(string(text), -1) {
+				found++
+				if !known[m[1]] && !nobodysSetting[m[1]] {
+					t.Errorf("%s is a variable of istiod's: say in istiod_variables.go what comes of it (%s)", m[1], file)
+				}
+			}
+		}
+	}
+	if found < 150 {
+		t.Errorf("only %d variables were found", found)
+	}
+}
+
+// nobodysSetting are variables that platforms set, and nobody to tell istiod something.
+var nobodysSetting = map[string]bool{"KUBERNETES_SERVICE_HOST": true, "K_REVISION": true, "PLATFORM": true, "UNSAFE_PILOT_ENABLE_RUNTIME_ASSERTIONS": true}
 
 // TestCallers: whose credentials count is read from istiod's variables, too, unless ours say
 // otherwise.
