@@ -23,6 +23,7 @@ const stdin = "-"
 
 func (p *program) validate() *cobra.Command {
 	var mesh, networks, configDir, output string
+	var everything bool
 	c := &cobra.Command{
 		Use:   "validate FILE|DIR…",
 		Short: "Check configuration files as a control plane that reads them does",
@@ -33,7 +34,9 @@ Where there are Secrets in the files it warns of those that Gateways and Destina
 A file with a list of plugins is a plugins.yaml: its keys are checked, the programs, modules, hashes and secrets that it names, and the configs of
 built-in plugins. Nothing is started.
 
-The exit status is 1 where errors were found; warnings alone don't count. coxswain explain-code CODE says more of a code.`,
+What istiod serves and nobody serves here is counted as left out; ConfigMaps with the mesh's settings are read as --mesh is.
+
+The exit status is 1 where errors were found; warnings alone don't count, nor what is left out, unless --everything is given. coxswain explain-code CODE says more of a code.`,
 		Example: `  coxswain validate config/
   coxswain validate plugins.yaml
   coxswain validate --mesh mesh.yaml config/ -o sarif
@@ -45,17 +48,18 @@ The exit status is 1 where errors were found; warnings alone don't count. coxswa
 			if !slices.Contains([]string{"text", "json", "sarif"}, output) {
 				return usageError{fmt.Errorf("--output is %s, not %q", report.Formats, output)}
 			}
-			return p.runValidate(args, mesh, networks, configDir, output)
+			return p.runValidate(args, mesh, networks, configDir, output, everything)
 		},
 	}
 	c.Flags().StringVar(&mesh, "mesh", "", "file with the mesh's settings (MeshConfig)")
 	c.Flags().StringVar(&networks, "networks", "", "file with the mesh's networks (MeshNetworks)")
 	c.Flags().StringVar(&configDir, "configDir", "", "the --configDir that discovery is to run with, for the config/file of a plugins.yaml")
+	c.Flags().BoolVar(&everything, "everything", false, "exit with 1 also where resources are left out, as nobody serves them here")
 	c.Flags().StringVarP(&output, "output", "o", "text", report.Formats)
 	return c
 }
 
-func (p *program) runValidate(paths []string, mesh, networks, configDir, output string) error {
+func (p *program) runValidate(paths []string, mesh, networks, configDir, output string, everything bool) error {
 	names, err := findFiles(paths)
 	if err != nil {
 		return err
@@ -63,6 +67,8 @@ func (p *program) runValidate(paths []string, mesh, networks, configDir, output 
 	names, sets, read := p.sortOut(names)
 	found, resources := configfile.Validate(names, read, warning(validation.New()))
 	found = append(found, credentials(names, read)...)
+	inMaps, maps := configMaps(names, read)
+	found, resources = append(found, inMaps...), resources+maps
 	plugins := 0
 	for _, file := range sets {
 		text, err := read(file)
@@ -90,8 +96,15 @@ func (p *program) runValidate(paths []string, mesh, networks, configDir, output 
 	if err := report.Write(p.out, output, found, explain); err != nil {
 		return err
 	}
+	left := report.LeftOut(found)
+	if left != "" && output == "text" {
+		fmt.Fprintln(p.out, left)
+	}
 	if analysis.Refuses(found) {
 		return errFound
+	}
+	if left != "" && everything {
+		return errors.New(left)
 	}
 	if output == "text" && len(found) == 0 {
 		also := ""
@@ -101,6 +114,27 @@ func (p *program) runValidate(paths []string, mesh, networks, configDir, output 
 		fmt.Fprintf(p.out, "%d resources in %d files%s: nothing is wrong\n", resources, len(names), also)
 	}
 	return nil
+}
+
+// configMaps returns what is wrong with the mesh's settings in ConfigMaps of files, as istiod and
+// config/mesh read them, and how many there are.
+func configMaps(names []string, read func(string) ([]byte, error)) (found []report.Fault, n int) {
+	for _, name := range names {
+		text, err := read(name)
+		if err != nil {
+			continue // which is said already
+		}
+		for _, m := range configmesh.InConfigMaps(text) {
+			n++
+			_, faults := configmesh.Read(m.Kind, name, m.Text, rules.Check)
+			for _, f := range faults {
+				f.Line, f.Column = f.Line+m.Lines, f.Column+m.Columns
+				f.Namespace, f.Name = m.Namespace, m.Name
+				found = append(found, f)
+			}
+		}
+	}
+	return found, n
 }
 
 // credentials returns what is wrong with the Secrets and ConfigMaps that files name, if such

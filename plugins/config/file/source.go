@@ -175,6 +175,9 @@ func (r *run) tell(c kinds.FaultChange) error {
 	for _, f := range c.New {
 		r.out.Log(f.Level(), f.Error(), "file", f.File, "line", strconv.Itoa(f.Line))
 	}
+	if text := kinds.LeftOut(c.New); text != "" {
+		r.out.Log(sdk.Warn, text+": nobody serves them here", "dir", r.config.Dir)
+	}
 	if c.Healed {
 		r.out.Log(sdk.Info, "nothing is wrong with the configuration files any more", "dir", r.config.Dir)
 	}

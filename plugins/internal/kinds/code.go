@@ -15,6 +15,7 @@ const (
 	CodeFile     = "COX1014"
 	CodeSize     = "COX1015"
 	CodeSecret   = "COX1016"
+	CodeUnserved = "COX1017"
 )
 
 //go:embed codes/*.txtar

@@ -233,6 +233,10 @@ func (o *object) lookup() (Kind, bool) {
 	case !isIstio(group):
 		o.doc.Foreign = o.version + "/" + o.kind
 		o.doc.Faults = nil
+		if version == "" { // v1
+			group = ""
+		}
+		o.tellUnserved(group)
 		return Kind{}, false
 	}
 	o.fault(o.value("kind"), CodeKind, "kind", "%s has no kind %q%s", group, o.kind, nearest.Suggest(o.kind, namesOf(group)))

@@ -47,3 +47,7 @@ func encode(w io.Writer, v any) error {
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }
+
+// LeftOut says in a line how many resources nobody serves here, and of which kinds; empty where
+// there are none.
+func LeftOut(found []Fault) string { return kinds.LeftOut(found) }

@@ -1,0 +1,132 @@
+package kinds
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
+)
+
+// unserved are objects that istiod, or what comes with it, heeds and nobody does here. What is
+// served one day is taken out of this table.
+var unserved = []struct {
+	// groups, and kinds of them; none: all.
+	groups, kinds []string
+	// if reports whether an object is meant; nil: each is.
+	asked func(*object) bool
+	why   string
+}{
+	{
+		groups: []string{"gateway.networking.k8s.io", "gateway.networking.x-k8s.io", "inference.networking.k8s.io", "inference.networking.x-k8s.io"},
+		why:    "the Gateway API is not served; write Istio's Gateway and VirtualService",
+	},
+	{
+		groups: []string{"networking.k8s.io", "extensions"}, kinds: []string{"Ingress", "IngressClass"}, asked: (*object).ofIstio,
+		why: "Ingress is not served; write Istio's Gateway and VirtualService",
+	},
+	{
+		groups: []string{"install.istio.io", "operator.istio.io"},
+		why:    "it is for Istio's own installation; settings of the control plane are flags and variables, and what it says under meshConfig belongs into the file of --meshConfig",
+	},
+	{
+		groups: []string{"rbac.istio.io", "authentication.istio.io", "config.istio.io", "policy.istio.io"},
+		why:    "it is of an Istio before 1.6, and is not served by any since; write AuthorizationPolicy, PeerAuthentication and RequestAuthentication",
+	},
+	{
+		groups: []string{""}, kinds: []string{"Namespace", "Pod", "Service"}, asked: func(o *object) bool { return Unserved(o.meta.labels) != "" },
+	},
+}
+
+// ofIstio reports whether an Ingress, or a class of Ingress, is istiod's to serve: it names Istio's
+// class, or none.
+func (o *object) ofIstio() bool {
+	class := o.meta.annotations["kubernetes.io/ingress.class"]
+	key := "ingressClassName"
+	if o.kind == "IngressClass" {
+		key = "controller"
+	}
+	if spec := o.value("spec"); spec != nil && spec.Kind == yaml.MappingNode {
+		if n := protoyaml.Child(spec, key); n != nil {
+			class = protoyaml.Resolve(n).Value
+		}
+	}
+	return class == "" || class == "istio" || class == "istio.io/ingress-controller"
+}
+
+// Unserved says what labels of a namespace, a pod or a service ask for that nobody does here; empty
+// for nothing.
+// Source: Istio, label "istio.io/dataplane-mode" and those of injection.
+func Unserved(labels map[string]string) string {
+	switch {
+	case labels["istio.io/dataplane-mode"] == "ambient":
+		return "istio.io/dataplane-mode: ambient is not served; sidecars are"
+	case labels["istio.io/use-waypoint"] != "" && labels["istio.io/use-waypoint"] != "none":
+		return "istio.io/use-waypoint: waypoints are not served; sidecars are"
+	case labels["istio-injection"] == "enabled":
+		return "istio-injection: nobody injects sidecars here; keep istiod for that, or add them yourself"
+	case labels["sidecar.istio.io/inject"] == "true":
+		return "sidecar.istio.io/inject: nobody injects sidecars here; keep istiod for that, or add them yourself"
+	case labels["istio.io/rev"] != "":
+		return "istio.io/rev: nobody injects sidecars here; keep istiod for that, or add them yourself"
+	}
+	return ""
+}
+
+// tellUnserved notes that nobody serves an object of another API, if that was to be expected.
+func (o *object) tellUnserved(group string) {
+	for _, u := range unserved {
+		if !slices.Contains(u.groups, group) || len(u.kinds) > 0 && !slices.Contains(u.kinds, o.kind) {
+			continue
+		}
+		o.readMetadata()
+		o.doc.Faults = nil
+		if u.asked != nil && !u.asked(o) {
+			return
+		}
+		o.doc.Namespace, o.doc.Name = o.meta.namespace, o.meta.name
+		why := u.why
+		if why == "" {
+			why = Unserved(o.meta.labels)
+		}
+		o.fault(o.root, CodeUnserved, "", "%s", why)
+		o.doc.Faults[0].Severity = finding.Warning
+		return
+	}
+}
+
+// LeftOut says in a line which objects are left out, by what is said of each: how many, of which
+// kinds; empty where none is.
+func LeftOut(faults []Fault) string {
+	count, n := map[string]int{}, 0
+	for _, f := range faults {
+		switch f.Code {
+		case CodeUnserved:
+			count[f.Kind]++
+		case CodeObject:
+			if f.Severity != finding.Warning {
+				continue
+			}
+			count["of no kind"]++
+		default:
+			continue
+		}
+		n++
+	}
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(count)) {
+		parts = append(parts, fmt.Sprintf("%d %s", count[kind], kind))
+	}
+	if n == 0 {
+		return ""
+	}
+	noun := "resources"
+	if n == 1 {
+		noun = "resource"
+	}
+	return fmt.Sprintf("%d %s left out: %s", n, noun, strings.Join(parts, ", "))
+}
