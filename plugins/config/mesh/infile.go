@@ -13,16 +13,16 @@ type InConfigMap struct {
 	// Kind is MeshConfig or MeshNetworks; Namespace and Name are the ConfigMap's.
 	Kind, Namespace, Name string
 	Text                  []byte
-	// Lines and Columns are what places in the text are to be moved by to be the file's.
+	// Lines and Columns are what places in the text are moved by to be the file's.
 	Lines, Columns int
 }
 
 // keyKinds are the keys under which istiod looks for settings in its ConfigMap.
 var keyKinds = map[string]string{meshKey: MeshConfig, networksKey: MeshNetworks}
 
-// InConfigMaps returns the settings of the mesh in ConfigMaps of a file's content that have istiod's
-// names (istio, istio-REVISION). What can't be read is left out: whoever reads the file's objects
-// says why.
+// InConfigMaps returns the settings of the mesh in ConfigMaps of a file's content that have
+// istiod's names (istio, istio-REVISION). What can't be read is left out: whoever reads the file's
+// objects says why.
 func InConfigMaps(content []byte) (found []InConfigMap) {
 	lines := strings.Split(string(content), "\n")
 	for _, chunk := range protoyaml.Split(content) {

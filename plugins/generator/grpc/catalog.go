@@ -105,10 +105,10 @@ func sourceLabels(routing []resource[*networking.VirtualService]) map[string]boo
 	return out
 }
 
-// asked are those of a client's labels that routes ask for; nil for none.
-func (c *catalog) asked(labels map[string]string) map[string]string {
+// labelsAmong are those of a client's labels that routes ask for; nil for none.
+func labelsAmong(names map[string]bool, labels map[string]string) map[string]string {
 	var out map[string]string
-	for name := range c.sourceLabels {
+	for name := range names {
 		if value, ok := labels[name]; ok {
 			if out == nil {
 				out = map[string]string{}

@@ -37,7 +37,7 @@ func (g *generator) Place(s *state.State, p *sdk.Proxy) (map[string]string, erro
 	if c.severalClusters {
 		endpoints.Cluster = cmp.Or(g.config.ClusterAliases[who.cluster], who.cluster)
 	}
-	routes := view{Namespace: who.namespace, Labels: c.asked(who.labels)}.String()
+	routes := view{Namespace: who.namespace, Labels: labelsAmong(c.sourceLabels, who.labels)}.String()
 	return map[string]string{listenerType: listeners, routeType: routes, clusterType: common, endpointType: endpoints.String()}, nil
 }
 

@@ -62,7 +62,7 @@ func TestEveryFieldOfAMatch(t *testing.T) {
 			Match: []*networking.HTTPMatchRequest{m}, Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host}}},
 		}}}}}
 		c.sourceLabels = sourceLabels(c.routing)
-		v := view{Namespace: "shop", Labels: c.asked(map[string]string{"app": "cli", "version": "v1"})}
+		v := view{Namespace: "shop", Labels: labelsAmong(c.sourceLabels, map[string]string{"app": "cli", "version": "v1"})}
 		made := c.build(routeType, v, "outbound|7070||"+host).(*routev3.RouteConfiguration).VirtualHosts[0].Routes
 		var got []string
 		for _, each := range made {

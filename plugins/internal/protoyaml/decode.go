@@ -180,15 +180,14 @@ func (d *decoder) find(key *yaml.Node, of protoreflect.MessageDescriptor) protor
 		return fd
 	}
 	d.path.push(step{name: clip(key.Value)})
-	d.unknown(key, fieldNames(of.Fields()))
+	d.note(Unknown(key, d.path.String(), fieldNames(of.Fields())))
 	d.path.pop()
 	return nil
 }
 
-// unknown notes that a key is none of the known fields.
-func (d *decoder) unknown(key *yaml.Node, known []string) {
+// note adds a fault.
+func (d *decoder) note(f Fault) {
 	if len(d.faults) < maxFaults {
-		f := Unknown(key, d.path.String(), known)
 		d.faults = append(d.faults, f)
 	}
 }
@@ -279,24 +278,16 @@ func (d *decoder) mapField(n *yaml.Node, fd protoreflect.FieldDescriptor, into p
 	defer d.leave(n)
 	for pair := range d.pairs(target) {
 		d.path.push(step{name: clip(pair.Key.Value), kind: keyStep})
-		if skipsNull(pair.Value, fd.MapValue()) {
-			d.droppedNull(pair.Value)
+		if skipsNull(pair.Value, fd.MapValue()) { // an API server leaves the entry out before it looks at an object
+			d.note(Fault{
+				Line: pair.Value.Line, Column: pair.Value.Column, Code: CodeNull, Field: d.path.String(), Foreign: true, Reason: "null is no value",
+			})
 		} else if key, ok := d.mapKey(pair.Key, fd.MapKey()); ok {
 			if v, ok := d.element(pair.Value, fd.MapValue(), into.NewValue); ok {
 				into.Set(key, v)
 			}
 		}
 		d.path.pop()
-	}
-}
-
-// droppedNull notes that an entry of a map is left out, as a Kubernetes API server leaves it out
-// before it looks at an object.
-func (d *decoder) droppedNull(n *yaml.Node) {
-	if len(d.faults) < maxFaults {
-		d.faults = append(d.faults, Fault{
-			Line: n.Line, Column: n.Column, Code: CodeNull, Field: d.path.String(), Foreign: true, Reason: "null is no value",
-		})
 	}
 }
 

@@ -19,8 +19,8 @@ func (c *checker) httpMatch(at path, m *networking.HTTPMatchRequest, b binding) 
 	c.stringMatch(at.field("scheme"), m.Scheme)
 	c.stringMatch(at.field("method"), m.Method)
 	c.stringMatch(at.field("authority"), m.Authority)
-	c.matchedHeaders(at.field("headers"), m.Headers, b)
-	c.missingHeaders(at.field("withoutHeaders"), m.WithoutHeaders, b)
+	c.matchedHeaders(at.field("headers"), m.Headers, false, b)
+	c.matchedHeaders(at.field("withoutHeaders"), m.WithoutHeaders, true, b)
 	for _, name := range sorted(m.QueryParams) {
 		c.stringMatch(at.field("queryParams").key(name), m.QueryParams[name])
 	}
@@ -34,31 +34,21 @@ func (c *checker) httpMatch(at path, m *networking.HTTPMatchRequest, b binding) 
 	}
 }
 
-func (c *checker) matchedHeaders(at path, of map[string]*networking.StringMatch, b binding) {
-	for _, name := range sorted(of) {
-		c.stringMatch(at.key(name), of[name])
-		c.matchedName(at.key(name), name, b)
-	}
-}
-
-// missingHeaders checks matches of requests that lack a header. The expression * is none: it means
-// any value, so that the header is to be absent.
+// matchedHeaders checks matches of headers. missing: requests are meant that lack one; there the
+// expression * is none: it means any value, so that the header is to be absent.
 // Source: Istio, pkg/config/validation/virtualservice.go.
-func (c *checker) missingHeaders(at path, of map[string]*networking.StringMatch, b binding) {
+func (c *checker) matchedHeaders(at path, of map[string]*networking.StringMatch, missing bool, b binding) {
 	for _, name := range sorted(of) {
-		if of[name].GetRegex() != "*" {
-			c.stringMatch(at.key(name), of[name])
+		here := at.key(name)
+		if !missing || of[name].GetRegex() != "*" {
+			c.stringMatch(here, of[name])
 		}
-		c.matchedName(at.key(name), name, b)
+		if !strings.HasPrefix(name, claimPrefix) {
+			c.headerName(here, name)
+			continue
+		}
+		c.claim(here, strings.TrimPrefix(name, claimPrefix), b)
 	}
-}
-
-func (c *checker) matchedName(at path, name string, b binding) {
-	if !strings.HasPrefix(name, claimPrefix) {
-		c.headerName(at, name)
-		return
-	}
-	c.claim(at, strings.TrimPrefix(name, claimPrefix), b)
 }
 
 // claim checks the rest of a claim's name, .NAME or [NAME], and that a gateway is there to verify

@@ -22,17 +22,6 @@ const (
 )
 
 func (c *checker) serviceEntry(at path, s *networking.ServiceEntry) {
-	before := len(c.found)
-	c.entry(at, s)
-	if finding.Refuses(c.found[before:]) {
-		return
-	}
-	for _, p := range entries.Check(s) { // what serves the entry would not
-		c.fail(unservable, at.field(p.Field), "%s", p.Reason)
-	}
-}
-
-func (c *checker) entry(at path, s *networking.ServiceEntry) {
 	for i, host := range s.Hosts {
 		here := at.field("hosts").index(i)
 		if c.host(here, host) && isPartial(host) {
@@ -47,6 +36,12 @@ func (c *checker) entry(at path, s *networking.ServiceEntry) {
 	c.resolution(at, s)
 	c.endpointPorts(at.field("endpoints"), s)
 	c.exportTo(at.field("exportTo"), s.ExportTo, true)
+	if finding.Refuses(c.found) {
+		return
+	}
+	for _, p := range entries.Check(s) { // what serves the entry would not
+		c.fail(unservable, at.field(p.Field), "%s", p.Reason)
+	}
 }
 
 func (c *checker) servicePorts(at path, s *networking.ServiceEntry) {
