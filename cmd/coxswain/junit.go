@@ -9,6 +9,12 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 )
 
+// junitSuites are several reports in one file.
+type junitSuites struct {
+	XMLName xml.Name     `xml:"testsuites"`
+	Suites  []junitSuite `xml:"testsuite"`
+}
+
 // junitSuite is a report as CI systems read it.
 type junitSuite struct {
 	XMLName  xml.Name    `xml:"testsuite"`
@@ -47,7 +53,11 @@ func writeJUnit(file, plugin string, all []plugintest.Result) error {
 		}
 		s.Cases = append(s.Cases, c)
 	}
-	text, err := xml.MarshalIndent(s, "", "  ")
+	return writeXML(file, s)
+}
+
+func writeXML(file string, report any) error {
+	text, err := xml.MarshalIndent(report, "", "  ")
 	if err != nil {
 		return err
 	}

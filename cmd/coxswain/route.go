@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/cmd/internal/question"
 	"github.com/coxswain-mesh/coxswain/sdk/simulator"
 	"github.com/spf13/cobra"
 )
@@ -18,7 +19,7 @@ import (
 func (p *program) route() *cobra.Command {
 	a := &asked{p: p}
 	var dump string
-	var q question
+	var q question.Question
 	c := &cobra.Command{
 		Use:   "route [NODE] URL",
 		Short: "Say where a request through a proxy would go, and why",
@@ -53,7 +54,7 @@ is a listener of the URL's port, for what a workload sends an address that is no
 			if err != nil {
 				return err
 			}
-			conn, request, err := q.ask(config, node, args[len(args)-1])
+			conn, request, err := q.Ask(config, node, args[len(args)-1])
 			if err != nil {
 				return usageError{err}
 			}
@@ -65,7 +66,7 @@ is a listener of the URL's port, for what a workload sends an address that is no
 	archiveFlag(c, "archive", &a.addr)
 	c.Flags().StringVar(&dump, "dump", "", "file with a proxy's configuration dump, instead of NODE")
 	formatFlag(c, &a.format)
-	q.flags(c.Flags())
+	q.Flags(c.Flags())
 	return c
 }
 

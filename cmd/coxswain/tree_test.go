@@ -175,7 +175,7 @@ func TestFormats(t *testing.T) {
 // TestArgumentsComplete: the shell offers files for those arguments alone that are files.
 func TestArgumentsComplete(t *testing.T) {
 	files := map[string]string{ // by the arguments before
-		"analyze": "", "validate": "", "plugins plan": "", "plugins replay": "", "plugins test": "", "plugins pin": "", "plugins record": "files",
+		"analyze": "", "test": "", "validate": "", "plugins plan": "", "plugins replay": "", "plugins test": "", "plugins pin": "", "plugins record": "files",
 	}
 	tree(t, func(c *cobra.Command) {
 		name := strings.TrimPrefix(c.CommandPath(), "coxswain ")

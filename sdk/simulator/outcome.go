@@ -32,6 +32,8 @@ type Outcome struct {
 	Upstream Upstream
 	// Delay is what a fault delays it by.
 	Delay time.Duration
+	// Authorizations are what filters RBAC decided, in order.
+	Authorizations []Authorization
 	// Chances are other outcomes that come about now and then.
 	Chances []Chance
 	// Assumes is what the outcome rests on and the simulator can't know.
@@ -43,6 +45,18 @@ type Outcome struct {
 // Way names what was chosen.
 type Way struct {
 	Listener, FilterChain, RouteConfiguration, VirtualHost, Route string
+	// RouteNumber is the route's place in its virtual host, from 1; 0: no route was chosen.
+	RouteNumber int
+}
+
+// Authorization is what a filter RBAC decided.
+type Authorization struct {
+	// Policies are the names of those that it has, in order.
+	Policies []string
+	// Policy is the one of them that matched; empty: none did.
+	Policy string
+	// Denied says that the request, or the connection, is refused.
+	Denied bool
 }
 
 // Answer of the proxy. Status is 0 where an upstream answers.

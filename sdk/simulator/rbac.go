@@ -30,12 +30,26 @@ func (w *walk) authorize(name string, r *rbacv3.RBAC) {
 	if r.ShadowRules != nil {
 		w.shadow(name, r)
 	}
-	denied, policy := w.denies(r.Rules)
+	denied, policy := w.decide(r.Rules)
 	if denied {
 		w.answer(http.StatusForbidden, "RBAC: access denied", "rbac_access_denied_matched_policy["+policy+"]", "RBAC refuses the request: %s", because(r.Rules, policy))
 	} else if r.Rules != nil {
 		w.step("filter", name, "RBAC lets it through: %s", because(r.Rules, policy))
 	}
+}
+
+// decide does as denies, and notes it.
+func (w *walk) decide(r *rbacconfigv3.RBAC) (denied bool, policy string) {
+	denied, policy = w.denies(r)
+	if r == nil {
+		return denied, policy
+	}
+	a := Authorization{Policies: slices.Sorted(maps.Keys(r.Policies)), Denied: denied}
+	if policy != none {
+		a.Policy = policy
+	}
+	w.out.Authorizations = append(w.out.Authorizations, a)
+	return denied, policy
 }
 
 // because says what a policy that matched does, or that none did.

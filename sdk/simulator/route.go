@@ -12,7 +12,7 @@ import (
 // resolve chooses the virtual host and the route, anew if a filter asks for it.
 func (w *walk) resolve() {
 	s, way := w.stream, &w.out.Way
-	s.route, way.VirtualHost, way.Route = nil, "", ""
+	s.route, way.VirtualHost, way.Route, way.RouteNumber = nil, "", "", 0
 	var domain string
 	s.host, domain = virtualHost(s.routes, s.Host)
 	if s.host == nil {
@@ -27,7 +27,7 @@ func (w *walk) resolve() {
 	for i, r := range s.host.Routes {
 		if why, ok := w.matches(r.Match); ok {
 			s.route = r
-			way.Route = cmp.Or(r.Name, fmt.Sprint("#", i+1))
+			way.Route, way.RouteNumber = cmp.Or(r.Name, fmt.Sprint("#", i+1)), i+1
 			w.step("route", way.Route, "the first that matches: %s%s", why, from(r))
 			return
 		}

@@ -86,7 +86,7 @@ func New(c Config) ([]byte, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	node, err := c.node()
+	node, err := c.Node()
 	if err != nil {
 		return nil, err
 	}
@@ -140,9 +140,9 @@ func (c Config) check() error {
 	return nil
 }
 
-// node returns who the proxy is: an id as Istio's agent writes it,
+// Node returns who the proxy is: an id as Istio's agent writes it,
 // TYPE~IP~NAME.NAMESPACE~NAMESPACE.svc.DOMAIN.
-func (c Config) node() (*corev3.Node, error) {
+func (c Config) Node() (*corev3.Node, error) {
 	metadata, err := c.metadata()
 	if err != nil {
 		return nil, err

@@ -83,20 +83,27 @@ func (s Side) answers(ctx context.Context, r run) (all []answers, wrong []Fault,
 		return nil, nil, err
 	}
 	defer c.stop()
-	const largest = 1 << 30
-	conn, err := grpc.NewClient(c.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largest)))
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() { _ = conn.Close() }()
-	all, err = r.each(ctx, sideAtOnce, func(ctx context.Context, p Proxy) (answers, error) { return ask(ctx, conn, p, r.patience, r.kept.keep) })
-	if err != nil {
+	if all, err = c.asked(ctx, r); err != nil {
 		return nil, nil, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, r.patience, fmt.Errorf("no answer in %s (--timeout)", r.patience))
 	defer cancel()
 	wrong, err = c.faults(ctx, s.Dir)
 	return all, wrong, err
+}
+
+// asked returns what it answers to each proxy.
+func (c *running) asked(ctx context.Context, r run) (all []answers, err error) {
+	const largest = 1 << 30
+	conn, err := grpc.NewClient(c.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largest)))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	return r.each(ctx, sideAtOnce, func(ctx context.Context, p Proxy) (answers, error) {
+		return ask(ctx, conn, p, r.patience, r.kept.keep)
+	})
 }
 
 // running is a control plane that is ready.
@@ -212,10 +219,15 @@ type Fault struct {
 // faults returns the objects of which something is wrong. Their files are named as the directory
 // is.
 func (r *running) faults(ctx context.Context, dir string) (wrong []Fault, err error) {
-	whole, err := filepath.Abs(dir)
+	objects, err := r.objects(ctx)
 	if err != nil {
 		return nil, err
 	}
+	return FaultsOf(objects, dir)
+}
+
+// objects returns the config objects that it has.
+func (r *running) objects(ctx context.Context) (objects []admin.Object, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.http+"/debug/configs", http.NoBody)
 	if err != nil {
 		return nil, err
@@ -225,9 +237,18 @@ func (r *running) faults(ctx context.Context, dir string) (wrong []Fault, err er
 		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	var objects []admin.Object
 	if err := json.NewDecoder(resp.Body).Decode(&objects); err != nil {
 		return nil, fmt.Errorf("%s: %w", request.URL, err)
+	}
+	return objects, nil
+}
+
+// FaultsOf returns the objects of which something is wrong. Their files are named as the directory
+// that they were read from is.
+func FaultsOf(objects []admin.Object, dir string) (wrong []Fault, err error) {
+	whole, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
 	}
 	for _, o := range objects {
 		if len(o.Faults) > 0 {

@@ -1,4 +1,6 @@
-package main
+// Package question is a connection or a request that somebody asks about: where would it go through
+// a proxy?
+package question
 
 import (
 	"cmp"
@@ -18,44 +20,51 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/simulator"
 )
 
-// question is what flags say of a connection and a request.
-type question struct {
-	inbound, outbound bool
-	to, from          string
-	sni, peer         string
-	alpn              []string
-	method            string
-	header            []string
+// Question is what is said of a connection and a request.
+type Question struct {
+	// Inbound: it is what others send to the sidecar's workload. Outbound: it is what the workload
+	// sends, which is assumed of sidecars.
+	Inbound, Outbound bool
+	// To is IP:PORT that the client connects to, From IP or IP:PORT of the client; empty: what is
+	// likely.
+	To, From string
+	// SNI, Peer (the URI of the client's certificate) and ALPN are the client's TLS.
+	SNI, Peer string
+	ALPN      []string
+	Method    string
+	// Header has lines as NAME: VALUE.
+	Header []string
 }
 
 // nobody is an address that is nobody's (RFC 5737).
 const nobody = "192.0.2.1"
 
-func (q *question) flags(f *pflag.FlagSet) {
-	f.BoolVar(&q.inbound, "inbound", false, "what others send to the sidecar's workload")
-	f.BoolVar(&q.outbound, "outbound", false, "what the sidecar's workload sends (what is assumed of connected sidecars)")
-	f.StringVar(&q.to, "to", "", "IP:PORT that the client connects to")
-	f.StringVar(&q.from, "from", "", "IP[:PORT] of the client")
-	f.StringVarP(&q.method, "request", "X", "GET", "method")
-	f.StringArrayVarP(&q.header, "header", "H", nil, "header, as NAME: VALUE; may be repeated")
-	f.StringVar(&q.sni, "sni", "", "the client opens TLS and asks for this server (https://: the URL's host)")
-	f.StringSliceVar(&q.alpn, "alpn", nil, "protocols that the client offers in TLS")
-	f.StringVar(&q.peer, "peer", "", "the client opens TLS as a sidecar does, and its certificate names this URI")
+// Flags adds the flags that say it.
+func (q *Question) Flags(f *pflag.FlagSet) {
+	f.BoolVar(&q.Inbound, "inbound", false, "what others send to the sidecar's workload")
+	f.BoolVar(&q.Outbound, "outbound", false, "what the sidecar's workload sends (what is assumed of connected sidecars)")
+	f.StringVar(&q.To, "to", "", "IP:PORT that the client connects to")
+	f.StringVar(&q.From, "from", "", "IP[:PORT] of the client")
+	f.StringVarP(&q.Method, "request", "X", "GET", "method")
+	f.StringArrayVarP(&q.Header, "header", "H", nil, "header, as NAME: VALUE; may be repeated")
+	f.StringVar(&q.SNI, "sni", "", "the client opens TLS and asks for this server (https://: the URL's host)")
+	f.StringSliceVar(&q.ALPN, "alpn", nil, "protocols that the client offers in TLS")
+	f.StringVar(&q.Peer, "peer", "", "the client opens TLS as a sidecar does, and its certificate names this URI")
 }
 
-// ask puts the question about a proxy with a configuration; node is its ID, if it is known.
-func (q *question) ask(config *simulator.Config, node, address string) (conn simulator.Connection, r *simulator.Request, err error) {
+// Ask puts the question about a proxy with a configuration; node is its ID, if it is known.
+func (q *Question) Ask(config *simulator.Config, node, address string) (conn simulator.Connection, r *simulator.Request, err error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "tcp" {
 		return conn, nil, fmt.Errorf("%q is no http://HOST[:PORT]/PATH, https://… or tcp://IP:PORT", address)
 	}
 	proxy, _ := istio.ParseNodeID(node)
 	switch {
-	case q.inbound && q.outbound:
+	case q.Inbound && q.Outbound:
 		return conn, nil, errors.New("a sidecar's connection is either --inbound or --outbound")
-	case q.inbound:
+	case q.Inbound:
 		conn.Intercepted = 15006
-	case q.outbound, proxy.Type == "sidecar":
+	case q.Outbound, proxy.Type == "sidecar":
 		conn.Intercepted = 15001
 	}
 	if conn.Source, err = q.source(proxy.Address, conn.Intercepted == 15001); err != nil {
@@ -72,8 +81,8 @@ func (q *question) ask(config *simulator.Config, node, address string) (conn sim
 	return conn, r, err
 }
 
-func (q *question) source(own string, outbound bool) (netip.AddrPort, error) {
-	text := q.from
+func (q *Question) source(own string, outbound bool) (netip.AddrPort, error) {
+	text := q.From
 	if text == "" && outbound {
 		text = own
 	}
@@ -90,9 +99,9 @@ func (q *question) source(own string, outbound bool) (netip.AddrPort, error) {
 
 // destination is where the client connects to, as --to says, as the URL does, or as the proxy's
 // kind makes likely.
-func (q *question) destination(config *simulator.Config, u *url.URL, own string, intercepted uint16) (netip.AddrPort, error) {
-	if q.to != "" {
-		a, err := netip.ParseAddrPort(q.to)
+func (q *Question) destination(config *simulator.Config, u *url.URL, own string, intercepted uint16) (netip.AddrPort, error) {
+	if q.To != "" {
+		a, err := netip.ParseAddrPort(q.To)
 		if err != nil {
 			err = fmt.Errorf("--to is IP:PORT: %w", err)
 		}
@@ -126,26 +135,26 @@ func listening(config *simulator.Config, port uint32) string {
 	return nobody
 }
 
-func (q *question) secure(conn *simulator.Connection, u *url.URL) {
-	if u.Scheme != "https" && q.sni == "" && q.peer == "" && len(q.alpn) == 0 {
+func (q *Question) secure(conn *simulator.Connection, u *url.URL) {
+	if u.Scheme != "https" && q.SNI == "" && q.Peer == "" && len(q.ALPN) == 0 {
 		return
 	}
-	conn.TLS = &simulator.TLS{SNI: q.sni, ALPN: q.alpn}
-	if q.sni == "" && u.Scheme == "https" {
+	conn.TLS = &simulator.TLS{SNI: q.SNI, ALPN: q.ALPN}
+	if q.SNI == "" && u.Scheme == "https" {
 		conn.TLS.SNI = u.Hostname()
 	}
-	if q.peer == "" {
+	if q.Peer == "" {
 		return
 	}
-	conn.TLS.Peer = &simulator.Identity{URIs: []string{q.peer}}
-	if q.alpn == nil {
+	conn.TLS.Peer = &simulator.Identity{URIs: []string{q.Peer}}
+	if q.ALPN == nil {
 		conn.TLS.ALPN = []string{"istio-peer-exchange", "istio"}
 	}
 }
 
-func (q *question) request(u *url.URL) (*simulator.Request, error) {
-	r := &simulator.Request{Method: q.method, Host: u.Host, Path: u.RequestURI(), Header: http.Header{}, At: time.Now()}
-	for _, line := range q.header {
+func (q *Question) request(u *url.URL) (*simulator.Request, error) {
+	r := &simulator.Request{Method: q.Method, Host: u.Host, Path: u.RequestURI(), Header: http.Header{}, At: time.Now()}
+	for _, line := range q.Header {
 		name, value, ok := strings.Cut(line, ":")
 		if !ok {
 			return nil, fmt.Errorf("--header is NAME: VALUE, not %q", line)
