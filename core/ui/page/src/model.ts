@@ -1,0 +1,134 @@
+// What the control plane's pages say, as far as it is shown. Go's names are those of core/admin, core/report and core/xds.
+
+export interface Glance {
+  revision: { epoch: number; number: number; partial?: string[] };
+  notReady: string[];
+  proxies: number;
+  synced: number;
+  pending: number;
+  refusing: number;
+  refusals: number;
+  pins: number;
+  stage: string;
+  plugins: PluginGlance[];
+  push?: Push;
+}
+
+export interface PluginGlance {
+  name: string;
+  kind: string;
+  state: string;
+  ill?: string[];
+}
+
+export interface Push {
+  revision: number;
+  kind: string;
+  committed: string;
+  waited: number;
+  took: number;
+  done?: string;
+  held?: boolean;
+  rows?: { table: string; key: string; what: string; plugin?: string; source?: string }[];
+  changed?: Record<string, number>;
+  plugins?: Record<string, number>;
+  partial?: string[];
+  views?: Record<string, number>;
+  proxies: number;
+  waiting: number;
+  sent?: Record<string, { responses: number; resources: number; bytes: number }>;
+  refused?: { node: string; type: string; reason: string }[];
+  refusals?: number;
+}
+
+export interface Plugin {
+  name: string;
+  kind: string;
+  carrier: string;
+  at?: string;
+  state: string;
+  since: string;
+  version?: string;
+  rows: number;
+  stale?: boolean;
+  staleWhy?: string;
+  revision: number;
+  restarts: number;
+  memory?: number;
+  lastError?: string;
+  faults?: { what: string; reason: string }[];
+  held?: { since: string; rows?: number; reasons: string[] };
+  away?: { since: string; why: string };
+  lastChange?: string;
+}
+
+export interface StreamType {
+  view: number;
+  names: number;
+  wildcard?: boolean;
+  acked?: string;
+  ackedRevision: number;
+  refused?: string;
+}
+
+export interface Stream {
+  connection: number;
+  node: string;
+  protocol: string;
+  remote: string;
+  since: string;
+  types: Record<string, StreamType>;
+}
+
+export interface View {
+  type: string;
+  id: number;
+  plugin: string;
+  label: string;
+  connections: number;
+  resources: number;
+  bytes: number;
+}
+
+export interface Ledger {
+  connection: number;
+  node: string;
+  types: { type: string; resources: { name: string; version: string; state: string; since?: string; reason?: string }[] }[];
+}
+
+export interface Explanation {
+  plugin: string;
+  version?: string;
+  view?: { id: number; label: string };
+  rows?: { table: string; key: string; plugin?: string; source?: string; revision?: number; since?: string; gone?: boolean }[];
+  missing?: { table: string; key: string }[];
+  more?: boolean;
+  unknown?: string;
+  reads?: string[];
+  patches?: string[];
+}
+
+export interface Refusal {
+  type: string;
+  name: string;
+  plugin: string;
+  reason: string;
+  since: string;
+  held: boolean;
+  refusing: number;
+  proxies: string[];
+  instead?: string;
+}
+
+export interface ConfigObject {
+  kind: string;
+  key: string;
+  plugin: string;
+  source?: string;
+  state: string;
+  served: boolean;
+  faults?: { severity: string; message: string; file: string; line: number }[];
+}
+
+// kind is a type URL's last word.
+export const kind = (url: string): string => url.slice(Math.max(url.lastIndexOf("."), url.lastIndexOf("/")) + 1);

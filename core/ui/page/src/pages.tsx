@@ -1,0 +1,301 @@
+import { glance } from "./live";
+import { kind, type ConfigObject, type Explanation, type Ledger, type Plugin, type Push, type Refusal, type Stream, type View } from "./model";
+import { bytes, Card, Fault, link, List, ms, since, usePage } from "./parts";
+
+const revision = () => glance.value?.revision.number ?? 0;
+
+// Overview is what is to be seen at first glance.
+export function Overview() {
+  const g = glance.value;
+  const refusals = usePage<Refusal[]>("/debug/refusals", g?.refusals, g?.refusing);
+  if (!g) return <p>Waiting for the control plane…</p>;
+  const ill = g.plugins.filter((p) => (p.ill ?? []).length > 0);
+  return (
+    <>
+      {g.notReady.length > 0 && <Fault text={`Not ready: ${g.notReady.join("; ")}`} />}
+      <div class="cards">
+        <Card title="In sync" state={g.refusing > 0 ? "bad" : g.pending > 0 ? "busy" : "good"}>
+          <p class="large" id="sync">
+            {g.synced} of {g.proxies} proxies
+          </p>
+          <p>
+            {g.pending} to answer, {g.refusing} refuse something. <a href={link("proxies")}>Proxies</a>
+          </p>
+        </Card>
+        <Card title="Last push" state={g.push?.held ? "bad" : g.push && g.push.waiting > 0 ? "busy" : "good"}>
+          {g.push ? <Cause push={g.push} /> : <p>Nothing was pushed yet.</p>}
+        </Card>
+        <Card title="Refused or held" state={g.refusals > 0 || g.pins > 0 ? "bad" : "good"}>
+          <p class="large" id="refused">
+            {g.refusals} {g.refusals === 1 ? "resource" : "resources"}
+          </p>
+          <p>
+            {g.pins} pins{g.stage === "" ? "" : `; stage: ${g.stage}`}. <a href={link("refusals")}>Refusals</a>
+          </p>
+        </Card>
+        <Card title="Plugins" state={ill.length > 0 ? "bad" : "good"}>
+          <p class="large" id="plugins">
+            {ill.length === 0 ? `${g.plugins.length} are well` : `${ill.length} of ${g.plugins.length} are ill`}
+          </p>
+          <ul>
+            {ill.map((p) => (
+              <li key={p.name}>
+                <a href={link("plugins")}>{p.name}</a>: {(p.ill ?? []).join("; ")}
+              </li>
+            ))}
+          </ul>
+        </Card>
+      </div>
+      <Fault text={refusals.fault} />
+    </>
+  );
+}
+
+function Cause({ push }: { push: Push }) {
+  const rows = push.rows ?? [];
+  return (
+    <>
+      <p class="large" id="push">
+        Revision {push.revision}
+        {push.held ? ", held" : ""}
+      </p>
+      <p>
+        {since(push.committed)} ago, {push.kind}, made in {ms(push.took)}; {push.proxies} proxies, {push.waiting} still to answer.
+      </p>
+      <ul>
+        {rows.slice(0, 5).map((r) => (
+          <li key={r.table + r.key}>
+            {r.what}: {kind(r.table)} {r.key}
+            {r.source ? ` (${r.source})` : ""}
+          </li>
+        ))}
+        {rows.length > 5 && <li>and others</li>}
+      </ul>
+      <a href={link("pushes")}>Pushes</a>
+    </>
+  );
+}
+
+const ills = (p: Plugin): string => p.away?.why ?? p.held?.reasons.join("; ") ?? p.staleWhy ?? p.lastError ?? (p.faults ?? []).map((f) => `${f.what}: ${f.reason}`).join("; ");
+
+export function Plugins() {
+  const { data, fault } = usePage<Plugin[]>("/debug/plugins", revision());
+  return (
+    <>
+      <Fault text={fault} />
+      <List<Plugin>
+        label="Plugins"
+        rows={data ?? []}
+        find={(p) => `${p.name} ${p.kind} ${p.state} ${ills(p)}`}
+        columns={[
+          { name: "Name", text: (p) => p.name },
+          { name: "Kind", text: (p) => p.kind },
+          { name: "Carrier", text: (p) => p.carrier },
+          { name: "State", text: (p) => p.state, class: (p) => (p.state === "serving" && !p.stale && !p.away && !p.held ? "good" : "bad") },
+          { name: "Since", text: (p) => since(p.since) },
+          { name: "Rows", text: (p) => p.rows },
+          { name: "Restarts", text: (p) => p.restarts },
+          { name: "Memory", text: (p) => (p.memory ? bytes(p.memory) : "") },
+          { name: "What is wrong", text: ills },
+        ]}
+      />
+    </>
+  );
+}
+
+const refused = (s: Stream): string =>
+  Object.entries(s.types)
+    .filter(([, t]) => t.refused)
+    .map(([url, t]) => `${kind(url)}: ${t.refused}`)
+    .join("; ");
+
+export function Proxies() {
+  const { data, fault } = usePage<{ streams: Stream[] }>("/debug/streams", revision(), glance.value?.proxies, glance.value?.pending);
+  return (
+    <>
+      <Fault text={fault} />
+      <List<Stream>
+        label="Proxies"
+        rows={data?.streams ?? []}
+        find={(s) => `${s.node} ${s.remote} ${refused(s)}`}
+        columns={[
+          { name: "Proxy", text: (s) => <a href={link("proxy", { node: s.node })}>{s.node}</a> },
+          { name: "Protocol", text: (s) => s.protocol },
+          { name: "Since", text: (s) => since(s.since) },
+          { name: "Acknowledged", text: (s) => Math.max(0, ...Object.values(s.types).map((t) => t.ackedRevision)) || "" },
+          { name: "Refuses", text: refused, class: (s) => (refused(s) === "" ? "" : "bad") },
+        ]}
+      />
+    </>
+  );
+}
+
+interface Resource {
+  type: string;
+  name: string;
+  version: string;
+  state: string;
+  since?: string;
+  reason?: string;
+}
+
+export function Proxy({ node }: { node: string }) {
+  const { data, fault } = usePage<Ledger[]>(`/debug/ledger?proxyID=${encodeURIComponent(node)}`, revision());
+  const rows: Resource[] = (data ?? []).flatMap((l) => l.types.flatMap((t) => t.resources.map((r) => ({ type: t.type, ...r }))));
+  return (
+    <>
+      <h2>{node}</h2>
+      <Fault text={fault} />
+      <List<Resource>
+        label={`Resources of ${node}`}
+        rows={rows}
+        find={(r) => `${kind(r.type)} ${r.name} ${r.state} ${r.reason ?? ""}`}
+        columns={[
+          { name: "Type", text: (r) => kind(r.type) },
+          { name: "Resource", text: (r) => <a href={link("resource", { node, type: r.type, name: r.name })}>{r.name}</a> },
+          { name: "State", text: (r) => r.state, class: (r) => (r.state === "acked" ? "good" : r.state === "refused" ? "bad" : "") },
+          { name: "Since", text: (r) => since(r.since) },
+          { name: "Version", text: (r) => r.version },
+          { name: "Why refused", text: (r) => r.reason ?? "" },
+        ]}
+      />
+    </>
+  );
+}
+
+export function Resource({ node, type, name }: { node: string; type: string; name: string }) {
+  const q = new URLSearchParams({ proxyID: node, type, name }).toString();
+  const { data, fault } = usePage<Explanation>(`/debug/explain?${q}`, revision());
+  return (
+    <>
+      <h2>
+        {kind(type)} {name}
+      </h2>
+      <p>
+        of <a href={link("proxy", { node })}>{node}</a>
+      </p>
+      <Fault text={fault} />
+      {data && (
+        <>
+          <p>
+            Made by {data.plugin}
+            {data.view ? ` for view ${data.view.id} (${data.view.label})` : ""}
+            {data.version ? `, version ${data.version}` : "; there is no such resource"}
+            {(data.patches ?? []).length > 0 ? `, changed by ${(data.patches ?? []).join(", ")}` : ""}.
+          </p>
+          {data.unknown && <p>{data.unknown}; its generator reads {(data.reads ?? []).join(", ")}.</p>}
+          <h3>It was made from</h3>
+          <ul>
+            {(data.rows ?? []).map((r) => (
+              <li key={r.table + r.key}>
+                {kind(r.table)} {r.key}
+                {r.source ? `, ${r.source}` : ""}
+                {r.plugin ? `, by ${r.plugin}` : ""}
+                {r.revision ? `, since revision ${r.revision}` : ""}
+                {r.gone ? ", gone" : ""}
+              </li>
+            ))}
+            {data.more && <li>and others</li>}
+          </ul>
+          {(data.missing ?? []).length > 0 && <h3>Looked for in vain</h3>}
+          <ul>{(data.missing ?? []).map((r) => <li key={r.table + r.key}>{kind(r.table)} {r.key}</li>)}</ul>
+        </>
+      )}
+    </>
+  );
+}
+
+export function Views() {
+  const { data, fault } = usePage<View[]>("/debug/views", revision());
+  return (
+    <>
+      <Fault text={fault} />
+      <List<View>
+        label="Views"
+        rows={data ?? []}
+        find={(v) => `${kind(v.type)} ${v.label} ${v.plugin}`}
+        columns={[
+          { name: "Type", text: (v) => kind(v.type) },
+          { name: "View", text: (v) => v.id },
+          { name: "What it is for", text: (v) => v.label },
+          { name: "By", text: (v) => v.plugin },
+          { name: "Proxies", text: (v) => v.connections },
+          { name: "Resources", text: (v) => v.resources },
+          { name: "Size", text: (v) => bytes(v.bytes) },
+        ]}
+      />
+    </>
+  );
+}
+
+const causes = (p: Push): string => (p.rows ?? []).map((r) => `${r.what} ${kind(r.table)} ${r.key}`).join(", ");
+
+export function Pushes() {
+  const { data, fault } = usePage<Push[]>("/debug/pushes", revision(), glance.value?.push?.waiting);
+  return (
+    <>
+      <Fault text={fault} />
+      <List<Push>
+        label="Pushes"
+        rows={[...(data ?? [])].reverse()}
+        find={(p) => `${p.revision} ${p.kind} ${causes(p)}`}
+        columns={[
+          { name: "Revision", text: (p) => p.revision },
+          { name: "Ago", text: (p) => since(p.committed) },
+          { name: "Kind", text: (p) => (p.held ? "held" : p.kind), class: (p) => (p.held ? "bad" : "") },
+          { name: "Made in", text: (p) => ms(p.took) },
+          { name: "Proxies", text: (p) => p.proxies },
+          { name: "To answer", text: (p) => p.waiting },
+          { name: "Refused", text: (p) => p.refusals ?? 0, class: (p) => (p.refusals ? "bad" : "") },
+          { name: "Sent", text: (p) => bytes(Object.values(p.sent ?? {}).reduce((n, s) => n + s.bytes, 0)) },
+          { name: "Why", text: causes },
+        ]}
+      />
+    </>
+  );
+}
+
+export function Refusals() {
+  const { data, fault } = usePage<Refusal[]>("/debug/refusals", revision(), glance.value?.refusals);
+  return (
+    <>
+      <Fault text={fault} />
+      <List<Refusal>
+        label="Refusals"
+        rows={data ?? []}
+        find={(r) => `${kind(r.type)} ${r.name} ${r.reason}`}
+        columns={[
+          { name: "Type", text: (r) => kind(r.type) },
+          { name: "Resource", text: (r) => (r.proxies[0] ? <a href={link("resource", { node: r.proxies[0], type: r.type, name: r.name })}>{r.name}</a> : r.name) },
+          { name: "Refused by", text: (r) => r.refusing },
+          { name: "Since", text: (r) => since(r.since) },
+          { name: "Held", text: (r) => (r.held ? "held" : ""), class: (r) => (r.held ? "bad" : "") },
+          { name: "Why", text: (r) => r.reason },
+        ]}
+      />
+    </>
+  );
+}
+
+export function Objects() {
+  const { data, fault } = usePage<ConfigObject[]>("/debug/configs", revision());
+  const wrong = (o: ConfigObject) => (o.faults ?? []).map((f) => `${f.severity}: ${f.message}`).join("; ");
+  return (
+    <>
+      <Fault text={fault} />
+      <List<ConfigObject>
+        label="Objects"
+        rows={data ?? []}
+        find={(o) => `${o.kind} ${o.key} ${o.state} ${wrong(o)}`}
+        columns={[
+          { name: "Kind", text: (o) => o.kind },
+          { name: "Object", text: (o) => o.key },
+          { name: "State", text: (o) => o.state, class: (o) => (o.state === "ok" ? "good" : "bad") },
+          { name: "Served", text: (o) => (o.served ? "yes" : "no") },
+          { name: "Place", text: (o) => o.source ?? "" },
+          { name: "What is wrong", text: wrong },
+        ]}
+      />
+    </>
+  );
+}
