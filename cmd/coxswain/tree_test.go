@@ -71,6 +71,7 @@ var questions = map[string]string{
 	"rollout promote":  "",
 	"rollout status":   "",
 	"route":            "web.shop http://web.shop/",
+	"ui":               "--addr 127.0.0.1:1",
 	"unpin":            "",
 	"views":            "",
 	"wait":             "Gateway/edge/public",
@@ -136,6 +137,7 @@ var otherwise = map[string]string{
 	"record proxies": "writes a file",
 	"plugins record": "writes a recording",
 	"request":        "prints what the control plane answers",
+	"ui":             "prints an address",
 }
 
 // TestFormats: each command that asks prints what it hears in all formats, and refuses others

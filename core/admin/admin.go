@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/mux"
+	"github.com/coxswain-mesh/coxswain/core/ui"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 )
@@ -50,6 +51,7 @@ type Config struct {
 type Server struct {
 	cfg  Config
 	gate *gate
+	ui   *ui.Page
 }
 
 // shutdown is how long requests that are under way may take when the server stops.
@@ -71,7 +73,7 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.Registry.Register(newFaultCounter(cfg.Source)); err != nil {
 		return nil, fmt.Errorf("admin: %w", err)
 	}
-	return &Server{cfg: cfg, gate: newGate(cfg)}, nil
+	return &Server{cfg: cfg, gate: newGate(cfg), ui: ui.New(func() []byte { return glance(cfg.Source) })}, nil
 }
 
 // Run opens the ports and serves until ctx ends. The error is about a port that can't be opened.
@@ -101,6 +103,7 @@ func (s *Server) serve(ctx context.Context, name, address string, h http.Handler
 	s.cfg.Listening(name, l.Addr())
 	server := &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug)}
 	Limit(server)
+	server.RegisterOnShutdown(s.ui.Close)
 	if shared != nil {
 		mux.Serve(server)
 		l = shared.Pages(l)

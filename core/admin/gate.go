@@ -77,6 +77,16 @@ func (g *gate) debug(p Page, h http.Handler) http.Handler {
 	}))
 }
 
+// follow wraps a page that goes on for as long as somebody reads it, and bounds by itself how many
+// do.
+func (g *gate) follow(p Page, h http.HandlerFunc) http.Handler {
+	return reading(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if who, ok := g.admit(p, w, r); ok {
+			h(w, asking(r, who))
+		}
+	}))
+}
+
 // reading lets GET and HEAD through.
 func reading(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

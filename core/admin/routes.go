@@ -61,6 +61,9 @@ func (s *Server) Monitoring() http.Handler {
 	mux.Handle("/metrics", reading(s.metrics()))
 	mux.Handle("/version", reading(http.HandlerFunc(s.cfg.version)))
 	s.debug(mux)
+	const ui = "/ui/"
+	mux.Handle(ui, s.gate.debug(Page{Path: ui}, s.ui.Static(ui)))
+	mux.Handle(ui+"events", s.gate.follow(Page{Path: ui + "events"}, s.ui.Events))
 	return mux
 }
 

@@ -35,6 +35,9 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 // Page serves the page and its events.
 type Page struct {
 	glance func() []byte
+	// closed is when clients are sent away for good.
+	closed chan struct{}
+	once   sync.Once
 
 	mu      sync.Mutex
 	clients int
@@ -43,11 +46,14 @@ type Page struct {
 	stop    chan struct{} // closed when the last client has gone
 }
 
-// New returns a page. glance returns what is seen at first glance, as JSON on one line; it is called
-// every two seconds while somebody looks, by one goroutine.
+// New returns a page. glance returns what is seen at first glance, as JSON on one line; one
+// goroutine calls it every two seconds while somebody looks.
 func New(glance func() []byte) *Page {
-	return &Page{glance: glance, changed: make(chan struct{})}
+	return &Page{glance: glance, closed: make(chan struct{}), changed: make(chan struct{})}
 }
+
+// Close ends all events: a server that stops waits for no client.
+func (p *Page) Close() { p.once.Do(func() { close(p.closed) }) }
 
 // Static serves what of the page is the same for everybody, below a path that ends in /.
 func (p *Page) Static(below string) http.Handler {
@@ -73,9 +79,9 @@ func secure(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// Events tells a client what is seen at first glance, and again each time it has changed (server-sent
-// events of type glance). Who reads slowly is told the newest alone; who doesn't read, and who comes
-// when Most are there, is sent away.
+// Events tells a client what is seen at first glance, and again each time it has changed, by
+// server-sent events of type glance. Who reads slowly is told the newest alone. Who doesn't read is
+// sent away, and so is who comes when Most are there.
 func (p *Page) Events(w http.ResponseWriter, r *http.Request) {
 	if !p.enter() {
 		w.Header().Set("Retry-After", "30")
@@ -111,6 +117,8 @@ func (p *Page) Events(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		case <-r.Context().Done():
+			return
+		case <-p.closed:
 			return
 		}
 	}

@@ -205,6 +205,12 @@ func TestEvents(t *testing.T) {
 		}
 		_, _ = io.Copy(io.Discard, c.Body)
 	}
+	p.Close()
+	for _, c := range all[1:] {
+		if _, err := io.Copy(io.Discard, c.Body); err != nil {
+			t.Errorf("a stream did not end: %v", err)
+		}
+	}
 }
 
 // recorder is a client that reads all at once, or nothing once it is stuck.

@@ -48,7 +48,7 @@ func (w *walk) networkRBAC(r *networkrbacv3.RBAC) {
 	if r.Matcher != nil {
 		w.assume("the matching tree of a network filter (RBAC) lets the connection through")
 	}
-	if denied, policy := w.decide(r.Rules); denied {
+	if denied, policy := decide(w, r.Rules); denied {
 		w.end(Closed, "RBAC refuses the connection: %s", because(r.Rules, policy))
 	}
 }

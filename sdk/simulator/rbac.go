@@ -30,7 +30,7 @@ func (w *walk) authorize(name string, r *rbacv3.RBAC) {
 	if r.ShadowRules != nil {
 		w.shadow(name, r)
 	}
-	denied, policy := w.decide(r.Rules)
+	denied, policy := decide(w, r.Rules)
 	if denied {
 		w.answer(http.StatusForbidden, "RBAC: access denied", "rbac_access_denied_matched_policy["+policy+"]", "RBAC refuses the request: %s", because(r.Rules, policy))
 	} else if r.Rules != nil {
@@ -39,7 +39,7 @@ func (w *walk) authorize(name string, r *rbacv3.RBAC) {
 }
 
 // decide does as denies, and notes it.
-func (w *walk) decide(r *rbacconfigv3.RBAC) (denied bool, policy string) {
+func decide(w *walk, r *rbacconfigv3.RBAC) (denied bool, policy string) {
 	denied, policy = w.denies(r)
 	if r == nil {
 		return denied, policy

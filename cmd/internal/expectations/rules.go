@@ -21,8 +21,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/simulator"
 )
 
-// Rule is a part of an object that decides about requests: a route of a VirtualService, a rule of an
-// AuthorizationPolicy, a subset of a DestinationRule.
+// Rule is a part of an object that decides about requests: a route of a VirtualService, a rule of
+// an AuthorizationPolicy, a subset of a DestinationRule.
 type Rule struct {
 	Kind   string `json:"kind"`
 	Object string `json:"object"`

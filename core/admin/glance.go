@@ -1,0 +1,116 @@
+package admin
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/coxswain-mesh/coxswain/core/xds"
+	"github.com/coxswain-mesh/coxswain/sdk/redact"
+)
+
+// Glance is what the page of core/ui shows first.
+type Glance struct {
+	Revision Revision `json:"revision"`
+	// NotReady are the reasons why proxies aren't served.
+	NotReady []string `json:"notReady"`
+	// Proxies are the connected streams. Synced are those that have acknowledged all that they were
+	// sent, Pending those that have not answered yet, Refusing those that refuse something.
+	Proxies  int `json:"proxies"`
+	Synced   int `json:"synced"`
+	Pending  int `json:"pending"`
+	Refusing int `json:"refusing"`
+	// Refusals is how many resources are refused, Pins how many pins there are, Stage the state of
+	// a stage; empty: there is none.
+	Refusals int            `json:"refusals"`
+	Pins     int            `json:"pins"`
+	Stage    string         `json:"stage"`
+	Plugins  []PluginGlance `json:"plugins"`
+	// Push is the last one that changed something; nil: there was none, or pushes are not followed.
+	Push *Push `json:"push,omitempty"`
+}
+
+// PluginGlance is a plugin, and what is wrong with it.
+type PluginGlance struct {
+	Name  string   `json:"name"`
+	Kind  string   `json:"kind"`
+	State string   `json:"state"`
+	Ill   []string `json:"ill,omitempty"`
+}
+
+// lately is of how many revisions the last push is looked for.
+const lately = 50
+
+// glance returns the Glance as JSON on one line, without what looks like a secret.
+func glance(s Source) []byte {
+	g := Glance{
+		Revision: s.Revision(), NotReady: append([]string{}, s.Ready()...), Refusals: len(s.Refusals()), Pins: len(s.Pins()),
+		Stage: string(s.Rollout().State), Plugins: []PluginGlance{},
+	}
+	for _, st := range s.Streamed() {
+		g.Proxies++
+		switch pending, refuses := standing(st); {
+		case refuses:
+			g.Refusing++
+		case pending:
+			g.Pending++
+		default:
+			g.Synced++
+		}
+	}
+	for _, p := range s.Plugins() {
+		g.Plugins = append(g.Plugins, PluginGlance{p.Name, p.Kind, p.State, p.ills()})
+	}
+	slices.SortFunc(g.Plugins, func(a, b PluginGlance) int { return cmp.Compare(a.Name, b.Name) })
+	if all, err := s.Pushes(g.Revision.Number - min(g.Revision.Number, lately)); err == nil {
+		for i := range slices.Backward(all) {
+			if !all[i].Empty() {
+				g.Push = &all[i]
+				break
+			}
+		}
+	}
+	text, err := json.Marshal(g)
+	if err != nil {
+		text, _ = json.Marshal(map[string][]string{"notReady": {err.Error()}})
+	}
+	return redact.Strings(text)
+}
+
+// standing reports whether a stream has still to answer, and whether it refuses something.
+func standing(st xds.StreamStatus) (pending, refuses bool) {
+	for _, t := range st.Types {
+		refuses = refuses || t.Refused != ""
+		pending = pending || t.Refused == "" && t.Sent != t.Acked
+	}
+	return pending, refuses
+}
+
+// ills say what is wrong with a plugin; none: it is well, or is not to run.
+func (p *Plugin) ills() (all []string) {
+	if p.State != "serving" && p.State != "disabled" {
+		all = append(all, p.State+after(p.LastError))
+	}
+	if p.Away != nil {
+		all = append(all, "its source is away"+after(p.Away.Why))
+	}
+	if p.Held != nil {
+		all = append(all, "changes are held"+after(p.Held.Reasons...))
+	}
+	if p.Stale && p.Away == nil {
+		all = append(all, "what it said may be out of date"+after(p.StaleWhy))
+	}
+	if n := len(p.Faults); n > 0 {
+		all = append(all, fmt.Sprintf("%d pieces of its work failed", n)+after(p.Faults[0].What+": "+p.Faults[0].Reason))
+	}
+	return all
+}
+
+// after are words after a colon; none without them.
+func after(words ...string) string {
+	if len(words) == 0 || words[0] == "" {
+		return ""
+	}
+	return ": " + words[0]
+}

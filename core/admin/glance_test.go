@@ -1,0 +1,134 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/xds"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// sick is a twin in whose texts somebody has planted markup and a secret.
+type sick struct{ twin }
+
+const planted = "<img src=x onerror=alert(1)>\r\ndata: \u2028</script>"
+
+func (sick) Plugins() []Plugin {
+	return []Plugin{
+		{Name: "well", Kind: "config", State: "serving"}, {Name: "off", Kind: "config", State: "disabled"},
+		{Name: planted, Kind: "registry", State: "failed", LastError: planted + " password=hunter2"},
+		{Name: "away", Kind: "registry", State: "serving", Stale: true, Away: &Away{Since: time.Unix(1, 0), Why: "refused"}},
+	}
+}
+
+func (sick) Streamed() []xds.StreamStatus {
+	return []xds.StreamStatus{
+		{Node: "synced", Types: []xds.TypeStatus{{Sent: "1", Acked: "1"}}},
+		{Node: "pending", Types: []xds.TypeStatus{{Sent: "2", Acked: "1"}}},
+		{Node: "refusing", Types: []xds.TypeStatus{{Sent: "2", Acked: "1", Refused: planted}, {Sent: "3"}}},
+	}
+}
+
+func (sick) Pushes(uint64) ([]Push, error) {
+	return []Push{{Revision: 1, Kind: "full", Proxies: 3}, {Revision: 2, Kind: "full", Proxies: 3}, {Revision: 3, Kind: "full"}}, nil
+}
+
+// TestGlance: what is wrong is counted and named, on one line that has no markup in it.
+func TestGlance(t *testing.T) {
+	text := glance(sick{})
+	if strings.ContainsAny(string(text), "<>\n\r") || strings.Contains(string(text), "hunter2") {
+		t.Errorf("it has markup, lines or a secret in it: %s", text)
+	}
+	var g Glance
+	if err := json.Unmarshal(text, &g); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	if g.Proxies != 3 || g.Synced != 1 || g.Pending != 1 || g.Refusing != 1 || g.Refusals != 1 || g.Pins != 1 || g.Push == nil || g.Push.Revision != 2 {
+		t.Errorf("it says %s", text)
+	}
+	ill := map[string]string{}
+	for _, p := range g.Plugins {
+		ill[p.Name] = strings.Join(p.Ill, "; ")
+	}
+	if ill["well"]+ill["off"] != "" || !strings.HasPrefix(ill[planted], "failed: ") || ill["away"] != "its source is away: refused" {
+		t.Errorf("plugins: %q", ill)
+	}
+}
+
+// TestUIIsForThoseWhoSeePages: the page and its events, on the monitoring port alone.
+func TestUIIsForThoseWhoSeePages(t *testing.T) {
+	a := start(t, sick{})
+	ended, stop := context.WithCancel(t.Context())
+	stop()
+	for _, c := range []struct {
+		name string
+		h    http.Handler
+		host string
+		code int
+	}{
+		{"here", a.Monitoring(), "localhost", 200},
+		{"by a name that leads here", a.Monitoring(), "evil.example", 403},
+		{"the other port", a.HTTP(), "localhost", 404},
+	} {
+		for _, path := range []string{"/ui/", "/ui/page.js", "/ui/events"} {
+			r := here(path)
+			if r.Host = c.host; path == "/ui/events" {
+				r = r.WithContext(context.WithValue(ended, http.LocalAddrContextKey, r.Context().Value(http.LocalAddrContextKey)))
+			}
+			w := httptest.NewRecorder()
+			if c.h.ServeHTTP(w, r); w.Code != c.code {
+				t.Errorf("%s, %s: %d", c.name, path, w.Code)
+			}
+		}
+	}
+	elsewhere := httptest.NewRequest(http.MethodGet, "http://10.0.0.5/ui/", http.NoBody)
+	elsewhere.RemoteAddr = "10.0.0.9:4000"
+	w := httptest.NewRecorder()
+	if a.Monitoring().ServeHTTP(w, elsewhere); w.Code != http.StatusForbidden {
+		t.Errorf("from elsewhere: %d", w.Code)
+	}
+	post := here("/ui/events")
+	post.Method = http.MethodPost
+	w = httptest.NewRecorder()
+	if a.Monitoring().ServeHTTP(w, post); w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("POST: %d", w.Code)
+	}
+}
+
+// TestServerStopsDespiteEvents: who follows the events does not delay the end.
+func TestServerStopsDespiteEvents(t *testing.T) {
+	at := make(chan string, 1)
+	a, err := New(Config{Source: sick{}, Registry: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), MonitoringAddr: "127.0.0.1:0",
+		Listening: func(_ string, where net.Addr) { at <- where.String() }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+<-at+"/ui/events", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if b := make([]byte, 1); resp.StatusCode != http.StatusOK {
+		t.Fatal(resp.Status)
+	} else if _, err := resp.Body.Read(b); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
