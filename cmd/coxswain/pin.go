@@ -1,66 +1,184 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
+	"io"
+	"net/http"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/manifest"
+	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/core/report"
+	"github.com/coxswain-mesh/coxswain/core/swap/api"
 	"github.com/spf13/cobra"
 )
 
-// pluginPin writes hashes into a plugins.yaml.
-func (p *program) pluginPin() *cobra.Command {
-	return &cobra.Command{
-		Use:   "pin FILE [NAME...]",
-		Short: "Write the sha256 of what plugins run, as it is now, into a plugins.yaml",
-		Long: `Write into a plugins.yaml the sha256 of the programs and modules that its plugins run, and of their files, as they are now; all plugins, or those that
-are named. Only what has these bytes is started from then on. A plugin that is pinned needs no ` + "`insecure: true`" + `, which is taken away.`,
-		Example: `  coxswain plugins pin plugins.yaml
-  coxswain plugins pin plugins.yaml inventory`,
+const pinLong = `Have proxies served what they were served at a revision, whatever is made meanwhile, by whichever plugin, until coxswain unpin; or, without a
+REVISION, list the pins. coxswain history lists the revisions that are kept. With the setting stateDir a pin outlives a restart.
+
+SELECTOR says which proxies, connected or not: KEY=PATTERN, joined by commas, all of which must match. KEY is id, cluster, userAgent, generator,
+namespace, locality, labels.KEY or metadata.KEY, as in select of plugins.yaml; * in a PATTERN stands for anything. NAME.NAMESPACE is short for the id
+of a proxy. Without --proxies all proxies are pinned. Of two pins that select a proxy the later one counts; a pin of the same SELECTOR takes the
+place of the one before.
+
+A proxy gets what it had itself at the revision; one that was not there, what others of its view had; if it is unknown what that was it stays live,
+and the list says so. Secrets are never kept: they stay live. So do, after a restart of the control plane, resources that have something secret
+in them, which are not on its disk. So do always endpoints, for pods of then may be gone; those of clusters that live proxies
+don't have any more are as they were then. --endpoints pins all of them.`
+
+func pinCommand(p *program) *cobra.Command {
+	var at which
+	a := &asked{p: p}
+	var order api.PinOrder
+	c := &cobra.Command{
+		Use:   "pin [REVISION]",
+		Short: "Have proxies served what they were served at a revision, or list who is",
+		Long:  pinLong,
+		Example: `  coxswain pin 41
+  coxswain pin 41 --proxies namespace=shop,labels.app=web
+  coxswain pin 41 --proxies web-7d9.shop
+  coxswain pin`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usageError{fmt.Errorf("coxswain plugins pin wants FILE [NAME...], such as: coxswain plugins pin plugins.yaml")}
+			if len(args) > 1 {
+				return usageError{errors.New("coxswain pin wants one REVISION, such as: coxswain pin 41")}
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error { return p.pin(args[0], args[1:]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				if c.Flags().Changed("proxies") || order.Endpoints {
+					return usageError{errors.New("coxswain pin wants a REVISION; coxswain history lists them")}
+				}
+				return a.pins(c.Context(), at, http.MethodGet, nil)
+			}
+			var err error
+			if order.Revision, err = strconv.ParseUint(args[0], 10, 64); err != nil || order.Revision == 0 {
+				return usageError{fmt.Errorf("%q is no revision's number; coxswain history lists them", args[0])}
+			}
+			order.Proxies = selector(order.Proxies)
+			return a.pins(c.Context(), at, http.MethodPost, order)
+		},
+	}
+	at.flags(c)
+	formatFlag(c, &a.format)
+	c.Flags().StringVar(&order.Proxies, "proxies", "", "`SELECTOR` of the proxies (default: all)")
+	c.Flags().BoolVar(&order.Endpoints, "endpoints", false, "pin endpoints, too: addresses of pods that may be gone")
+	return c
+}
+
+// selector writes out terms that are proxies' names.
+func selector(text string) string {
+	if text == "" {
+		return ""
+	}
+	terms := strings.Split(text, ",")
+	for i, t := range terms {
+		switch t = strings.TrimSpace(t); {
+		case strings.Contains(t, "=") || t == "":
+		case strings.Contains(t, "~"):
+			terms[i] = "id=" + t
+		default:
+			terms[i] = "id=*~" + t + "~*"
+		}
+	}
+	return strings.Join(terms, ",")
+}
+
+// pins asks for pins, or changes of them, and prints the answer.
+func (a *asked) pins(ctx context.Context, at which, method string, order any) error {
+	if err := a.check(); err != nil {
+		return err
+	}
+	var out api.PinOutcome
+	if _, _, err := a.p.ask(ctx, at, method, "/pins", order, &out); err != nil {
+		return err
+	}
+	if out.Error != "" {
+		return errors.New(out.Error)
+	}
+	return a.print(append([]report.Pin{}, out.Pins...), func(w io.Writer, wide bool) {
+		if len(out.Pins) == 0 {
+			fmt.Fprintln(w, "no proxies are pinned")
+			return
+		}
+		if method == http.MethodDelete {
+			for _, p := range out.Pins {
+				fmt.Fprintf(w, "%d proxies are served what is live again: %s, which were pinned to revision %d for %s\n", len(p.Pinned), cmp.Or(p.Proxies, "all"), p.Revision, age(p.Since))
+			}
+			if note := out.Pins[0].Note; note != "" { // it is of all of them
+				fmt.Fprintf(w, "\n%s\n", note)
+			}
+			return
+		}
+		pinTable(w, out.Pins, wide)
+	})
+}
+
+// mostPinned is how many proxies a table names.
+const mostPinned = 20
+
+func pinTable(w io.Writer, all []admin.Pin, wide bool) {
+	fmt.Fprintln(w, "REVISION\tPROXIES\tCONNECTED\tENDPOINTS\tFOR")
+	for _, p := range all {
+		endpoints := "live"
+		if p.Endpoints {
+			endpoints = "pinned"
+		}
+		fmt.Fprintf(w, "%d\t%s\t%d\t%s\t%s\n", p.Revision, cmp.Or(p.Proxies, "all"), len(p.Pinned), endpoints, age(p.Since))
+	}
+	for _, p := range all {
+		if p.Note != "" {
+			fmt.Fprintf(w, "\nrevision %d: %s\n", p.Revision, p.Note)
+		}
+	}
+	fmt.Fprintln(w, "\nPROXY\tREVISION\tAS IT WAS\tAS OTHERS OF ITS VIEW\tLIVE")
+	for _, p := range all {
+		most := mostPinned
+		if wide {
+			most = len(p.Pinned)
+		}
+		for _, x := range p.Pinned[:min(most, len(p.Pinned))] {
+			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", shortName(x.Node), p.Revision, typesBy(x, "own"), typesBy(x, "view"), typesBy(x, "live"))
+		}
+		more(w, len(p.Pinned)-most, false)
 	}
 }
 
-func (p *program) pin(file string, names []string) error {
-	before, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	set, err := manifest.Parse(file, before)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if e, _ := set.Get(name); e == nil {
-			return fmt.Errorf("%s has no plugin %s", file, name)
+// typesBy are the types of a proxy that it gets in a way.
+func typesBy(x admin.PinnedProxy, how string) string {
+	var words []string
+	for typeURL, by := range x.Types {
+		if by == how {
+			words = append(words, lastWord(typeURL))
 		}
 	}
-	text, dir := before, filepath.Dir(file)
-	for _, e := range set.Plugins {
-		if e.Process == nil && e.Wasm == nil || len(names) > 0 && !slices.Contains(names, e.Name) {
-			continue
+	slices.Sort(words)
+	return cmp.Or(strings.Join(words, ", "), "-")
+}
+
+// liveRevisions returns the revisions that are kept, newest first.
+func liveRevisions(p *program, c *cobra.Command) (all []string) {
+	var h admin.History
+	p.page(c, "/debug/history", &h)
+	for _, r := range slices.Backward(h.Revisions) {
+		if r.Kept {
+			all = append(all, fmt.Sprintf("%d\t%s %s", r.Push.Revision, r.Push.Committed.Local().Format(time.DateTime), causes(r, 1)))
 		}
-		edit, err := manifest.NewEdit(text)
-		if err == nil {
-			text, err = edit.Entry(e.Name, func(m manifest.Mapping) error { return manifest.Pin(m, dir, exec.LookPath) })
-		}
-		if err != nil {
-			return fmt.Errorf("%s: plugin %s: %w", e.At, e.Name, err)
-		}
-		fmt.Fprintf(p.out, "%s is pinned\n", e.Name)
 	}
-	if bytes.Equal(text, before) {
-		return nil
+	return all
+}
+
+// livePins returns the selectors of the pins.
+func livePins(p *program, c *cobra.Command) (all []string) {
+	var list []admin.Pin
+	p.page(c, "/debug/pins", &list)
+	for _, x := range list {
+		all = append(all, x.Proxies)
 	}
-	return manifest.Write(file, text)
+	return all
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
@@ -60,19 +59,4 @@ func noArgs(c *cobra.Command, args []string) error {
 		return usageError{fmt.Errorf("%s takes no arguments, not %q; see %s --help", c.CommandPath(), args[0], c.CommandPath())}
 	}
 	return nil
-}
-
-func (p *program) version() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version of this program",
-		Args:  noArgs,
-		Run: func(*cobra.Command, []string) {
-			fmt.Fprint(p.out, versionLine())
-		},
-	}
-}
-
-func versionLine() string {
-	return fmt.Sprintf("coxswain %s (%s %s/%s)\n", build(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

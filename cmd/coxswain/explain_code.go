@@ -1,0 +1,79 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
+	"github.com/coxswain-mesh/coxswain/plugins/validation"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/analysis"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
+	"github.com/spf13/cobra"
+)
+
+func (p *program) explainCode() *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain-code [CODE]",
+		Short: "Say what a code of validate, analyze and the log means, with a wrong and a right example; without one: list all",
+		Example: `  coxswain explain-code COX1003
+  coxswain explain-code`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				for _, c := range codes() {
+					fmt.Fprintf(p.out, "%s  %s\n", c.ID, c.Title)
+				}
+				return nil
+			}
+			code, ok := explain(strings.ToUpper(args[0]))
+			if !ok {
+				return usageError{fmt.Errorf("there is no code %s%s; coxswain explain-code lists all", args[0], settings.Hint(args[0], ids()))}
+			}
+			printCode(p.out, code)
+			return nil
+		},
+	}
+}
+
+// codes returns all codes, sorted by id.
+func codes() []finding.Code {
+	all := slices.Concat(validation.Codes(), analysis.Codes())
+	slices.SortFunc(all, func(a, b finding.Code) int { return cmp.Compare(a.ID, b.ID) })
+	return all
+}
+
+func ids() (list []string) {
+	for _, c := range codes() {
+		list = append(list, c.ID)
+	}
+	return list
+}
+
+// explain returns what there is to know about a code.
+func explain(id string) (finding.Code, bool) {
+	for _, c := range codes() {
+		if c.ID == id {
+			return c, true
+		}
+	}
+	return finding.Code{}, false
+}
+
+func printCode(w io.Writer, c finding.Code) {
+	fmt.Fprintf(w, "%s: %s\n\n%s\n", c.ID, c.Title, c.Explanation)
+	printExample(w, "Wrong", c.Wrong)
+	printExample(w, "Right", c.Right)
+}
+
+func printExample(w io.Writer, title string, e finding.Example) {
+	for _, part := range []struct{ what, text string }{
+		{title, e.Documents}, {title + " (MeshConfig)", e.Mesh}, {title + " (MeshNetworks)", e.Networks},
+	} {
+		if part.text != "" {
+			fmt.Fprintf(w, "\n%s:\n\n  %s\n", part.what, strings.ReplaceAll(strings.TrimRight(part.text, "\n"), "\n", "\n  "))
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+)
+
+func (p *program) pluginSwap() *cobra.Command {
+	o := &order{}
+	var process, config string
+	c := &cobra.Command{
+		Use:   "swap NAME",
+		Short: "Let a new instance take a plugin's place, after it was compared with the old one",
+		Long: `Let a new instance take a plugin's place. It starts beside the old one; what it says is compared with what is served, and then it takes over in
+one step. Without flags the instance is the one that plugins.yaml declares. The old one stays warm for rollback.window and comes back if proxies
+refuse what the new one makes. What the flags say is written to plugins.yaml, with the program's sha256.`,
+		Example: `  coxswain plugins swap mine --process './mine-v2 --verbose' --dry-run
+  coxswain plugins swap mine --wasm mine.wasm
+  coxswain plugins swap mesh --config mesh.yaml`,
+		Args: oneName,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.carrier(process, config); err != nil {
+				return err
+			}
+			return p.send(c, args[0], "swap", o)
+		},
+	}
+	o.flags(c)
+	c.Flags().StringVar(&process, "process", "", "command to run, with arguments separated by spaces")
+	c.Flags().StringVar(&o.Wasm, "wasm", "", "WASI module to run")
+	c.Flags().StringVar(&o.Builtin, "builtin", "", "built-in plugin to run, KIND/NAME")
+	c.Flags().StringVar(&config, "config", "", "YAML file that takes the place of the entry's config")
+	o.dryRun(c)
+	c.MarkFlagsMutuallyExclusive("process", "wasm", "builtin")
+	return c
+}
