@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// method is what the comment of internal/middle calls a step: TYPE.METHOD.
+// method is what the comment of core/control/internal/middle calls a step: TYPE.METHOD.
 var method = regexp.MustCompile(`\b[A-Z]\w*\.[A-Za-z]\w*\b`)
 
-// TestLives: each step that the comment of internal/middle names, in the lives of a plugin, a row,
-// a placement and a request, is a method of a type in the core.
+// TestLives: each step that the comment of core/control/internal/middle names, in the lives of a
+// plugin, a row, a placement and a request, is a method of a type in the core.
 func TestLives(t *testing.T) {
 	there := map[string]bool{}
 	goFiles(t, "../core", func(file string) error {
@@ -37,7 +37,7 @@ func TestLives(t *testing.T) {
 		}
 		return nil
 	})
-	text, err := os.ReadFile("../core/control/internal/middle/middle.go")
+	text, err := os.ReadFile("../core/control/core/control/internal/middle/middle.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // Package caller finds out who is calling. It is pure: what happens and the time go in, and what to
 // do comes out; it starts no goroutine, reads no clock and sends nothing. core/control does that
-// for it (control/authenticate.go).
+// for it (core/control/internal/calls/authenticate.go).
 //
 // The life of a caller:
 //

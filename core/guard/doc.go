@@ -1,7 +1,7 @@
 // Package guard says what would change by what plugins say, whether that looks like an accident,
 // and holds it then. It is pure: what happens and the time go in, and what to do comes out; it
 // starts no goroutine, reads no clock and sends nothing. core/control does that for it
-// (control/hold.go).
+// (core/control/internal/serving/losses.go).
 //
 // A Difference (difference.go) is what rows and resources would be others if one plugin took
 // another's place; Guard (guard.go) judges it.

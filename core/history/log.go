@@ -168,7 +168,7 @@ func (l *Log) Record(all []Shown) {
 	l.bound()
 }
 
-// taking is one call of Take.
+// taking is what one call of Log.Record works with.
 type taking struct {
 	*Log
 	// staying are lines that somebody has as they are, so that others than these don't change them.

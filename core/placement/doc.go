@@ -1,7 +1,7 @@
 // Package placement is about the views that a generator places connections into: what it is asked
 // of them, in whose turn, and when it and the core may forget them. It is pure: what happens and
 // the time go in, and what to send comes out; it starts no goroutine, reads no clock and sends
-// nothing. core/control does that for it (control/generated.go).
+// nothing. core/control does that for it (core/control/internal/serving/placer.go).
 //
 // The life of a Wish (wish.go), what a connection wants of a view:
 //

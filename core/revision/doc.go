@@ -1,6 +1,7 @@
 // Package revision leads a revision through the plugins that make something of it. It is pure: what
 // happens and the time go in, and what to do comes out; it starts no goroutine, reads no clock and
-// sends nothing. core/control does that for it (control/flight.go).
+// sends nothing. core/control does that for it
+// (core/control/internal/pipeline/pipeline.go).
 //
 // The life of a revision:
 //

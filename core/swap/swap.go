@@ -28,8 +28,7 @@ type Config struct {
 	Text  []byte
 	Parse func(text []byte) (*manifest.Set, error)
 	Log   *slog.Logger
-	// Ended is told what became of each change: switched, refused, failed, kept, rolledBack;
-	// optional.
+	// Ended is told the State that each change ended in; optional.
 	Ended func(plugin, outcome string)
 	// Free returns how much memory may still be used; nil: nobody knows.
 	Free func() (bytes uint64, known bool)

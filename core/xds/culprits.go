@@ -46,7 +46,7 @@ const (
 	mostTrials = 100
 )
 
-// hear takes what a client says to a response, as watch.take does, and finds out what its refusal
+// hear takes what a client says to a response, as watch.record does, and finds out what its refusal
 // is about: the resources that it names or, where it names none, by sending one half of them, and
 // the other half once the client has answered.
 func (m *machine) hear(w *watch, nonce string, refused *string) *Outcome {

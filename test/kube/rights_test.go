@@ -157,7 +157,7 @@ func rights(t *testing.T) map[string]bool {
 	return out
 }
 
-// rightsOf are those of a file in deploy/.
+// rightsOf are those of a file in the folder deploy.
 func rightsOf(t *testing.T, file string) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(deployed, file))

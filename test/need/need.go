@@ -5,7 +5,7 @@
 // Two kinds of skips fail nowhere: what takes long is left to `make test-all` (All), or to another
 // target (Left), and nobody can install another system than the one that there is (Impossible). All
 // skips are noted in the file that COXSWAIN_SKIPPED names; `make test` prints it at its end. It
-// imports nothing of ours, so that every package's tests may import it; test/skips_test.go sees
+// imports nothing of ours, so that every package's tests may import it; test/waits_test.go sees
 // that nobody skips without it.
 package need
 

@@ -14,8 +14,8 @@ import (
 // maxCallError is how many bytes of what a plugin says to a caller are told.
 const maxCallError = 1000
 
-// Call has a unary call of gRPC answered by the plugin that offers its method (Ready.methods). It
-// sets the call's id. The error is a gRPC status: Unimplemented if nobody offers the method,
+// Call has a unary call of gRPC answered by the plugin that offers its method (pb.Ready's Methods).
+// It sets the call's id. The error is a gRPC status: Unimplemented if nobody offers the method,
 // Unavailable if the plugin is away or did not answer within limits.call, otherwise what the plugin
 // says.
 func (q *Calls) Call(ctx context.Context, m *pb.Call) (response []byte, err error) {

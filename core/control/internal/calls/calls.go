@@ -44,8 +44,8 @@ func New(lock sync.Locker, st *state.State) *Calls {
 	}
 }
 
-// Owes reports whether a session owes an answer. It is called under the lock, as are Overdue, Take,
-// IsAwake, Undelivered and Abandon.
+// Owes reports whether a session owes an answer. It is called under the lock, as are Overdue,
+// Handle, IsAwake, Undelivered and Abandon.
 func (q *Calls) Owes(s *state.Session) bool { return q.desk.Owes(s) }
 
 // Overdue is how many questions a session has not answered in time, and since when.

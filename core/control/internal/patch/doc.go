@@ -1,6 +1,7 @@
 // Package patch asks patches what becomes of resources, and remembers what they said. It is pure:
 // what happens and the time go in, and calls to be sent and snapshots come out; it starts no
-// goroutine, reads no clock and sends nothing. core/control does that for it (control/patches.go).
+// goroutine, reads no clock and sends nothing. core/control does that for it
+// (internal/serving/patches.go).
 //
 // The life of a resource that a generator has made:
 //

@@ -58,7 +58,7 @@ func (s *sizes) Count(tables []*pb.TableRows, l Limits) error {
 		}
 		for _, r := range t.Upserts {
 			s.drop(live, r.Key)
-			size := int32(r.Size()) // at most maxRow
+			size := int32(r.Size()) // messages are bounded far below what an int32 holds
 			live[r.Key] = size
 			s.rows, s.bytes = s.rows+1, s.bytes+int(size)
 		}

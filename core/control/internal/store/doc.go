@@ -1,7 +1,7 @@
 // Package store sends requests of plugins for objects on to the one plugin that keeps them, and the
 // answers back. It is pure: what happens and the time go in, and what to send comes out; it starts
-// no goroutine, reads no clock and sends nothing. core/control does that for it (control/store.go).
-// It looks into neither requests nor answers.
+// no goroutine, reads no clock and sends nothing. core/control does that for it
+// (internal/pipeline/writes.go). It looks into neither requests nor answers.
 //
 // The life of a request:
 //

@@ -1,7 +1,7 @@
 // Package trial is about plugins beside those that are served under their names: what may take
 // another's place, and what was replaced and is kept warm. It is pure: what happens and the time go
 // in, and what to do comes out; it starts no goroutine, reads no clock and sends nothing.
-// core/control does that for it (control/trial.go).
+// core/control does that for it (internal/members/trials.go).
 //
 // The life of a trial:
 //

@@ -36,7 +36,7 @@ type Target struct {
 	Number, Target uint32
 }
 
-// EncodeTargets writes targets as a part of a view's key; decodeTargets reads them.
+// EncodeTargets writes targets as a part of a view's key; DecodeTargets reads them.
 func EncodeTargets(list []Target) string {
 	parts := make([]string, len(list))
 	for i, t := range list {
