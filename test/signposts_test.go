@@ -386,6 +386,43 @@ func TestWordsOfCode(t *testing.T) {
 	}
 }
 
+// TestFieldsInComments: the comment of a field names it, and those that share the comment, as they
+// are written.
+func TestFieldsInComments(t *testing.T) {
+	_, files, set := readSigns(t)
+	for _, f := range files {
+		if ast.IsGenerated(f) {
+			continue
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if s, ok := n.(*ast.StructType); ok {
+				for _, name := range misspelt(s) {
+					t.Errorf("%s: the comment of a field calls it as no field is called: %s", set.Position(s.Pos()), name)
+				}
+			}
+			return true
+		})
+	}
+}
+
+// misspelt are the fields that a comment of theirs begins a sentence with in lower case.
+func misspelt(s *ast.StructType) (all []string) {
+	doc := ""
+	for _, field := range s.Fields.List {
+		if field.Doc != nil {
+			doc = strings.ReplaceAll(field.Doc.Text(), "\n", " ")
+		}
+		for _, n := range field.Names {
+			small := strings.ToLower(n.Name[:1]) + n.Name[1:]
+			says := regexp.MustCompile(`(^|[.;] )` + small + `(:| (is|are|has|have|those|wait)\b)`)
+			if n.IsExported() && says.MatchString(doc) && !regexp.MustCompile(`\b`+n.Name+`\b`).MatchString(doc) {
+				all = append(all, small)
+			}
+		}
+	}
+	return all
+}
+
 // TestSignpostsAreSeen: the checks see what they are to see.
 func TestSignpostsAreSeen(t *testing.T) {
 	s := &signs{
@@ -409,6 +446,16 @@ func TestSignpostsAreSeen(t *testing.T) {
 			t.Errorf("of %q %q is missing, want %q", line, got, want)
 		}
 	}
+	fields, err := parser.ParseFile(token.NewFileSet(), "f.go", "package a\ntype T struct {\n\t// Forced take part; soon: at once. Undo is a number.\n\tForced, Soon bool\n\tUndo int\n}\n", parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(fields, func(n ast.Node) bool {
+		if of, ok := n.(*ast.StructType); ok && strings.Join(misspelt(of), " ") != "soon" {
+			t.Errorf("of fields %v are misspelt, want soon", misspelt(of))
+		}
+		return true
+	})
 	named := 0
 	if got := s.missing("core/b", imports, "a.New, a.Old", &named); len(got) != 1 || got[0] != "a.Old" || named != 2 {
 		t.Errorf("of a package %v is missing, %d named", got, named)

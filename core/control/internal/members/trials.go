@@ -27,13 +27,13 @@ type Trials struct {
 	pipeline *pipeline.Pipeline
 	patches  *serving.Patches
 	pins     *serving.Pins
-	// All by key; barriers wait for a moment at which a trial and the served plugin have said the
-	// same revision.
 	// electorate is who has a vote, as found from electorateOf.
 	electorate   trial.Electorate
 	electorateOf electorateOf
-	All          map[string]*Candidate
-	Barriers     trial.Barriers[Task]
+	// All holds the trials by their key.
+	All map[string]*Candidate
+	// Barriers hold what waits until a trial and the served plugin have said the same revision.
+	Barriers trial.Barriers[Task]
 }
 
 // Candidate is what is known of a trial.
@@ -47,7 +47,7 @@ type Candidate struct {
 	// Verdicts are those on live connections that differ, losses those of them that would be
 	// refused.
 	Verdicts, Losses []string
-	// Refusals are counted after a switch; over is closed when they are too many.
+	// Refusals are counted after a switch; Over is closed when they are too many.
 	Refusals *trial.Refusals[*state.Connection]
 	Over     chan struct{}
 }

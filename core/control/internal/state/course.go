@@ -12,15 +12,16 @@ type Course struct {
 	Pace     *revision.Pacer // of revisions of endpoints alone
 	// Flight is the revision in the making; nil: there is none.
 	Flight *revision.Flight
-	// Served is the one that proxies have been given; started: there is one. closed: there will be
-	// no more.
+	// Served is the revision that proxies have been given. Started reports whether there is one,
+	// Closed whether there will be no more.
 	Served          Served
 	Started, Closed bool
-	// Forced are plugins that take part in the revision that begins next in any case; soon: it is
-	// to begin at once. Until one of number undo is ready, nothing is shown (0: there is none).
+	// Forced holds the names of plugins that take part in the next revision in any case.
 	Forced map[string]bool
-	Soon   bool
-	Undo   uint64
+	// Soon reports whether the next revision is to begin at once.
+	Soon bool
+	// Undo is the number of a revision before which nothing is shown; 0: there is none.
+	Undo uint64
 	// Moved are rows that are served or hidden otherwise without a commit: they belong to the
 	// revision that begins next.
 	Moved environment.Changes

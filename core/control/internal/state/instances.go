@@ -8,11 +8,13 @@ import (
 
 // Instances are what those need who run a plugin for each row of a table.
 type Instances struct {
-	// Tables are those with such rows; changed: one of them has, since it was told.
+	// Tables are those with such rows. Changed reports whether one of them has changed since Moved
+	// was told.
 	Tables  []string
 	Changed bool
 	Moved   chan struct{}
-	// Gathered is closed when all that was declared is in; gone: what it asks for is declared, too.
+	// Gathered is closed when all that was declared is in. Gone reports whether what that asks for
+	// is declared, too.
 	Gathered  chan struct{}
 	announced bool
 	Gone      bool

@@ -29,7 +29,7 @@ type Plugin struct {
 	// Level among the derivers, as last computed.
 	Level    int
 	Suspects *feed.Suspects
-	// Session is its live one; nil: there is none. patcher is what a patch has said.
+	// Session is its live one; nil: there is none. Patcher is what a patch has said.
 	Session *Session
 	Patcher *patch.Patcher
 	// Late is since when revisions go out without it; zero if they don't.

@@ -21,8 +21,8 @@ type Roster struct {
 	// wake is called when a plugin that sleeps is needed, serving when what a plugin's session said
 	// is being served.
 	wake, Serving func(plugin string)
-	// Plugins are those that are served, by name; rivals those that may take the place of another
-	// of their name, or had it.
+	// Plugins are those that are served, by name. Rivals may take the place of another of their
+	// name, or had it.
 	Plugins map[string]*Plugin
 	Rivals  map[*Plugin]*Rival
 	// Rules are those of the declared plugins.
