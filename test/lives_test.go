@@ -37,7 +37,7 @@ func TestLives(t *testing.T) {
 		}
 		return nil
 	})
-	text, err := os.ReadFile("../core/control/core/control/internal/middle/middle.go")
+	text, err := os.ReadFile("../core/control/internal/middle/middle.go")
 	if err != nil {
 		t.Fatal(err)
 	}
