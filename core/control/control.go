@@ -1,7 +1,7 @@
 // Package control is the core's middle with a lock, a clock and goroutines around it: it takes
-// sessions of plugins and streams in, hands what they say to internal/middle one at a time, and
-// sees that what is due begins. What happens under the lock is short and never blocks: messages to
-// plugins go through outboxes, streams are only woken.
+// sessions of plugins and streams in, hands what they say to core/control/internal/middle one at a
+// time, and sees that what is due begins. What happens under the lock is short and never blocks:
+// messages to plugins go through outboxes, streams are only woken.
 package control
 
 import (
