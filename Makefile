@@ -181,7 +181,7 @@ check: ## What CI runs: format, vet, lint, generated files, import rules, half a
 
 # What tests need comes over the network for the most part: meanwhile the sources are looked at.
 .PHONY: servers
-servers: envoy iptables grpc-js grpc-java languages kube zookeeper
+servers: envoy iptables grpc-js grpc-java languages kube zookeeper helm
 
 PARTS ?= ./core/... ./sdk/... ./plugins/...
 PARTS_BENCH := go test -run '^$$' -bench . -benchmem
@@ -511,6 +511,21 @@ $(KUBE)/etcd $(KUBE)/kube-apiserver $(KUBE)/kube-controller-manager $(KUBE)/kube
 	@echo "building $(@F) for tests: a minute or more, this once"
 	@mkdir -p '$(KUBE)'
 	@cd $(KUBE_SERVERS) && go build -ldflags='-s -w' -o '$@.new' $(KUBE_PACKAGE) && mv '$@.new' '$@'
+
+HELM_TOOL := test/chart/helm
+HELM := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/helm-$(shell sha256sum $(HELM_TOOL)/go.sum | cut -c1-16)
+
+.PHONY: helm
+helm: $(HELM)/helm ## Build Helm for tests and make chart (minutes, once)
+
+$(HELM)/helm:
+	@echo "building Helm: minutes, this once"
+	@mkdir -p '$(HELM)'
+	@cd $(HELM_TOOL) && go build -trimpath -ldflags='-s -w' -o '$@.new' helm.sh/helm/v3/cmd/helm && mv '$@.new' '$@'
+
+.PHONY: chart
+chart: helm ## Pack the Helm chart, with the definitions of kinds, into dist/
+	@deploy/pack-chart.sh '$(HELM)/helm' '$(VERSION)' dist
 
 PEER_SERVERS := test/peer
 PEER := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/peer-$(shell sha256sum $(PEER_SERVERS)/go.sum | cut -c1-16)
