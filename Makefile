@@ -523,6 +523,25 @@ $(HELM)/helm:
 	@mkdir -p '$(HELM)'
 	@cd $(HELM_TOOL) && go build -trimpath -ldflags='-s -w' -o '$@.new' helm.sh/helm/v3/cmd/helm && mv '$@.new' '$@'
 
+# What is released for each platform: without C, so that it runs on any Linux; the same source makes the same bytes.
+RELEASED := amd64 arm64
+COMMITTED = $(shell git log -1 --format=%ct)
+
+.PHONY: release-programs
+release-programs:
+	@for a in $(RELEASED); do \
+		CGO_ENABLED=0 GOOS=linux GOARCH=$$a go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o dist/linux-$$a/coxswain ./cmd/coxswain; \
+	done
+
+IMAGE_TO ?= --to dist/image
+
+.PHONY: image
+image: release-programs ## Make the container image, an OCI layout in dist/image (IMAGE_TO='--push registry.example.com/coxswain:v1' pushes it)
+	@go build -C deploy/image -o '$(CURDIR)/$(CACHE)/bin/image' .
+	@rm -rf dist/image
+	@$(CACHE)/bin/image $(RELEASED:%=--program linux/%=dist/linux-%/coxswain) --zones "$$(go env GOROOT)/lib/time/zoneinfo.zip" --documents LICENSE,NOTICE \
+		--version '$(VERSION)' --revision "$$(git rev-parse HEAD)" --created '$(COMMITTED)' $(IMAGE_TO)
+
 .PHONY: chart
 chart: helm ## Pack the Helm chart, with the definitions of kinds, into dist/
 	@deploy/pack-chart.sh '$(HELM)/helm' '$(VERSION)' dist

@@ -1,0 +1,140 @@
+package chart_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/coxswain-mesh/coxswain/test/kube"
+	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/program"
+	"github.com/coxswain-mesh/coxswain/test/wait"
+)
+
+// TestLives: the chart as it is packed is installed, upgraded, rolled back and uninstalled on a
+// real API server. The control plane runs with the arguments that its pods have, as their account.
+// What users wrote lives on.
+func TestLives(t *testing.T) {
+	t.Parallel()
+	older, newer := pack(t, "v0.1.0"), pack(t, "v0.2.0")
+	c := kube.Start(t)
+	on := func(args ...string) string {
+		t.Helper()
+		out, err := helm(t, slices.Concat([]string{"--kubeconfig", c.Kubeconfig, "--namespace", namespace}, args)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	c.Kubectl(t, "create", "namespace", namespace)
+	// Definitions are made first: what is checked is made of them.
+	if out := on(slices.Concat([]string{"install", "istiod", older, "--dry-run=server"}, named)...); !strings.Contains(out, "kind: Deployment") {
+		t.Errorf("a trial says %s", out)
+	}
+	on(slices.Concat([]string{"install", "istiod", older}, named)...)
+	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "120s")
+	c.Apply(t, `{apiVersion: v1, kind: Namespace, metadata: {name: shop}}
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: outside, namespace: shop}
+spec: {hosts: [outside.example], resolution: DNS, ports: [{number: 80, name: http, protocol: HTTP}]}
+`)
+
+	plane := started(t, c)
+	sees(t, plane)
+	plane.Stop(t)
+
+	on(slices.Concat([]string{"upgrade", "istiod", newer, "--set", "coxswain.settings.debounceAfter=50ms", "--set", "meshConfig.accessLogFile=/dev/stdout"}, named)...)
+	says(t, c, "deployment/istiod", `{.metadata.labels.app\.kubernetes\.io/version}`, "0.2.0")
+	says(t, c, "configmap/coxswain", "{.data.settings\\.yaml}", "debounceAfter: 50ms")
+	says(t, c, "configmap/istio", "{.data.mesh}", "accessLogFile: /dev/stdout")
+	on("rollback", "istiod", "1")
+	says(t, c, "deployment/istiod", `{.metadata.labels.app\.kubernetes\.io/version}`, "0.1.0")
+	if out := c.Kubectl(t, "-n", namespace, "get", "configmap", "-o", "name"); strings.Contains(out, "configmap/coxswain\n") {
+		t.Errorf("after the rollback there are %s", out)
+	}
+	sees(t, started(t, c))
+
+	on("uninstall", "istiod")
+	left := c.Kubectl(t, "-n", namespace, "get", "deployment,service,serviceaccount,role,rolebinding,hpa,pdb,configmap", "-o", "name")
+	if !strings.Contains(left, "configmap/istio\n") || strings.Contains(left, "istiod") {
+		t.Errorf("after its end there are %s", left)
+	}
+	if out := c.Kubectl(t, "-n", "shop", "get", "serviceentries.networking.istio.io", "-o", "name"); !strings.Contains(out, "outside") {
+		t.Errorf("objects went with it: %q", out)
+	}
+	// It finds what it left.
+	on(slices.Concat([]string{"install", "istiod", newer}, named)...)
+	// Another revision stands beside it.
+	on(slices.Concat([]string{"install", "canary", newer, "--set", "revision=canary"}, named)...)
+	if out := c.Kubectl(t, "-n", namespace, "get", "service", "-o", "name"); out != "service/istiod\nservice/istiod-canary\n" {
+		t.Errorf("there are %s", out)
+	}
+}
+
+// pack packs the chart as `make chart` does, and returns its path.
+func pack(t *testing.T, version string) string {
+	t.Helper()
+	tool := filepath.Join(program.Built(t, "test/chart/helm", "helm", "helm"), "helm")
+	out, err := exec.Command("../../deploy/pack-chart.sh", tool, version, t.TempDir()).Output()
+	if err != nil {
+		t.Fatal(err, string(out))
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func says(t *testing.T, c *kube.Cluster, object, path, want string) {
+	t.Helper()
+	if got := c.Kubectl(t, "-n", namespace, "get", object, "-o", "jsonpath="+path); !strings.Contains(got, want) {
+		t.Errorf("%s of %s is %q, without %q", path, object, got, want)
+	}
+}
+
+// started starts the program with the arguments of the Deployment's pods, but for addresses, as
+// their account.
+func started(t *testing.T, c *kube.Cluster) *mesh.Plane {
+	t.Helper()
+	var d appsv1.Deployment
+	if err := json.Unmarshal([]byte(c.Kubectl(t, "-n", namespace, "get", "deployment", "istiod", "-o", "json")), &d); err != nil {
+		t.Fatal(err)
+	}
+	pod := d.Spec.Template.Spec
+	args := slices.DeleteFunc(slices.Clone(pod.Containers[0].Args), func(a string) bool {
+		name, _, _ := strings.Cut(a, "=")
+		return a == "discovery" || strings.HasSuffix(name, "Addr")
+	})
+	if len(args) != len(pod.Containers[0].Args)-5 {
+		t.Fatalf("pods have %q", pod.Containers[0].Args)
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	token := strings.TrimSpace(c.Kubectl(t, "create", "token", pod.ServiceAccountName, "-n", namespace))
+	if err := os.WriteFile(kubeconfig, []byte(c.Remote(t, token)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	plane := mesh.Start(t, binary, "", append(args, "--kubeconfig", kubeconfig)...)
+	plane.Ready(t)
+	return plane
+}
+
+// sees waits until it has what users wrote, and no right was missing.
+func sees(t *testing.T, p *mesh.Plane) {
+	t.Helper()
+	wait.For(t, "it has what users wrote", func() error {
+		text, err := p.Get("/debug/configs")
+		if err == nil && !strings.Contains(text, "shop/outside") {
+			err = fmt.Errorf("%s", text)
+		}
+		return err
+	})
+	if log := p.Log(); strings.Contains(log, "forbidden") {
+		t.Errorf("it lacks rights: %s", log)
+	}
+}
