@@ -1,0 +1,210 @@
+// Package image tries the container image: how it is made of the real program, and that it runs
+// from its own files alone.
+package image_test
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/coxswain-mesh/coxswain/test/need"
+)
+
+const (
+	source = "../../deploy/image"
+	// most bytes that the image may have as it is pulled, in what it is unpacked.
+	mostPulled, mostUnpacked = 100 << 20, 200 << 20
+)
+
+// TestMaker: what makes the image is a module of its own, whose tests are these.
+func TestMaker(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"vet", "./..."}, {"test", "./..."}} {
+		cmd := exec.Command("go", args...)
+		cmd.Dir = source
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("go %q: %v\n%s", args, err, out)
+		}
+	}
+}
+
+// TestRuns: the program is the same bytes wherever its source lies, the image of it is small
+// enough, and it runs where there is nothing but the image's files.
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	need.All(t)
+	static := filepath.Join(t.TempDir(), "coxswain")
+	built(t, "../..", static)
+	elsewhere := filepath.Join(t.TempDir(), "coxswain")
+	built(t, copied(t), elsewhere)
+	if a, b := sum(t, static), sum(t, elsewhere); a != b {
+		t.Errorf("built in two places it is %x and %x", a, b)
+	}
+	layout := made(t, static)
+	root := t.TempDir()
+	if pulled, unpacked := unpack(t, layout, root); pulled > mostPulled || unpacked > mostUnpacked {
+		t.Errorf("it has %d bytes, %d of them unpacked", pulled, unpacked)
+	} else {
+		t.Logf("it has %d MiB, %d MiB unpacked", pulled>>20, unpacked>>20)
+	}
+	if os.Getuid() != 0 {
+		need.Missing(t, "a root of its own; run as root")
+	}
+	run := exec.Command("/usr/local/bin/coxswain", "version")
+	run.Dir, run.Env = "/", []string{"PATH=/usr/local/bin"}
+	run.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
+	if out, err := run.CombinedOutput(); err != nil || !strings.Contains(string(out), "v9.9.9") {
+		t.Errorf("it says %s: %v", out, err)
+	}
+}
+
+// built builds the program as `make image` does.
+func built(t *testing.T, dir, to string) {
+	t.Helper()
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version=v9.9.9", "-o", to, "./cmd/coxswain")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// copied is a copy of the source.
+func copied(t *testing.T) string {
+	t.Helper()
+	cmd := exec.Command("git", "ls-files", "-z", "--", "*.go", "go.mod", "go.sum", "LICENSE", "*.yaml", "cmd", "core", "sdk", "plugins", "internal", "deploy")
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := t.TempDir()
+	for name := range strings.SplitSeq(strings.Trim(string(out), "\x00"), "\x00") {
+		text, err := os.ReadFile(filepath.Join("../..", name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o700)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, name), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return to
+}
+
+func sum(t *testing.T, path string) [sha256.Size]byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sha256.Sum256(text)
+}
+
+// made makes an image of a program, and returns the folder with its layout.
+func made(t *testing.T, program string) string {
+	t.Helper()
+	tool, to := filepath.Join(t.TempDir(), "image"), filepath.Join(t.TempDir(), "layout")
+	if out, err := exec.Command("go", "build", "-C", source, "-o", tool, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.Command(tool, "--program", "linux/"+runtime.GOARCH+"="+program, "--version", "v9.9.9", "--created", "1700000000", "--to", to)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return to
+}
+
+// described is what says of a blob in a layout. Source: the OCI's image specification.
+type described struct {
+	Digest            string
+	Size              int64
+	Manifests, Layers []described
+}
+
+// unpack unpacks the one image of a layout. The sizes are its layers', packed and unpacked.
+func unpack(t *testing.T, layout, to string) (pulled, unpacked int64) {
+	t.Helper()
+	manifest := read(t, filepath.Join(layout, "index.json"))
+	for len(manifest.Manifests) == 1 {
+		manifest = read(t, blob(layout, manifest.Manifests[0].Digest))
+	}
+	if len(manifest.Layers) != 2 {
+		t.Fatalf("it is %+v", manifest)
+	}
+	for _, l := range manifest.Layers {
+		pulled += l.Size
+		f, err := os.Open(blob(layout, l.Digest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		z, err := gzip.NewReader(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r := tar.NewReader(z); ; {
+			h, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			unpacked += h.Size
+			place(t, filepath.Join(to, h.Name), h, r)
+		}
+		_ = f.Close()
+	}
+	return pulled, unpacked
+}
+
+func place(t *testing.T, path string, h *tar.Header, from io.Reader) {
+	t.Helper()
+	mode := h.FileInfo().Mode().Perm()
+	if h.Typeflag == tar.TypeDir {
+		if err := os.MkdirAll(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, mode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(f, from); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func blob(layout, digest string) string {
+	return filepath.Join(layout, "blobs", strings.Replace(digest, ":", "/", 1))
+}
+
+func read(t *testing.T, path string) (d described) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, &d)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
