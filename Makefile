@@ -148,7 +148,7 @@ test: build servers ## Pass all tests, with the race detector and real Envoys
 LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' 'need\.\(All\|Long\)\b\|mesh\.Quick\b' test core plugins sdk cmd examples)) $(wildcard test/registries/*/))
 
 .PHONY: test-all
-test-all: test peer consul eureka nacos vault migration-programs ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)
+test-all: test peer consul eureka nacos vault goreleaser migration-programs ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)
 	@PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_ALL=1 COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' COXSWAIN_TEST_PLAIN='$(CURDIR)/bin/coxswain' GORACE=atexit_sleep_ms=0 \
 		go test -race -p 1 -timeout 1h $(LONG:%/=./%)
 	@go test -timeout 1h -run Conform ./examples/... ./plugins/... 2>&1 | grep -v 'no test\(s to run\| files\)'
@@ -545,6 +545,37 @@ image: release-programs ## Make the container image, an OCI layout in dist/image
 .PHONY: chart
 chart: helm ## Pack the Helm chart, with the definitions of kinds, into dist/
 	@deploy/pack-chart.sh '$(HELM)/helm' '$(VERSION)' dist
+
+GORELEASER_TOOL := test/release/goreleaser
+GORELEASER := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/goreleaser-$(shell sha256sum $(GORELEASER_TOOL)/go.sum | cut -c1-16)
+
+.PHONY: goreleaser
+goreleaser: $(GORELEASER)/goreleaser ## Build GoReleaser, for releases and make test-all (minutes, once)
+
+$(GORELEASER)/goreleaser:
+	@echo "building GoReleaser: minutes, this once"
+	@mkdir -p '$(GORELEASER)'
+	@cd $(GORELEASER_TOOL) && go build -trimpath -ldflags='-s -w' -o '$@.new' github.com/goreleaser/goreleaser/v2 && mv '$@.new' '$@'
+
+# The module has the database as of its version: newer ones bring what was found since.
+VULNCHECK_VERSION := 1.9.0
+VULNDB_VERSION := 0.0.0-20261105234957-e22db6528018
+VULNCHECK := $(CACHE)/bin/govulncheck-$(VULNCHECK_VERSION)
+VULNDB := $(CACHE)/vulndb-$(VULNDB_VERSION)
+
+.PHONY: vulnerabilities
+vulnerabilities: $(VULNCHECK) $(VULNDB)/index/db.json ## Look for known vulnerabilities that the program can meet (minutes; no part of check)
+	@$(VULNCHECK) -db 'file://$(CURDIR)/$(VULNDB)' ./cmd/...
+
+$(VULNCHECK):
+	@GOBIN='$(CURDIR)/$(CACHE)/bin' go install golang.org/x/vuln/cmd/govulncheck@v$(VULNCHECK_VERSION)
+	@mv $(CACHE)/bin/govulncheck $@
+
+$(VULNDB)/index/db.json:
+	@echo "making the database of vulnerabilities: a minute, this once"
+	@rm -rf '$(VULNDB)' && mkdir -p '$(VULNDB)'
+	@GOBIN='$(CURDIR)/$(CACHE)/bin' go install golang.org/x/vulndb/cmd/indexdb@v$(VULNDB_VERSION)
+	@$(CACHE)/bin/indexdb -vulns "$$(GOFLAGS=-mod=mod go mod download -json golang.org/x/vulndb@v$(VULNDB_VERSION) | sed -n 's/^\t"Dir": "\(.*\)",/\1/p')/data/osv" -out '$(VULNDB)'
 
 PEER_SERVERS := test/peer
 PEER := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/peer-$(shell sha256sum $(PEER_SERVERS)/go.sum | cut -c1-16)

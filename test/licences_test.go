@@ -3,7 +3,10 @@ package test
 import (
 	"encoding/json"
 	"errors"
+	"flag"
+	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,6 +47,67 @@ func TestLicences(t *testing.T) {
 			t.Errorf("%s: its licence is none of those that this test knows; look at %s", path, dir)
 		}
 	}
+}
+
+// update writes NOTICE anew.
+var update = flag.Bool("update", false, "write NOTICE anew")
+
+// TestNotice: NOTICE has the licence of each module that the program is linked with, and of nothing
+// else: go test ./test -run TestNotice -update.
+func TestNotice(t *testing.T) {
+	modules := linked(t)
+	var out strings.Builder
+	out.WriteString("Coxswain\nLicensed under the Apache License, Version 2.0: see LICENSE.\n\nThe program contains Go's standard library and these modules, under their own licences:\n")
+	texts, words := map[string][]string{}, map[string]string{} // modules by the texts of their licences: most have one of a few
+	add := func(path, text string) {
+		same := strings.Join(strings.Fields(text), " ")
+		if words[same] == "" {
+			words[same] = normal(text)
+		}
+		texts[words[same]] = append(texts[words[same]], path)
+	}
+	for _, path := range slices.Sorted(maps.Keys(modules)) {
+		add(path, licenceText(t, modules[path]))
+		if text, err := os.ReadFile(filepath.Join(modules[path], "NOTICE")); err == nil {
+			add(path+" (notice)", string(text))
+		}
+	}
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	goes, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), "LICENSE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	add("Go", string(goes))
+	byFirst := map[string]string{}
+	for text, paths := range texts {
+		byFirst[paths[0]] = text
+	}
+	for _, first := range slices.Sorted(maps.Keys(byFirst)) {
+		text := byFirst[first]
+		fmt.Fprintf(&out, "\n%s\n%s\n\n%s", strings.Repeat("=", 80), strings.Join(texts[text], "\n"), text)
+	}
+	const file = "../NOTICE"
+	if *update {
+		if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is, err := os.ReadFile(file)
+	if err != nil || string(is) != out.String() {
+		t.Errorf("NOTICE is not what the program's modules say (%v): run go test ./test -run TestNotice -update", err)
+	}
+}
+
+// normal is a licence without spaces at the ends of lines.
+func normal(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))) {
+		out.WriteString(strings.TrimRight(line, " \t\n\f") + "\n")
+	}
+	return out.String()
 }
 
 func TestOwnLicence(t *testing.T) {
