@@ -118,6 +118,7 @@ func TestNames(t *testing.T) {
 	t.Parallel()
 	for revision, name := range map[string]string{"": "istiod", "canary": "istiod-canary"} {
 		of := objects(t, "--set", "revision="+revision)
+		reader := strings.Replace(name, "istiod", "istio-reader-clusterrole", 1) + "-istio-system"
 		wide, mesh := strings.Replace(name, "istiod", "istiod-clusterrole", 1)+"-istio-system", strings.Replace(name, "istiod", "istio", 1)
 		var ids []string
 		for id := range of {
@@ -125,7 +126,7 @@ func TestNames(t *testing.T) {
 		}
 		slices.Sort(ids)
 		want := []string{
-			"ClusterRole/" + wide, "ClusterRoleBinding/" + wide, "ConfigMap/" + mesh, "Deployment/" + name, "HorizontalPodAutoscaler/" + name,
+			"ClusterRole/" + reader, "ClusterRole/" + wide, "ClusterRoleBinding/" + reader, "ClusterRoleBinding/" + wide, "ConfigMap/" + mesh, "Deployment/" + name, "HorizontalPodAutoscaler/" + name,
 			"PodDisruptionBudget/" + name, "Role/" + name, "RoleBinding/" + name, "Service/" + name, "ServiceAccount/" + name,
 		}
 		if !slices.Equal(ids, want) {
@@ -202,6 +203,11 @@ func TestRightsAreOnes(t *testing.T) {
 	of := objects(t)
 	is(of, wide, want["rights.yaml ClusterRole"]...)
 	is(of, own, want["rights.yaml Role"]...)
+	// An account of another cluster's control plane reads what is read of other clusters, and writes nothing.
+	remote := slices.DeleteFunc(slices.Clone(want["rights.yaml ClusterRole"]), func(r rbacv1.PolicyRule) bool {
+		return len(r.ResourceNames) > 0 || !slices.Contains([]string{"services", "endpointslices", "gateways", "tokenreviews", "secrets", "subjectaccessreviews"}, r.Resources[0])
+	})
+	is(of, "ClusterRole/istio-reader-clusterrole-istio-system", remote...)
 	of = objects(t, "--set", "global.certSigners={issuers.example.com/*}", "--set", "env.ENABLE_CLUSTER_TRUST_BUNDLE_API=true")
 	is(of, wide, slices.Concat(want["rights.yaml ClusterRole"], want["signers.yaml ClusterRole"], want["trustbundles.yaml ClusterRole"])...)
 	text, _ := yaml.Marshal(as[rbacv1.Role](t, objects(t, "--set", "revision=canary"), "Role/istiod-canary").Rules)

@@ -84,15 +84,18 @@ istio: pilot
 {{- end -}}
 {{- end -}}
 
-{{/* Rules of a role in a file of deploy/kubernetes: (dict "root" $ "file" FILE "kind" KIND "map" the ConfigMap's name). */}}
+{{/* Rules of a role in a file of deploy/kubernetes: (dict "root" $ "file" FILE "kind" KIND "map" the ConfigMap's name
+"only" resources, of which a rule has one first). */}}
 {{- define "coxswain.rules" -}}
 {{- $kind := .kind -}}
 {{- $map := .map | default "istio" -}}
+{{- $only := .only -}}
 {{- range $text := regexSplit "(?m)^---$" (.root.Files.Get .file) -1 -}}
   {{- $role := fromYaml $text -}}
   {{- if eq ($role.kind | default "") $kind -}}
     {{- range $rule := $role.rules }}
       {{- $rule = deepCopy $rule -}}
+      {{- if or (not $only) (has (first $rule.resources) $only) -}}
       {{- if eq (toJson $rule.resourceNames) "[\"istio\"]" -}}
         {{- $rule = set $rule "resourceNames" (list $map) -}}
       {{- end -}}
@@ -100,6 +103,7 @@ istio: pilot
         {{- $rule = set $rule "resourceNames" $.signers -}}
       {{- end }}
 - {{ toYaml $rule | nindent 2 | trim }}
+      {{- end }}
     {{- end }}
   {{- end -}}
 {{- end -}}
