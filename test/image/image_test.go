@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"crypto/sha256"
+	"debug/elf"
 	"encoding/json"
 	"errors"
 	"io"
@@ -17,14 +18,43 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/coxswain-mesh/coxswain/test/mesh"
 	"github.com/coxswain-mesh/coxswain/test/need"
 )
+
+// binary is the path of the program under test.
+var binary string
+
+func TestMain(m *testing.M) { mesh.Plain(&binary, m.Run) }
 
 const (
 	source = "../../deploy/image"
 	// most bytes that the image may have as it is pulled, in what it is unpacked.
-	mostPulled, mostUnpacked = 100 << 20, 200 << 20
+	mostPulled, mostUnpacked = 50 << 20, 110 << 20
+	// mostProgram is how many bytes the program may have.
+	mostProgram = 100 << 20
 )
+
+// TestSize: a module that makes the program much larger is noticed. What a release leaves out, the
+// symbols, doesn't count.
+func TestSize(t *testing.T) {
+	t.Parallel()
+	f, err := elf.Open(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	var size uint64
+	for _, s := range f.Sections {
+		if s.Type != elf.SHT_NOBITS && s.Type != elf.SHT_SYMTAB && s.Name != ".strtab" && !strings.HasPrefix(s.Name, ".debug") {
+			size += s.FileSize
+		}
+	}
+	t.Logf("it has %d MiB", size>>20)
+	if size > mostProgram || size < 10<<20 {
+		t.Errorf("the program has %d bytes, and may have %d", size, mostProgram)
+	}
+}
 
 // TestMaker: what makes the image is a module of its own, whose tests are these.
 func TestMaker(t *testing.T) {
