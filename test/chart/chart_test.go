@@ -203,7 +203,7 @@ func TestRightsAreOnes(t *testing.T) {
 	of := objects(t)
 	is(of, wide, want["rights.yaml ClusterRole"]...)
 	is(of, own, want["rights.yaml Role"]...)
-	// An account of another cluster's control plane reads what is read of other clusters, and writes nothing.
+	// Another cluster's control plane reads what is read of other clusters, and writes nothing.
 	remote := slices.DeleteFunc(slices.Clone(want["rights.yaml ClusterRole"]), func(r rbacv1.PolicyRule) bool {
 		return len(r.ResourceNames) > 0 || !slices.Contains([]string{"services", "endpointslices", "gateways", "tokenreviews", "secrets", "subjectaccessreviews"}, r.Resources[0])
 	})
