@@ -102,6 +102,9 @@ func TestReleases(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := releases(t)
+	if len(all) == 0 {
+		t.Fatal("there is no release")
+	}
 	var last [3]int
 	for i, r := range all {
 		var v [3]int
