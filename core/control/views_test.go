@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/control/internal/serving"
+	"github.com/coxswain-mesh/coxswain/core/control/internal/serving/pieces"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
 	"github.com/coxswain-mesh/coxswain/core/control/operations"
 	"github.com/coxswain-mesh/coxswain/core/revision"
@@ -94,7 +95,7 @@ func worldOf(b *bench, ready *pb.Ready) *world {
 
 // body is a resource a of the world's type that says something.
 func (w *world) body(id uint64, content string) *pb.FromPlugin {
-	if w.url == typeC {
+	if w.url == typeC || w.url == pieces.RouteConfiguration {
 		return cluster(id, content)
 	}
 	return body(id, content)

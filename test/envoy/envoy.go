@@ -3,6 +3,7 @@
 package envoy
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -125,24 +126,45 @@ func (e *Envoy) Stop() {
 func (e *Envoy) Ready(t testing.TB) time.Duration {
 	t.Helper()
 	wait.For(t, e.Name+" is ready", func() error {
-		select {
-		case <-e.ended:
-			t.Fatalf("%s has ended:\n%s", e.Name, e.LastLines(20))
-		default:
+		e.lives(t)
+		text, err := e.get("/server_info") // which no other server has, whose /ready answers, too
+		if err != nil {
+			return err
 		}
-		_, err := e.get("/ready")
-		return err
+		var info struct{ State string }
+		if err := json.Unmarshal([]byte(text), &info); err != nil || info.State != "LIVE" {
+			return fmt.Errorf("its state is %q (%v)", info.State, err)
+		}
+		return nil
 	})
 	return time.Since(e.started)
+}
+
+// lives lets the test fail if it has ended.
+func (e *Envoy) lives(t testing.TB) {
+	t.Helper()
+	select {
+	case <-e.ended:
+		t.Fatalf("%s has ended:\n%s", e.Name, e.LastLines(20))
+	default:
+	}
+}
+
+// page waits for what its admin server answers: a busy machine may keep it from that for a while.
+func (e *Envoy) page(t testing.TB, path string) (text string) {
+	t.Helper()
+	wait.For(t, e.Name+" answers "+path, func() (err error) {
+		e.lives(t)
+		text, err = e.get(path)
+		return err
+	})
+	return text
 }
 
 // Stats returns its counters and gauges.
 func (e *Envoy) Stats(t testing.TB) map[string]int {
 	t.Helper()
-	text, err := e.get("/stats?type=All")
-	if err != nil {
-		t.Fatalf("%s: %v", e.Name, err)
-	}
+	text := e.page(t, "/stats?type=All")
 	stats := map[string]int{}
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
@@ -169,11 +191,7 @@ func (e *Envoy) Unhappy(t testing.TB) []string {
 // ConfigDump returns what it is configured with, as JSON.
 func (e *Envoy) ConfigDump(t testing.TB) string {
 	t.Helper()
-	text, err := e.get("/config_dump?include_eds")
-	if err != nil {
-		t.Fatalf("%s: %v", e.Name, err)
-	}
-	return text
+	return e.page(t, "/config_dump?include_eds")
 }
 
 // LastLines of its log, without the long ones about deprecated fields.

@@ -197,6 +197,11 @@ func TestMisbehaviour(t *testing.T) {
 	}
 }
 
+// mostMemory is what the core may have with its plugins and ten rogues beside them. The race
+// detector, under which it runs, takes several times as much as the program that users have: 460 to
+// 521 MiB were measured. Without a bound of what rogues send it would be gigabytes.
+const mostMemory = 704 << 20
+
 func misbehave(t *testing.T, c *carrier, rogues []entry) {
 	w := newWorld(t, c, rogues)
 	ready := w.watchReady()
@@ -212,7 +217,7 @@ func misbehave(t *testing.T, c *carrier, rogues []entry) {
 	}
 	most := memory()
 	t.Logf("the core had at most %d MiB", most>>20)
-	if most > 512<<20 {
+	if most > mostMemory {
 		t.Errorf("the core had %d MiB", most>>20)
 	}
 	asked, failed := w.traffic.Stop()

@@ -101,6 +101,7 @@ func (q *Quarantine) accepted(conn *state.Connection, r *Refused, has *view.Body
 			q.forgive(r, conn)
 		}
 	case x.search != nil && !x.search.Ended() && has.Version() == x.search.Body().Version():
+		x.carried = false
 		q.step(conn, r, x, x.search.Accepted())
 	}
 }
@@ -125,8 +126,9 @@ func (q *Quarantine) refused(conn *state.Connection, s *state.Session, v *view.V
 	r := q.of[v][name]
 	if r != nil && r.by[conn.ID] != nil {
 		if x := r.by[conn.ID]; x.search != nil && x.search.Body().Version() == c.Body.Version() {
-			if x.carried {
+			if x.carried { // something else is refused, too
 				q.begin(conn, r, c, o, x.regular)
+				q.widen(r, o.Number)
 			} else {
 				q.step(conn, r, x, x.search.Refused())
 			}
@@ -168,7 +170,20 @@ func (q *Quarantine) begin(conn *state.Connection, r *Refused, c xds.Culprit, o 
 		q.doubt(r)
 		return
 	}
+	if !x.search.Ended() && x.search.Body().Version() == c.Body.Version() {
+		x.search.Refused() // that is what it was sent
+	}
 	q.step(conn, r, x, true)
+}
+
+// widen notes that a resource is refused for what has changed until a later revision, too.
+func (q *Quarantine) widen(r *Refused, number uint64) {
+	if number <= r.Number {
+		return
+	}
+	if r.Number = number; q.OnRefused != nil {
+		q.OnRefused(r)
+	}
 }
 
 // forgive notes that a connection refuses a resource no more.
@@ -394,7 +409,7 @@ func (q *Quarantine) look(s *state.Session, v *view.View) {
 		}
 		var next *Refused
 		if now != nil && now.Exists() {
-			next = r.goes(s, v, now, q.state.Clock.Now())
+			next = r.goes(s, v, now, q.state.Connections.All, q.state.Clock.Now())
 		}
 		if q.drop(r); next != nil {
 			q.add(next)

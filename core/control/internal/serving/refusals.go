@@ -14,7 +14,7 @@ import (
 // Of says why a connection refuses something of a type; empty: it refuses nothing.
 func (q *Quarantine) Of(conn *state.Connection, typeURL string) string {
 	for _, r := range q.of[conn.Places.View(typeURL)] {
-		if x := r.by[conn.ID]; x != nil {
+		if x := r.by[conn.ID]; x != nil && x.refuses() {
 			return x.reason
 		}
 	}
@@ -30,7 +30,7 @@ func (q *Quarantine) Since(number uint64, of func(connection uint64) bool) strin
 				continue
 			}
 			for id, x := range r.by {
-				if of(id) {
+				if of(id) && x.refuses() {
 					return fmt.Sprintf("%s refuses %s: %s", x.node, name, x.reason)
 				}
 			}
@@ -47,7 +47,7 @@ func (q *Quarantine) Refusals() []report.Refusal {
 			if now := q.state.Roster.Session(r.Session.Name()); v.Connections == 0 && now != nil && now != r.Session {
 				continue // kept for those who come to the view that took its place
 			}
-			if len(r.by) > 0 || r.held() {
+			if r.refusers() > 0 || r.held() {
 				out = append(out, r.report(name))
 			}
 		}
@@ -63,7 +63,7 @@ func (r *Refused) report(name string) report.Refusal {
 	out := report.Refusal{
 		Type: v.Type, Name: name, Plugin: r.Session.Name(), Version: r.Body.Version(), Reason: r.Reason, Since: r.Since.UTC(),
 		View:     report.PlacedView{ID: v.ID, Label: v.Label, Facts: v.Facts, Connections: v.Connections},
-		Refusing: len(r.by), Votes: r.refusing(), Rows: slices.Clone(r.Rows), Proxies: []string{},
+		Refusing: r.refusers(), Votes: r.refusing(), Rows: slices.Clone(r.Rows), Proxies: []string{},
 	}
 	for _, ns := range slices.Sorted(maps.Keys(r.tallies)) {
 		t := r.tallies[ns]
@@ -75,6 +75,9 @@ func (r *Refused) report(name string) report.Refusal {
 	}
 	bad := map[pieces.Piece]bool{}
 	for _, x := range r.by {
+		if !x.refuses() {
+			continue
+		}
 		out.Proxies = append(out.Proxies, x.node)
 		for _, p := range x.bad() {
 			bad[p] = true

@@ -47,8 +47,8 @@ type refuser struct {
 	// of the type.
 	had     *view.Body
 	regular bool
-	// search is for the pieces that it refuses; nil: the resource is one. carried: it is one of
-	// before the resource changed, which did not change these.
+	// search is for the pieces that it refuses; nil: the resource is one. carried: it was begun
+	// before the resource changed, which did not change these, and nothing of it was accepted since.
 	search  *pieces.Search
 	carried bool
 	// other: it was sent something in place of the resource.
@@ -69,6 +69,19 @@ func (r *refuser) body() *view.Body {
 	}
 	r.other = true
 	return b
+}
+
+// refuses reports whether it is known to refuse something of the resource as it is now.
+func (r *refuser) refuses() bool { return r.search == nil || !r.search.Innocent() }
+
+// refusers is how many are known to refuse something of it.
+func (r *Refused) refusers() (n int) {
+	for _, x := range r.by {
+		if x.refuses() {
+			n++
+		}
+	}
+	return n
 }
 
 // bad are the pieces that it is known to refuse.
@@ -141,15 +154,16 @@ func (r *Refused) count(all map[uint64]*state.Connection) map[string]tally {
 func (b *ballot) take(r *Refused, x *refuser, last state.Outcome) {
 	b.streams++
 	had := last.Has.Get(r.Body.Name())
-	if x != nil {
+	if x == nil {
+		b.regular = b.regular || last.Acked != ""
+	} else {
+		b.regular, had = b.regular || x.regular, x.had
+	}
+	if x != nil && x.refuses() {
 		b.refusing++
-		b.regular = b.regular || x.regular
-		had = x.had
 		for _, p := range x.bad() {
 			b.bad[p]++
 		}
-	} else {
-		b.regular = b.regular || last.Acked != ""
 	}
 	if x == nil && had != nil && had.Version() == r.Body.Version() {
 		b.taken++
@@ -246,21 +260,19 @@ func (r *Refused) refusing() (n int) {
 }
 
 // goes says what is known of it once the view has another body: those connections still refuse what
-// they refused that is the same in it. nil: nothing is.
-func (r *Refused) goes(s *state.Session, v *view.View, now *view.Body, at time.Time) *Refused {
+// they refused that is the same in it, and of what is being looked for, what was not seen to be
+// accepted is left out first, so that what is new is served, and judged, by itself. nil: nothing is
+// known.
+func (r *Refused) goes(s *state.Session, v *view.View, now *view.Body, all map[uint64]*state.Connection, at time.Time) *Refused {
 	n := *r
 	n.Session, n.View, n.Body, n.by, n.stale = s, v, now, map[uint64]*refuser{}, true
 	for id, x := range r.by {
-		if x.search == nil || !x.search.Ended() || at.Sub(x.since) >= again {
-			continue
-		}
-		bad := slices.DeleteFunc(slices.Clone(x.search.Bad()), func(p pieces.Piece) bool { return p == pieces.Whole || !r.book.Same(r.Body, now, p) })
-		if len(bad) == 0 {
+		if at.Sub(x.since) >= again {
 			continue
 		}
 		c := *x
-		c.size = 0
-		if c.search, c.carried = r.book.Known(now, x.had, bad), true; c.search != nil {
+		c.size, c.carried = 0, true
+		if c.search = r.moved(x, now, all[id]); c.search != nil {
 			n.by[id] = &c
 		}
 	}
@@ -269,4 +281,34 @@ func (r *Refused) goes(s *state.Session, v *view.View, now *view.Body, at time.T
 	}
 	n.tallies = maps.Clone(r.tallies)
 	return &n
+}
+
+// moved is a connection's search in another body of the resource; nil: nothing is known of that.
+func (r *Refused) moved(x *refuser, now *view.Body, conn *state.Connection) *pieces.Search {
+	if x.search == nil {
+		return nil
+	}
+	still := func(of []pieces.Piece) []pieces.Piece {
+		return slices.DeleteFunc(slices.Clone(of), func(p pieces.Piece) bool { return p == pieces.Whole || !r.book.Same(r.Body, now, p) })
+	}
+	if x.search.Ended() {
+		if bad := still(x.search.Bad()); len(bad) > 0 {
+			return r.book.Known(now, x.had, bad)
+		}
+		return nil
+	}
+	before := x.search.Suspects()
+	suspects := still(before)
+	if len(suspects) == 0 || conn == nil {
+		return nil
+	}
+	has := conn.Outcomes[r.View.Type].Has.Get(r.Body.Name())
+	if has == nil || !has.Exists() {
+		return nil
+	}
+	next := r.book.Resume(now, has, suspects, len(suspects) == len(before))
+	if next == nil || next.Ended() && len(next.Bad()) == 0 {
+		return nil
+	}
+	return next
 }

@@ -21,6 +21,8 @@ type Search struct {
 	out     []Piece
 	waiting [][]Piece
 	trying  []Piece
+	// innocent: it may be that no piece is refused.
+	innocent bool
 	// dropped: not even closed chains stand for those that are new.
 	dropped bool
 	state   state
@@ -64,10 +66,25 @@ func (b Book) Search(now, before *view.Body, likely []Piece) *Search {
 	return s
 }
 
+// Resume begins a search in a resource that came in the place of one that was searched, of which
+// the client has accepted something (before), and suspects were left. They are left out first, and
+// then asked about; all says that no more were left, so that one of them is refused.
+func (b Book) Resume(now, before *view.Body, suspects []Piece, all bool) *Search {
+	s := b.Search(now, before, suspects)
+	if s == nil || s.state != guess {
+		return nil
+	}
+	s.innocent = !all
+	if s.body.Version() == before.Version() {
+		s.Accepted() // what it has already is not sent again
+	}
+	return s
+}
+
 // begin begins without a guess. A client that has nothing is not sent a resource with no piece in
 // it: half of them are tried at once.
 func (s *Search) begin() bool {
-	s.out, s.waiting = s.changed, nil
+	s.out, s.waiting, s.innocent = s.changed, nil, false
 	switch {
 	case s.before != nil:
 		s.state = base
@@ -124,13 +141,29 @@ func (s *Search) Bad() []Piece {
 	return nil
 }
 
+// Innocent reports whether the client may accept all of the resource: nothing that it refused is
+// known to be in it.
+func (s *Search) Innocent() bool { return s.innocent && !s.Ended() }
+
+// Suspects are, until the search has ended, the pieces that the client was not seen to accept.
+func (s *Search) Suspects() []Piece {
+	if s.Ended() {
+		return nil
+	}
+	return s.out
+}
+
 // Accepted notes that the client has accepted Body. It reports whether Body is another one now.
 func (s *Search) Accepted() bool {
 	switch s.state {
 	case guess, base:
 		s.any = true
 		s.state = parts
-		s.divide(s.out)
+		if s.innocent {
+			s.waiting = append(s.waiting, s.out)
+		} else {
+			s.divide(s.out)
+		}
 	case parts:
 		s.any = true
 		s.out = slices.DeleteFunc(slices.Clone(s.out), func(p Piece) bool { return slices.Contains(s.trying, p) })
@@ -152,6 +185,7 @@ func (s *Search) Refused() bool {
 		s.state = whole
 		return false
 	case parts:
+		s.innocent = false
 		s.divide(s.trying)
 		return s.next()
 	case found: // what it had accepted: something else is wrong

@@ -1,0 +1,234 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/serving/pieces"
+	"github.com/coxswain-mesh/coxswain/core/view"
+	"github.com/coxswain-mesh/coxswain/core/xds"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+)
+
+// hostsWorld is a crowd of one proxy that has a route configuration, which is made from the objects
+// that people write: each edit names those that it changes.
+type hostsWorld struct {
+	*crowd
+	rows   map[string]int
+	bodies uint64
+	// has is what the proxy has accepted, left the version of what it refused last.
+	has  *view.Snapshot
+	left string
+	told []string
+}
+
+func newHosts(t *testing.T) *hostsWorld {
+	ready := readyIstio()
+	ready.Types[0].Url = pieces.RouteConfiguration
+	ready.Reads = append(ready.Reads, &pb.Read{Table: "test/Route"})
+	w := &hostsWorld{crowd: crowdOf(t, nil, 1, ready), rows: map[string]int{}, bodies: 10}
+	r := w.mid.State.Roster.Session("memory").Plugin.Ready
+	r.Publishes, r.Blame = append(r.Publishes, "test/Route"), true
+	w.has = w.proxy.Pull().Types[w.url]
+	return w
+}
+
+// edit changes objects, and has the generator make virtual hosts: NAME or NAME=DOMAIN.
+func (w *hostsWorld) edit(objects, hosts string) {
+	w.t.Helper()
+	w.idle()
+	var rows []*pb.Row
+	for _, o := range strings.Fields(objects) {
+		w.rows[o]++
+		rows = append(rows, row("ns/"+o, fmt.Sprint(w.rows[o])))
+	}
+	w.m.rows("test/Route", nil, rows...)
+	time.Sleep(time.Second)
+	w.at = w.g.state().Revision
+	m := &routev3.RouteConfiguration{Name: "a"}
+	for _, h := range strings.Fields(hosts) {
+		name, domain, _ := strings.Cut(h, "=")
+		m.VirtualHosts = append(m.VirtualHosts, &routev3.VirtualHost{Name: name, Domains: []string{name + domain}})
+	}
+	b, _ := proto.Marshal(m)
+	w.bodies++
+	w.g.send(body(w.bodies, string(b)), change(w.url, 1, w.at, &pb.Entry{Name: "a", Body: w.bodies}))
+	w.g.done(w.at)
+	synctest.Wait()
+}
+
+// said are the virtual hosts of a body.
+func (w *hostsWorld) said(b *view.Body) string {
+	w.t.Helper()
+	var m routev3.RouteConfiguration
+	if err := proto.Unmarshal(b.Value(), &m); err != nil {
+		w.t.Fatal(err)
+	}
+	var out []string
+	for _, h := range m.VirtualHosts {
+		domain := strings.TrimPrefix(h.Domains[0], h.Name)
+		out = append(out, strings.TrimSuffix(h.Name+"="+domain, "="))
+	}
+	return strings.Join(out, " ")
+}
+
+// answer has the proxy answer once, if it is sent anything: it refuses what has a host in a bad
+// domain. It returns what it was sent.
+func (w *hostsWorld) answer() string {
+	w.t.Helper()
+	served := w.proxy.Pull()
+	snap := served.Types[w.url]
+	now, had := snap.Get("a"), w.has.Get("a")
+	if now.Version() == had.Version() || now.Version() == w.left {
+		return ""
+	}
+	if said := w.said(now); strings.Contains(said, "=bad") {
+		w.left = now.Version()
+		w.proxy.Report(xds.Outcome{Type: w.url, Number: served.Number, Refused: "a: it is bad", Culprits: []xds.Culprit{{Body: now, Instead: had}}})
+	} else {
+		w.has = snap
+		w.proxy.Report(xds.Outcome{Type: w.url, Version: "v", Number: served.Number, Has: snap})
+	}
+	time.Sleep(time.Second) // votes are counted
+	w.listen()
+	return w.said(now)
+}
+
+// settle has it answer until it is sent nothing more.
+func (w *hostsWorld) settle(want string) {
+	w.t.Helper()
+	for i := 0; w.answer() != ""; i++ {
+		if i == 100 {
+			w.t.Fatal("it does not end")
+		}
+	}
+	if got := w.said(w.has.Get("a")); got != want {
+		w.t.Errorf("it has %s, want %s", got, want)
+	}
+}
+
+// idle has the generator do revisions in which nothing of its is otherwise: bodies are done away
+// with.
+func (w *hostsWorld) idle() {
+	w.t.Helper()
+	for s := w.g.state(); s != nil; s = w.g.state() {
+		w.at = s.Revision
+		w.g.done(w.at)
+	}
+}
+
+// listen has the generator say that everything is made from all objects, and notes for which of
+// them the source was told that they are refused.
+func (w *hostsWorld) listen() {
+	w.t.Helper()
+	w.idle()
+	for _, m := range w.g.others() {
+		if m.Explain == nil {
+			continue
+		}
+		because := &pb.Because{Id: m.Explain.Id}
+		for o := range w.rows {
+			because.Rows = append(because.Rows, &pb.RowName{Table: "test/Route", Key: "ns/" + o})
+		}
+		w.g.send(&pb.FromPlugin{Because: because})
+	}
+	time.Sleep(time.Second)
+	for _, m := range w.m.others() {
+		if m.Blame == nil {
+			continue
+		}
+		var rows []string
+		for _, r := range m.Blame.Rows {
+			rows = append(rows, strings.TrimPrefix(r.Key, "ns/"))
+		}
+		slices.Sort(rows)
+		if now := strings.Join(rows, " "); len(w.told) == 0 || w.told[len(w.told)-1] != now {
+			w.told = append(w.told, now)
+		}
+	}
+}
+
+// blamed: the source was told of these objects, one after another.
+func (w *hostsWorld) blamed(want ...string) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, w.told); diff != "" {
+		w.t.Error("blamed:", diff)
+	}
+	w.told = nil
+}
+
+// TestBlameOutlivesAnEdit: while it is found out which parts of a resource a proxy refuses, other
+// objects are edited that it is made from, and the same one. What is new is served at once, and
+// judged by itself; whoever is to blame stays it, and nobody else is.
+func TestBlameOutlivesAnEdit(t *testing.T) {
+	for name, tt := range map[string]func(w *hostsWorld){
+		"another object": func(w *hostsWorld) {
+			w.edit("one", "one=bad two=x three")
+			w.answer()
+			w.edit("two", "one=bad two=x three=y")
+			if got := w.answer(); got != "one two three=y" {
+				w.t.Errorf("it was sent %s", got)
+			}
+			w.settle("one two=x three=y")
+			w.blamed("one")
+			w.edit("one", "one=fine two=x three=y")
+			w.settle("one=fine two=x three=y")
+			w.listen()
+			w.blamed("")
+		},
+		"while it is asked the second time": func(w *hostsWorld) {
+			w.edit("one", "one=bad two=x three=y")
+			w.answer()
+			w.answer()
+			w.edit("two", "one=bad two=x three=y four")
+			w.answer()
+			w.edit("two", "one=bad two=x three=y four=z")
+			w.settle("one two=x three=y four=z")
+			w.blamed("one")
+		},
+		"the same object": func(w *hostsWorld) {
+			w.edit("one", "one=bad two=x three")
+			w.answer()
+			w.edit("one", "one=fine two=x three")
+			w.settle("one=fine two=x three")
+			w.listen()
+			w.blamed()
+		},
+		"another bad one meanwhile": func(w *hostsWorld) {
+			w.edit("one", "one=bad two=x three")
+			w.answer()
+			w.edit("two", "one=bad two=x three=bad")
+			w.settle("one two=x three")
+			w.blamed("one", "one two")
+			w.edit("two", "one=bad two=x three=y")
+			w.settle("one two=x three=y")
+		},
+		"another bad one afterwards": func(w *hostsWorld) {
+			w.edit("one", "one=bad two=x three")
+			w.settle("one two=x three")
+			w.edit("two", "one=bad two=x three=bad")
+			w.settle("one two=x three")
+			w.blamed("one", "one two")
+			w.edit("three", "one=bad two=x three=bad four")
+			w.settle("one two=x three four")
+			w.blamed()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newHosts(t)
+				w.edit("one two three", "one two three")
+				w.settle("one two three")
+				w.blamed()
+				tt(w)
+			})
+		})
+	}
+}
