@@ -210,6 +210,22 @@ func TestBlameOutlivesAnEdit(t *testing.T) {
 			w.edit("two", "one=bad two=x three=y")
 			w.settle("one two=x three=y")
 		},
+		"another object, a minute later, when all is sent again": func(w *hostsWorld) {
+			w.edit("one", "one=bad two=x three")
+			w.settle("one two=x three")
+			w.blamed("one")
+			time.Sleep(2 * time.Minute)
+			w.edit("three", "one=bad two=x three=y")
+			if got := w.answer(); got != "one=bad two=x three=y" {
+				w.t.Errorf("it was sent %s", got)
+			}
+			w.settle("one two=x three=y")
+			w.blamed("", "one")
+			time.Sleep(2 * time.Minute)
+			w.edit("three", "one=bad two=x three=bad")
+			w.settle("one two=x three=y")
+			w.blamed("", "one", "one three")
+		},
 		"another bad one afterwards": func(w *hostsWorld) {
 			w.edit("one", "one=bad two=x three")
 			w.settle("one two=x three")

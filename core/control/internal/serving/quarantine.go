@@ -115,6 +115,8 @@ func (q *Quarantine) step(conn *state.Connection, r *Refused, x *refuser, otherw
 	if x.search.Ended() {
 		if len(x.search.Bad()) == 0 {
 			q.forgive(r, conn)
+		} else if r.kept != nil && slices.ContainsFunc(x.search.Bad(), func(p pieces.Piece) bool { return !slices.Contains(r.kept, p) }) {
+			q.widen(r, x.number)
 		}
 		q.doubt(r)
 	}
@@ -158,6 +160,7 @@ func (q *Quarantine) refused(conn *state.Connection, s *state.Session, v *view.V
 func (q *Quarantine) begin(conn *state.Connection, r *Refused, c xds.Culprit, o xds.Outcome, regular bool) {
 	x := &refuser{
 		node: conn.Peer.Node.GetId(), voice: conn.Caller.Voice, had: c.Instead, regular: regular, reason: budget.Clip(o.Refused, state.MostDetail/16), since: q.state.Clock.Now(),
+		number: o.Number,
 	}
 	x.peer = state.PeerKey(conn)
 	if q.bytes[x.peer] < mostInstead {
@@ -495,7 +498,7 @@ func (q *Quarantine) Expire(now time.Time, at func(time.Time)) (any bool) {
 			}
 			switch due := r.left.Add(probation); {
 			case r.left.IsZero():
-			case r.held() && now.Before(due):
+			case (r.held() || r.kept != nil) && now.Before(due):
 				at(due)
 			default:
 				held := r.tallies

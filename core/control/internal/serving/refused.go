@@ -29,7 +29,10 @@ type Refused struct {
 	by map[uint64]*refuser
 	// tallies are what each namespace says of it.
 	tallies map[string]tally
-	book    pieces.Book
+	// kept are pieces that were refused when it was known from what (After, Number): they are sent
+	// once more, and whoever refuses them again refuses them for that.
+	kept []pieces.Piece
+	book pieces.Book
 	// stale: votes are to be counted anew, which they were last at a time.
 	stale   bool
 	counted time.Time
@@ -48,12 +51,14 @@ type refuser struct {
 	had     *view.Body
 	regular bool
 	// search is for the pieces that it refuses; nil: the resource is one. carried: it was begun
-	// before the resource changed, which did not change these, and nothing of it was accepted since.
+	// before the resource changed, which left these as they were, and nothing was accepted since.
 	search  *pieces.Search
 	carried bool
 	// other: it was sent something in place of the resource.
 	other  bool
 	reason string
+	// number is the revision that it refused.
+	number uint64
 	since  time.Time
 }
 
@@ -266,8 +271,10 @@ func (r *Refused) refusing() (n int) {
 func (r *Refused) goes(s *state.Session, v *view.View, now *view.Body, all map[uint64]*state.Connection, at time.Time) *Refused {
 	n := *r
 	n.Session, n.View, n.Body, n.by, n.stale = s, v, now, map[uint64]*refuser{}, true
+	n.kept = r.still(r.kept, now)
 	for id, x := range r.by {
 		if at.Sub(x.since) >= again {
+			n.kept = append(n.kept, r.still(x.bad(), now)...)
 			continue
 		}
 		c := *x
@@ -276,11 +283,22 @@ func (r *Refused) goes(s *state.Session, v *view.View, now *view.Body, all map[u
 			n.by[id] = &c
 		}
 	}
-	if len(n.by) == 0 {
+	slices.SortFunc(n.kept, pieces.Compare)
+	n.kept = slices.Compact(n.kept)
+	switch {
+	case len(n.by) > 0:
+		n.tallies = maps.Clone(r.tallies)
+	case len(n.kept) > 0:
+		n.tallies, n.left, n.stale = nil, at, false
+	default:
 		return nil
 	}
-	n.tallies = maps.Clone(r.tallies)
 	return &n
+}
+
+// still are those of some pieces that are the same in another body of the resource.
+func (r *Refused) still(of []pieces.Piece, now *view.Body) []pieces.Piece {
+	return slices.DeleteFunc(slices.Clone(of), func(p pieces.Piece) bool { return p == pieces.Whole || !r.book.Same(r.Body, now, p) })
 }
 
 // moved is a connection's search in another body of the resource; nil: nothing is known of that.
@@ -288,17 +306,14 @@ func (r *Refused) moved(x *refuser, now *view.Body, conn *state.Connection) *pie
 	if x.search == nil {
 		return nil
 	}
-	still := func(of []pieces.Piece) []pieces.Piece {
-		return slices.DeleteFunc(slices.Clone(of), func(p pieces.Piece) bool { return p == pieces.Whole || !r.book.Same(r.Body, now, p) })
-	}
 	if x.search.Ended() {
-		if bad := still(x.search.Bad()); len(bad) > 0 {
+		if bad := r.still(x.search.Bad(), now); len(bad) > 0 {
 			return r.book.Known(now, x.had, bad)
 		}
 		return nil
 	}
 	before := x.search.Suspects()
-	suspects := still(before)
+	suspects := r.still(before, now)
 	if len(suspects) == 0 || conn == nil {
 		return nil
 	}
