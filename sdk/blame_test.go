@@ -32,13 +32,13 @@ func TestBlamed(t *testing.T) {
 			if !x.Ready().Blame {
 				t.Fatal("it does not ask for it")
 			}
-			row := &pb.Blamed{Table: "t", Key: "k", Type: "T", Resource: "r", Reason: "no", Held: true, Proxies: 3}
+			row := &pb.Blamed{Table: "t", Key: "k", Type: "T", Resource: "r", Reason: "no", Held: true, Proxies: 3, Parts: "virtual host x"}
 			for _, m := range []*pb.Blame{{Rows: []*pb.Blamed{row}}, {}} {
 				if err := x.Link().Send(t.Context(), &pb.FromCore{Blame: m}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			want := sdk.Blame{Table: "t", Key: "k", Type: "T", Resource: "r", Reason: "no", Held: true, Proxies: 3}
+			want := sdk.Blame{Table: "t", Key: "k", Type: "T", Resource: "r", Reason: "no", Held: true, Proxies: 3, Parts: "virtual host x"}
 			if got := <-h.heard; len(got) != 1 || got[0] != want {
 				t.Errorf("%+v", got)
 			}

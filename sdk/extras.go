@@ -43,6 +43,9 @@ type Blame struct {
 	Held bool
 	// Proxies is how many refused it when this was said.
 	Proxies int
+	// Parts are those of the resource that proxies refuse, in words (virtual host x, filter y of
+	// filter chain z), a few of them, separated by commas. Empty: all of it, or it has no parts.
+	Parts string
 }
 
 // Blamed is an optional extra of registries and config sources that want to know for which of their

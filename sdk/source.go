@@ -129,7 +129,7 @@ func (s *source) blame() bool { return s.blamed != nil }
 func (s *source) hear(m *pb.Blame) error {
 	rows := make([]Blame, 0, len(m.Rows))
 	for _, b := range m.Rows {
-		rows = append(rows, Blame{b.Table, b.Key, b.Type, b.Resource, b.Reason, b.Held, int(b.Proxies)})
+		rows = append(rows, Blame{b.Table, b.Key, b.Type, b.Resource, b.Reason, b.Held, int(b.Proxies), b.Parts})
 	}
 	return caught("Blame", func() error {
 		s.blamed.Blame(rows)

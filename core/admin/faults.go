@@ -231,7 +231,11 @@ func piecesWord(r Refusal) string {
 	if len(r.Pieces) == 0 {
 		return ""
 	}
-	return " (" + strings.Join(r.Pieces, ", ") + ")"
+	text := strings.Join(r.Pieces, ", ")
+	if r.More > 0 {
+		text += fmt.Sprintf(" and %d more", r.More)
+	}
+	return " (" + text + ")"
 }
 
 // lastWord is a type without its package.

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/serving/pieces"
+	"github.com/coxswain-mesh/coxswain/core/control/internal/serving/pieces"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -27,6 +27,8 @@ type hostsWorld struct {
 	has  *view.Snapshot
 	left string
 	told []string
+	// parts are those that it was told of last.
+	parts string
 }
 
 func newHosts(t *testing.T) *hostsWorld {
@@ -147,6 +149,7 @@ func (w *hostsWorld) listen() {
 		var rows []string
 		for _, r := range m.Blame.Rows {
 			rows = append(rows, strings.TrimPrefix(r.Key, "ns/"))
+			w.parts = r.Parts
 		}
 		slices.Sort(rows)
 		if now := strings.Join(rows, " "); len(w.told) == 0 || w.told[len(w.told)-1] != now {
@@ -178,6 +181,9 @@ func TestBlameOutlivesAnEdit(t *testing.T) {
 			}
 			w.settle("one two=x three=y")
 			w.blamed("one")
+			if w.parts != "virtual host one" {
+				w.t.Errorf("the source was told of %q", w.parts)
+			}
 			w.edit("one", "one=fine two=x three=y")
 			w.settle("one=fine two=x three=y")
 			w.listen()

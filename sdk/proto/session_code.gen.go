@@ -2883,6 +2883,9 @@ func (m *Blamed) Size() int {
 	if m.Proxies != 0 {
 		n += 1 + protowire.SizeVarint(uint64(m.Proxies))
 	}
+	if len(m.Parts) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Parts))
+	}
 	return n
 }
 
@@ -2909,6 +2912,9 @@ func (m *Blamed) AppendTo(b []byte) []byte {
 	if m.Proxies != 0 {
 		b = addVarint(b, 0x38, uint64(m.Proxies))
 	}
+	if len(m.Parts) > 0 {
+		b = addString(b, 0x42, m.Parts)
+	}
 	return b
 }
 
@@ -2931,6 +2937,8 @@ func (m *Blamed) Unmarshal(b []byte) error {
 			m.Held = c.bool()
 		case 0x38:
 			m.Proxies = uint32(c.varint())
+		case 0x42:
+			m.Parts = c.string()
 		default:
 			c.unknown()
 		}

@@ -609,6 +609,9 @@ type Blamed struct {
 	Held bool `json:"held,omitempty"`
 	// How many proxies refused it when this was said.
 	Proxies uint32 `json:"proxies,omitempty"`
+	// The parts of the resource that proxies refuse, in words (virtual host x, filter y of filter chain z), a few of them, separated by commas.
+	// Empty: all of it, or it is one that has no parts.
+	Parts string `json:"parts,omitempty"`
 }
 
 // Authenticate asks who is calling.

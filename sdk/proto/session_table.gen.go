@@ -889,6 +889,7 @@ var layoutBlamed = layout{
 		{number: 5, offset: uint16(unsafe.Offsetof(Blamed{}.Reason)), kind: kindString},
 		{number: 6, offset: uint16(unsafe.Offsetof(Blamed{}.Held)), kind: kindBool},
 		{number: 7, offset: uint16(unsafe.Offsetof(Blamed{}.Proxies)), kind: kindUint32},
+		{number: 8, offset: uint16(unsafe.Offsetof(Blamed{}.Parts)), kind: kindString},
 	},
 }
 

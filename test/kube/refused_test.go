@@ -89,6 +89,7 @@ func TestRefusedObject(t *testing.T) {
 	c.Apply(t, fmt.Sprintf(luaFilter, "this is not lua"))
 	says("Warning", "Refused", "script load error", 1)
 	status("True", "script load error")
+	status("True", " of Listener ") // which part of it
 	c.Apply(t, fmt.Sprintf(luaFilter, "function envoy_on_request(h) end"))
 	says("Normal", "Taken", "no proxy refuses", 1)
 	status("False", "no proxy refuses")

@@ -100,7 +100,11 @@ func (b *blames) byObject() map[key]string {
 			lines[k] = append(lines[k], r.Reason)
 			continue
 		}
-		lines[k] = append(lines[k], fmt.Sprintf("proxies refuse %s %s, which was made from it (%s): %s", short(r.Type), r.Resource, what, r.Reason))
+		refused := short(r.Type) + " " + r.Resource
+		if r.Parts != "" {
+			refused = r.Parts + " of " + refused
+		}
+		lines[k] = append(lines[k], fmt.Sprintf("proxies refuse %s, which was made from it (%s): %s", refused, what, r.Reason))
 	}
 	out := map[key]string{}
 	for k, all := range lines {

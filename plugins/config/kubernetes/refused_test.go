@@ -33,6 +33,12 @@ func TestWhatIsRefused(t *testing.T) {
 	if got := b.byObject()[k]; got != want {
 		t.Errorf("%q", got)
 	}
+	y.Parts = "filter lua of filter chain http"
+	b.rows = []sdk.Blame{y}
+	want = "proxies refuse filter lua of filter chain http of Listener y, which was made from it (those that refuse it have what they accepted before, or nothing): no"
+	if got := b.byObject()[k]; got != want {
+		t.Errorf("%q", got)
+	}
 	b.rows = []sdk.Blame{{Table: kinds.ServiceEntry, Key: "shop/web", Reason: "its namespace is full"}}
 	if got := b.byObject()[k]; got != "its namespace is full" {
 		t.Errorf("%q", got)

@@ -84,8 +84,12 @@ func (r *Refused) report(name string) report.Refusal {
 		}
 	}
 	for _, p := range slices.SortedFunc(maps.Keys(bad), pieces.Compare) {
-		if len(out.Pieces) < mostNamed && p != pieces.Whole {
+		switch {
+		case p == pieces.Whole:
+		case len(out.Pieces) < mostNamed:
 			out.Pieces = append(out.Pieces, p.String())
+		default:
+			out.More++
 		}
 	}
 	slices.Sort(out.Proxies)

@@ -43,11 +43,18 @@ func (p Piece) String() string {
 	case p.Host != "":
 		return "virtual host " + p.Host
 	case p.Filter != "":
-		return "filter " + p.Filter + " of filter chain " + p.Chain
+		return "filter " + p.Filter + " of " + chainWord(p.Chain)
 	case p.Chain != "":
-		return "filter chain " + p.Chain
+		return chainWord(p.Chain)
 	}
 	return "the resource"
+}
+
+func chainWord(key string) string {
+	if key == defaultChain {
+		return "the default filter chain"
+	}
+	return "filter chain " + key
 }
 
 // resource is one that was taken apart. It is not changed any more.
