@@ -231,11 +231,7 @@ func piecesWord(r Refusal) string {
 	if len(r.Pieces) == 0 {
 		return ""
 	}
-	text := strings.Join(r.Pieces, ", ")
-	if r.More > 0 {
-		text += fmt.Sprintf(" and %d more", r.More)
-	}
-	return " (" + text + ")"
+	return " (" + strings.Join(r.Pieces, ", ") + ")"
 }
 
 // lastWord is a type without its package.

@@ -119,10 +119,9 @@ type Refusal struct {
 	// Reason is what the first of them said, Since when.
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since"`
-	// Pieces are some parts of it that are refused, in words, More how many others are; empty: it is
-	// one, or they are looked for still.
+	// Pieces are some parts of it that are refused, in words, and how many more there are; empty:
+	// it is one, or they are looked for still.
 	Pieces []string `json:"pieces,omitempty"`
-	More   int      `json:"more,omitempty"`
 	// Held: the proxies of Namespaces that have not accepted it are served what is served Instead,
 	// new ones too; else those alone that refuse it have something else.
 	Held       bool     `json:"held"`

@@ -1,14 +1,12 @@
 package serving
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
 	"github.com/coxswain-mesh/coxswain/core/environment"
-	"github.com/coxswain-mesh/coxswain/core/report"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -72,7 +70,7 @@ func (b *Blame) rows() map[string][]pb.Blamed {
 			}
 			out[row.Shard] = append(out[row.Shard], pb.Blamed{
 				Table: n.Table, Key: n.Key, Type: r.Type, Resource: r.Name, Reason: r.Reason, Held: r.Held, Proxies: uint32(r.Refusing),
-				Parts: parts(r),
+				Parts: budget.Clip(strings.Join(r.Pieces, ", "), state.MostDetail/16),
 			})
 		}
 	}
@@ -89,15 +87,6 @@ func (b *Blame) refused(out map[string][]pb.Blamed) {
 			}
 		}
 	}
-}
-
-// parts says which pieces of a resource are refused, where that is known.
-func parts(r report.Refusal) string {
-	text := strings.Join(r.Pieces, ", ")
-	if r.More > 0 {
-		text += fmt.Sprintf(" and %d more", r.More)
-	}
-	return budget.Clip(text, state.MostDetail/16)
 }
 
 // same reports whether two say the same, but for how many proxies there are.

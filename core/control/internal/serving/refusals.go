@@ -83,14 +83,13 @@ func (r *Refused) report(name string) report.Refusal {
 			bad[p] = true
 		}
 	}
+	delete(bad, pieces.Whole)
 	for _, p := range slices.SortedFunc(maps.Keys(bad), pieces.Compare) {
-		switch {
-		case p == pieces.Whole:
-		case len(out.Pieces) < mostNamed:
-			out.Pieces = append(out.Pieces, p.String())
-		default:
-			out.More++
+		if len(out.Pieces) == mostNamed {
+			out.Pieces = append(out.Pieces, fmt.Sprintf("and %d more", len(bad)-mostNamed))
+			break
 		}
+		out.Pieces = append(out.Pieces, p.String())
 	}
 	slices.Sort(out.Proxies)
 	out.Proxies = out.Proxies[:min(len(out.Proxies), mostNamed)]
