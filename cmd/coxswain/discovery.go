@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -18,13 +19,17 @@ func (p *program) discovery() *cobra.Command {
 		Short: "Run the control plane",
 		Long: `Run the control plane: start the plugins, and serve xDS from what they say.
 
-Flags have pilot-discovery's names. Each is a setting that may also stand in the file that --settings names, by the same name, or in the
-environment: debounceAfter is COXSWAIN_DEBOUNCE_AFTER. Flags win over the environment, and that over the file.`,
+Flags have pilot-discovery's names. Each is a setting that may also stand in the file that --settings names, by the
+same name, or in the environment: debounceAfter is COXSWAIN_DEBOUNCE_AFTER. Flags win over the environment, and that
+over the file.`,
 		Example: `  coxswain discovery --configDir ./config
   coxswain discovery --plugins plugins.yaml --grpcAddr 127.0.0.1:16010
   COXSWAIN_LOG_LEVEL=debug coxswain discovery --settings settings.yaml`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if all, err := c.Flags().GetBool(helpAllFlag); err != nil || all {
+				return errors.Join(err, c.Help())
+			}
 			s, unknown, err := settings.Load(c.Flags(), p.environ)
 			if err != nil {
 				return usageError{err}
@@ -55,7 +60,27 @@ environment: debounceAfter is COXSWAIN_DEBOUNCE_AFTER. Flags win over the enviro
 	settings.PilotFlags(c.Flags())
 	c.Flags().Bool(trialFlag, false, "run beside another control plane, for coxswain plan: without controllers")
 	_ = c.Flags().MarkHidden(trialFlag)
+	c.Flags().Bool(helpAllFlag, false, "show all flags")
+	c.SetUsageFunc(discoveryUsage)
 	return c
+}
+
+// helpAllFlag has the help show all flags.
+const helpAllFlag = "help-all"
+
+// discoveryUsage writes how the command is used, with the flags that most people need, or all of
+// them, in groups.
+func discoveryUsage(c *cobra.Command) error {
+	all, err := c.Flags().GetBool(helpAllFlag)
+	if err != nil {
+		return err
+	}
+	rest := "\n--help-all shows all flags; docs/configuration.md has them as a table.\n"
+	if all {
+		rest = ""
+	}
+	_, err = fmt.Fprintf(c.OutOrStderr(), "Usage:\n  %s\n\nExamples:\n%s\n\n%s%s", c.UseLine(), c.Example, settings.Help(c.Flags(), all), rest)
+	return err
 }
 
 // trialFlag has a control plane run nothing that writes.
