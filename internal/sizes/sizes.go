@@ -4,6 +4,7 @@ package sizes
 
 import (
 	"bytes"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -21,15 +22,17 @@ type File struct {
 	// Lines are its lines, Functions how many lines each of its functions has.
 	Lines, Functions []int
 	// Comments are the lines that have nothing but a comment, Wide those of more than 100 columns
-	// (a tab counts four).
-	Comments, Wide int
+	// (a tab counts four), Widest those of more than 160.
+	Comments, Wide, Widest int
+	// Bare are the exported functions and methods without a comment.
+	Bare int
 }
 
 // Tree is Go files by their folder.
 type Tree map[string][]*File
 
 // wide is how many columns a line may have.
-const wide, tab = 100, 4
+const wide, widest, tab = 100, 160, 4
 
 // Read reads the files below a folder, but those of testdata and of folders whose names begin with
 // a dot.
@@ -77,11 +80,17 @@ func Parse(name string, text []byte) (*File, error) {
 		if f.Lines = append(f.Lines, columns); columns > wide {
 			f.Wide++
 		}
+		if columns > widest {
+			f.Widest++
+		}
 	}
 	of := func(n ast.Node) int { return set.Position(n.End()).Line - set.Position(n.Pos()).Line + 1 }
 	for _, d := range is.Decls {
 		if d, ok := d.(*ast.FuncDecl); ok {
 			f.Functions = append(f.Functions, of(d))
+			if d.Doc == nil && d.Name.IsExported() && is.Name.Name != "main" && exported(d) {
+				f.Bare++
+			}
 		}
 	}
 	for _, c := range is.Comments {
@@ -130,6 +139,9 @@ func (t Tree) Types(module string) map[string]*Type {
 	}
 	return all
 }
+
+// exported reports whether a function is no method, or one of an exported type.
+func exported(d *ast.FuncDecl) bool { return d.Recv == nil || ast.IsExported(receiver(d)) }
 
 func receiver(d *ast.FuncDecl) string {
 	if d.Recv == nil {
@@ -231,7 +243,19 @@ type Report struct {
 	ManyMethods, ManyFields string
 	// Comments and Wide are shares of all lines.
 	Comments, Wide float64
+	// Widest are lines of more than 160 columns, Bare exported functions without a comment.
+	Widest, Bare int
+	// Large are folders with more than 4000 lines, LargeTypes types with more than 30 methods or
+	// 16 fields; each with its numbers.
+	Large, LargeTypes []string
 }
+
+// From where on packages and types are called large in a report. Nothing refuses them.
+const (
+	manyLines   = 4000
+	manyMethods = 30
+	manyFields  = 16
+)
 
 // Spread says how numbers are spread.
 type Spread struct{ Median, P90, Max int }
@@ -249,10 +273,16 @@ func (t Tree) Report(module string) Report {
 	var out Report
 	var functions, files []int
 	comments, columns := 0, 0
-	for _, folder := range t {
+	for name, folder := range t {
+		lines := 0
 		for _, f := range folder {
+			lines += len(f.Lines)
+			out.Widest, out.Bare = out.Widest+f.Widest, out.Bare+f.Bare
 			functions, files = append(functions, f.Functions...), append(files, len(f.Lines))
 			out.Lines, comments, columns = out.Lines+len(f.Lines), comments+f.Comments, columns+f.Wide
+		}
+		if lines > manyLines {
+			out.Large = append(out.Large, fmt.Sprintf("%s (%d)", name, lines))
 		}
 	}
 	out.Functions, out.Files, out.Function, out.File = len(functions), len(files), spread(functions), spread(files)
@@ -264,9 +294,14 @@ func (t Tree) Report(module string) Report {
 		if is.Methods > out.Methods || is.Methods == out.Methods && name < out.ManyMethods {
 			out.Methods, out.ManyMethods = is.Methods, name
 		}
+		if is.Methods > manyMethods || is.Fields > manyFields {
+			out.LargeTypes = append(out.LargeTypes, fmt.Sprintf("%s (%d, %d)", name, is.Methods, is.Fields))
+		}
 		if is.Fields > out.Fields || is.Fields == out.Fields && name < out.ManyFields {
 			out.Fields, out.ManyFields = is.Fields, name
 		}
 	}
+	slices.Sort(out.Large)
+	slices.Sort(out.LargeTypes)
 	return out
 }
