@@ -53,6 +53,7 @@ type CallError struct {
 	Message string
 }
 
+// Error implements error.
 func (e *CallError) Error() string { return e.Message }
 
 // codeInternal is gRPC's code for what is the server's fault, codeUnimplemented that for methods

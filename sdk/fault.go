@@ -21,8 +21,10 @@ type Fault struct {
 	Rows []state.Name
 }
 
+// Error implements error.
 func (f *Fault) Error() string { return f.What + ": " + f.Err.Error() }
 
+// Unwrap returns the error's cause.
 func (f *Fault) Unwrap() error { return f.Err }
 
 func (f *Fault) proto() *pb.Fault {

@@ -14,13 +14,19 @@ type (
 	ControllerFunc   func(ctx context.Context, out Publisher) error
 )
 
-func (f RegistryFunc) Run(ctx context.Context, out Publisher) error     { return f(ctx, out) }
+// Run calls f.
+func (f RegistryFunc) Run(ctx context.Context, out Publisher) error { return f(ctx, out) }
+
+// Run calls f.
 func (f ConfigSourceFunc) Run(ctx context.Context, out Publisher) error { return f(ctx, out) }
-func (f ControllerFunc) Run(ctx context.Context, out Publisher) error   { return f(ctx, out) }
+
+// Run calls f.
+func (f ControllerFunc) Run(ctx context.Context, out Publisher) error { return f(ctx, out) }
 
 // DeriverFunc makes a function a Deriver.
 type DeriverFunc func(ctx context.Context, change *state.Change, out Publisher) error
 
+// Derive calls f.
 func (f DeriverFunc) Derive(ctx context.Context, change *state.Change, out Publisher) error {
 	return f(ctx, change, out)
 }
@@ -32,6 +38,7 @@ type GeneratorFuncs struct {
 	GenerateFunc func(s *state.State, typeURL, view string, names []string) ([]Resource, error)
 }
 
+// Place calls the func of that name.
 func (f GeneratorFuncs) Place(s *state.State, p *Proxy) (map[string]string, error) {
 	if f.PlaceFunc != nil {
 		return f.PlaceFunc(s, p)
@@ -43,6 +50,7 @@ func (f GeneratorFuncs) Place(s *state.State, p *Proxy) (map[string]string, erro
 	return all, nil
 }
 
+// Generate calls the func of that name.
 func (f GeneratorFuncs) Generate(s *state.State, typeURL, view string, names []string) ([]Resource, error) {
 	return f.GenerateFunc(s, typeURL, view, names)
 }
@@ -50,6 +58,7 @@ func (f GeneratorFuncs) Generate(s *state.State, typeURL, view string, names []s
 // PatchFunc makes a function a Patch.
 type PatchFunc func(s *state.State, typeURL string, facts map[string]string, resources []Resource) ([]Resource, []string, error)
 
+// Patch calls f.
 func (f PatchFunc) Patch(s *state.State, typeURL string, facts map[string]string, resources []Resource) ([]Resource, []string, error) {
 	return f(s, typeURL, facts, resources)
 }
@@ -57,6 +66,7 @@ func (f PatchFunc) Patch(s *state.State, typeURL string, facts map[string]string
 // AuthenticatorFunc makes a function an Authenticator.
 type AuthenticatorFunc func(ctx context.Context, c Credentials) ([]string, error)
 
+// Authenticate calls f.
 func (f AuthenticatorFunc) Authenticate(ctx context.Context, c Credentials) ([]string, error) {
 	return f(ctx, c)
 }

@@ -28,8 +28,10 @@ type FieldError struct {
 	Err   error
 }
 
+// Error implements error.
 func (e *FieldError) Error() string { return e.Field + ": " + e.Err.Error() }
 
+// Unwrap returns the error's cause.
 func (e *FieldError) Unwrap() error { return e.Err }
 
 // Registry publishes services, endpoints and workloads of one source.

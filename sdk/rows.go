@@ -59,8 +59,12 @@ func NamespaceRow(n *pb.Namespace) *Row {
 
 // ServiceOf, EndpointOf and WorkloadOf decode a row of the standard tables. To decode each row
 // once, however often it is read, use state.Decoder.
-func ServiceOf(r *Row) (*Service, error)   { return decode(r, new(Service)) }
+func ServiceOf(r *Row) (*Service, error) { return decode(r, new(Service)) }
+
+// EndpointOf returns the endpoint that a row of Endpoints has.
 func EndpointOf(r *Row) (*Endpoint, error) { return decode(r, new(Endpoint)) }
+
+// WorkloadOf returns the workload that a row of Workloads has.
 func WorkloadOf(r *Row) (*Workload, error) { return decode(r, new(Workload)) }
 
 func decode[T interface{ Unmarshal([]byte) error }](r *Row, into T) (T, error) {

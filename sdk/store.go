@@ -89,6 +89,7 @@ type StoreError struct {
 	Reason string
 }
 
+// Error implements error.
 func (e *StoreError) Error() string {
 	if e.Field == "" {
 		return e.Reason

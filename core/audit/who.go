@@ -34,6 +34,7 @@ const (
 	ByRow      = "row" // of a table that an entry has instances for
 )
 
+// String returns who it was, in words for people.
 func (w Who) String() string {
 	if w.UID == nil {
 		return w.By

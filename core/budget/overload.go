@@ -19,6 +19,7 @@ const (
 	Ending
 )
 
+// String returns the level's name.
 func (l Level) String() string { return [...]string{"calm", "shedding", "ending"}[l] }
 
 // Shares of the limit, in percent, from which on a level is entered, and below which it is left at

@@ -15,6 +15,7 @@ type Refusal struct {
 	Text  string
 }
 
+// Error implements error.
 func (r *Refusal) Error() string { return r.Text }
 
 // GRPCStatus is what the client is told.

@@ -18,6 +18,7 @@ func (s Share) Reached(n, whole int) bool {
 	return s.Exceeded(n, whole) || s.Percent > 0 && n > 0 && n*100 == s.Percent*whole
 }
 
+// String returns the share as plugins.yaml has it: a percentage or a count.
 func (s Share) String() string {
 	if s.Percent > 0 {
 		return fmt.Sprintf("%d%%", s.Percent)

@@ -136,6 +136,7 @@ type RefusedError struct {
 	At manifest.Place
 }
 
+// Error implements error.
 func (e *RefusedError) Error() string {
 	text := "it refused its config"
 	if e.At.Line > 0 {

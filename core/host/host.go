@@ -322,8 +322,10 @@ type StartError struct {
 	Stderr string
 }
 
+// Error implements error.
 func (e *StartError) Error() string {
 	return fmt.Sprintf("%s: plugin %s: %v", e.Entry.At, e.Entry.Name, withTail(e.Err, e.Stderr))
 }
 
+// Unwrap returns the error's cause.
 func (e *StartError) Unwrap() error { return e.Err }

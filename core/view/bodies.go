@@ -37,6 +37,7 @@ func NewBodies(t Types) *Bodies {
 // MissingError names bodies that were used before they were sent.
 type MissingError struct{ Bodies []uint64 }
 
+// Error implements error.
 func (e *MissingError) Error() string {
 	return fmt.Sprintf("bodies %v were named but never sent", e.Bodies)
 }

@@ -26,6 +26,7 @@ var named = map[string]bool{
 // NameError is a resource that has another name than the one it is served under.
 type NameError struct{ Name, Own string }
 
+// Error implements error.
 func (e *NameError) Error() string {
 	return fmt.Sprintf("it is named %q but says of itself that it is %q; give it one name", e.Name, e.Own)
 }

@@ -40,6 +40,7 @@ type Error struct {
 	Reason string
 }
 
+// Error implements error.
 func (e *Error) Error() string {
 	if e.Field == "" {
 		return e.Reason

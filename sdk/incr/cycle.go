@@ -44,6 +44,7 @@ type CycleError struct {
 	Path []string
 }
 
+// Error implements error.
 func (e *CycleError) Error() string {
 	return "cycle: " + strings.Join(append(e.Path[:len(e.Path):len(e.Path)], e.Path[0]), " → ")
 }

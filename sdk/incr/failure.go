@@ -17,6 +17,7 @@ type PanicError struct {
 	Stack []byte
 }
 
+// Error implements error.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
 // Failure is a function that returned an error or panicked when it ran last. It keeps its last good

@@ -13,8 +13,10 @@ type LimitError struct {
 	Err error
 }
 
+// Error implements error.
 func (e *LimitError) Error() string { return e.Err.Error() }
 
+// Unwrap returns the error's cause.
 func (e *LimitError) Unwrap() error { return e.Err }
 
 // Crossed returns a LimitError whose text is made as that of fmt.Errorf.

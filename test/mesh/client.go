@@ -17,6 +17,7 @@ type Target struct {
 	Address, Host, Path string
 }
 
+// String returns the URL without its scheme, and the address that is called.
 func (t Target) String() string { return t.Host + t.Path + " at " + t.Address }
 
 // Ask makes one request, over a connection of its own, and returns the status and the body.

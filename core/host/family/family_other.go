@@ -27,8 +27,10 @@ func (p process) mark() string { return "" }
 func (p process) kill() bool   { return false }
 func (p process) here() bool   { return false }
 func collect(int)              {}
-func Lives(string) bool        { return true }
-func descends(int) bool        { return false }
+
+// Lives reports whether the core of a name, PID-START, still runs.
+func Lives(string) bool { return true }
+func descends(int) bool { return false }
 
 // Self names this process.
 func Self() string { return fmt.Sprintf("%d-0", os.Getpid()) }

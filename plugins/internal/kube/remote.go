@@ -22,6 +22,7 @@ func ParseSecretKey(text string) (SecretKey, error) {
 	return SecretKey{parts[0], parts[1], parts[2]}, nil
 }
 
+// String returns the key as NAMESPACE/NAME/KEY.
 func (k SecretKey) String() string { return k.Namespace + "/" + k.Name + "/" + k.Key }
 
 // ClusterOf returns the name that a kubeconfig's current context has for its cluster. An error

@@ -18,6 +18,7 @@ type Fault struct {
 	Reason string
 }
 
+// Error implements error.
 func (f Fault) Error() string {
 	if f.Field == "" {
 		return fmt.Sprintf("%d:%d: %s", f.Line, f.Column, f.Reason)

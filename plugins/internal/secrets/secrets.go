@@ -68,6 +68,7 @@ func (o Object) Key() string {
 	return key
 }
 
+// String returns kind, namespace, name and cluster of the object.
 func (o Object) String() string {
 	text := o.Kind + " " + o.Namespace + "/" + o.Name
 	if o.Cluster != "" {

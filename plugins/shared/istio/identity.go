@@ -21,6 +21,7 @@ func ParseIdentity(uri string) (id Identity, ok bool) {
 	return Identity{TrustDomain: parts[0], Namespace: parts[2], ServiceAccount: parts[4]}, true
 }
 
+// String returns the identity as a SPIFFE ID.
 func (i Identity) String() string {
 	return Scheme + i.TrustDomain + "/ns/" + i.Namespace + "/sa/" + i.ServiceAccount
 }

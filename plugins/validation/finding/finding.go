@@ -42,6 +42,7 @@ const (
 	Info
 )
 
+// String returns the severity's name.
 func (s Severity) String() string {
 	switch s {
 	case Error:

@@ -60,6 +60,7 @@ func (m *Memory) sample() {
 	}
 }
 
+// Close ends the watching.
 func (m *Memory) Close() {
 	close(m.stop)
 	m.done.Wait()

@@ -32,6 +32,7 @@ type CycleError struct {
 	Tables []string
 }
 
+// Error implements error.
 func (e *CycleError) Error() string {
 	var b strings.Builder
 	for i, name := range e.Path {

@@ -32,6 +32,7 @@ type Place struct {
 	Line, Column int
 }
 
+// String returns the place as FILE:LINE:COLUMN.
 func (p Place) String() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column) }
 
 // Keys says where the values of a mapping's keys stand; within JSON values by path, such as
@@ -44,11 +45,13 @@ type Error struct {
 	Text string
 }
 
+// Error implements error.
 func (e Error) Error() string { return e.Place.String() + ": " + e.Text }
 
 // Errors are all mistakes of a file, in the file's order where the reader met them so.
 type Errors []Error
 
+// Error implements error.
 func (e Errors) Error() string {
 	lines := make([]string, len(e))
 	for i, one := range e {

@@ -16,6 +16,7 @@ type RefusedError struct {
 	Err  error
 }
 
+// Error implements error.
 func (e *RefusedError) Error() string {
 	what := string(e.Type)
 	if e.Name != "" {
@@ -24,6 +25,7 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("Envoy would refuse %s: %v", what, e.Err)
 }
 
+// Unwrap returns the error's cause.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
 func nameOf(m proto.Message) string {

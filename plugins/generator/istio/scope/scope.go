@@ -110,6 +110,7 @@ func sameExport(a, b export) bool {
 	return a.service == b.service && slices.Equal(a.namespaces, b.namespaces)
 }
 
+// SamePointer reports whether two pointers are the same.
 func SamePointer[V any](a, b *V) bool { return a == b }
 
 // pick is the service that a host means where several namespaces declare it: the scope's own
@@ -139,6 +140,7 @@ func SameService(a, b *config.Service) bool {
 	return a == b || a.Key == b.Key && a.Row == b.Row && slices.Equal(a.Ports, b.Ports)
 }
 
+// CompareBool orders true before false.
 func CompareBool(a, b bool) int {
 	switch {
 	case a == b:

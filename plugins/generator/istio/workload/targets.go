@@ -45,6 +45,7 @@ func EncodeTargets(list []Target) string {
 	return strings.Join(parts, " ")
 }
 
+// DecodeTargets reads what EncodeTargets wrote.
 func DecodeTargets(s string) []Target {
 	var out []Target
 	for _, part := range strings.Fields(s) {
