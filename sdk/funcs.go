@@ -38,7 +38,7 @@ type GeneratorFuncs struct {
 	GenerateFunc func(s *state.State, typeURL, view string, names []string) ([]Resource, error)
 }
 
-// Place calls the func of that name.
+// Place calls PlaceFunc; without one each type that the plugin offers has one view for all.
 func (f GeneratorFuncs) Place(s *state.State, p *Proxy) (map[string]string, error) {
 	if f.PlaceFunc != nil {
 		return f.PlaceFunc(s, p)
@@ -50,7 +50,7 @@ func (f GeneratorFuncs) Place(s *state.State, p *Proxy) (map[string]string, erro
 	return all, nil
 }
 
-// Generate calls the func of that name.
+// Generate calls GenerateFunc.
 func (f GeneratorFuncs) Generate(s *state.State, typeURL, view string, names []string) ([]Resource, error) {
 	return f.GenerateFunc(s, typeURL, view, names)
 }

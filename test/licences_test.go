@@ -49,8 +49,8 @@ func TestLicences(t *testing.T) {
 	}
 }
 
-// update writes NOTICE anew.
-var update = flag.Bool("update", false, "write NOTICE anew")
+// update writes what is made from the tree anew.
+var update = flag.Bool("update", false, "write anew what is made from the tree: NOTICE, docs/map.md")
 
 // TestNotice: NOTICE has the licence of each module that the program is linked with, and of nothing
 // else: go test ./test -run TestNotice -update.
