@@ -64,7 +64,11 @@ func TestReleaseOfIstiod(t *testing.T) {
 		t.Errorf("the revision's pods run %s", got)
 	}
 
-	on(slices.Concat([]string{"upgrade", "istiod", ours}, named)...)
+	upgrade := slices.Concat([]string{"upgrade", "istiod", ours, "--kubeconfig", c.Kubeconfig, "--namespace", namespace}, named)
+	if _, err := helm(t, upgrade...); err == nil || !strings.Contains(err.Error(), "istio-sidecar-injector, which would go") {
+		t.Errorf("webhooks would go unasked: %v", err)
+	}
+	on(slices.Concat([]string{"upgrade", "istiod", ours, "--set", "webhooks.remove=true"}, named)...)
 	if got := is("deployment/istiod", pods); got != image {
 		t.Errorf("after the upgrade pods run %s", got)
 	}
