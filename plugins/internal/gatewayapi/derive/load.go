@@ -1,0 +1,142 @@
+package derive
+
+import (
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
+	experimental "sigs.k8s.io/gateway-api/apisx/v1alpha1"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// Tables are those that Load takes rows of.
+func Tables() []string {
+	return append(gatewayapi.Tables(), secrets.Grants, kinds.ServiceEntry, state.Services, state.Namespaces,
+		secrets.SecretTable, secrets.ConfigMapTable, secrets.Absences)
+}
+
+// Load takes a row of a table for the next wave; nil: it is gone. After an error the row counts as it
+// was.
+func (in *Inputs) Load(table, key string, row *pb.Row) error {
+	switch table {
+	case gatewayapi.GatewayClass:
+		return object(in.Classes, key, row)
+	case gatewayapi.Gateway:
+		return object(in.Gateways, key, row)
+	case gatewayapi.ListenerSet:
+		return object(in.ListenerSets, key, row)
+	case secrets.Grants:
+		return object(in.Grants, key, row)
+	case gatewayapi.HTTPRoute, gatewayapi.GRPCRoute, gatewayapi.TCPRoute, gatewayapi.TLSRoute:
+		return in.route(nameOf(kindOf(table), key), row)
+	case gatewayapi.BackendTLSPolicy, gatewayapi.BackendTrafficPolicy:
+		return in.policy(nameOf(kindOf(table), key), row)
+	case kinds.ServiceEntry:
+		return set(in.Entries, key, row, func(r *pb.Row) (*Entry, error) {
+			spec, err := kinds.Decode[*networking.ServiceEntry](r)
+			return &Entry{Labels: r.Labels, Spec: spec}, err
+		})
+	case state.Services:
+		return set(in.Services, key, row, sdk.ServiceOf)
+	case state.Namespaces:
+		return set(in.Namespaces, key, row, func(r *pb.Row) (map[string]string, error) {
+			n := &pb.Namespace{}
+			err := n.Unmarshal(r.Payload)
+			return n.Labels, err
+		})
+	case secrets.SecretTable, secrets.ConfigMapTable:
+		return set(in.Credentials, nameOf(kindOf(table), key), row, credential)
+	case secrets.Absences:
+		kind, rest, _ := strings.Cut(key, "/")
+		return set(in.Credentials, nameOf(kind, rest), row, func(*pb.Row) (Credential, error) { return Credential{Missing: true}, nil })
+	}
+	return nil
+}
+
+func kindOf(table string) string { _, kind, _ := strings.Cut(table, "/"); return kind }
+
+func nameOf(kind, key string) Name {
+	namespace, name, inside := strings.Cut(key, "/")
+	if !inside {
+		return Name{Kind: kind, Name: key}
+	}
+	return Name{kind, namespace, name}
+}
+
+// set takes a row for an input.
+func set[K comparable, V any](in *incr.Input[K, V], key K, row *pb.Row, read func(*pb.Row) (V, error)) error {
+	if row == nil {
+		in.Delete(key)
+		return nil
+	}
+	value, err := read(row)
+	if err == nil {
+		in.Set(key, value)
+	}
+	return err
+}
+
+func object[S any](in *incr.Input[string, *gatewayapi.Object[S]], key string, row *pb.Row) error {
+	return set(in, key, row, gatewayapi.Decode[S])
+}
+
+func (in *Inputs) route(n Name, row *pb.Row) error {
+	return set(in.Routes, n, row, func(row *pb.Row) (*Route, error) {
+		out := &Route{Name: n, Row: row}
+		var err error
+		switch n.Kind {
+		case "HTTPRoute":
+			out.HTTP, err = spec[gateway.HTTPRouteSpec](row)
+		case "GRPCRoute":
+			out.GRPC, err = spec[gateway.GRPCRouteSpec](row)
+		case "TCPRoute":
+			out.TCP, err = spec[gateway.TCPRouteSpec](row)
+		default:
+			out.TLS, err = spec[gateway.TLSRouteSpec](row)
+		}
+		return out, err
+	})
+}
+
+func (in *Inputs) policy(n Name, row *pb.Row) error {
+	return set(in.Policies, n, row, func(row *pb.Row) (*Policy, error) {
+		out := &Policy{Name: n, Row: row}
+		var err error
+		if n.Kind == "BackendTLSPolicy" {
+			out.TLS, err = spec[gateway.BackendTLSPolicySpec](row)
+		} else {
+			out.Traffic, err = spec[experimental.BackendTrafficPolicySpec](row)
+		}
+		return out, err
+	})
+}
+
+func spec[S any](row *pb.Row) (*S, error) {
+	o, err := gatewayapi.Decode[S](row)
+	if err != nil {
+		return nil, err
+	}
+	return &o.Spec, nil
+}
+
+// credential finds out what a Secret or ConfigMap is good for.
+func credential(row *pb.Row) (out Credential, err error) {
+	content, err := secrets.Decode(row)
+	if err != nil {
+		return out, err
+	}
+	if _, err := secrets.Certificate(content.Data); err != nil {
+		out.Pair = err.Error()
+	}
+	if _, err := secrets.Trusted(content.Data); err != nil {
+		out.Roots = err.Error()
+	}
+	return out, nil
+}
