@@ -10,8 +10,9 @@ import (
 // and kind.
 type conflicts map[string]map[gateway.SectionName]gateway.ListenerConditionReason
 
-// findConflicts compares each listener with those before it that are served: the Gateway's own come
-// first, then those of ListenerSets by age. Source: Gateway API, ListenerSet, "Listener precedence".
+// findConflicts compares each listener with those before it that are served: the Gateway's own
+// come first, then those of ListenerSets by age. Source: Gateway API, ListenerSet, "Listener
+// precedence".
 func (f *fronting) findConflicts(sets []*setObject) conflicts {
 	out := conflicts{}
 	if !f.class.sets {

@@ -37,6 +37,8 @@ type server struct {
 	annotations     map[string]string
 	spec            *networking.Server
 	from            *pb.Row
+	// deployed is the name of the Gateway if what serves it is deployed for it.
+	deployed string
 }
 
 // managed reports whether what serves a Gateway is deployed for it: unless its addresses name a
@@ -57,8 +59,8 @@ func deployed(g *gatewayObject, of class) string {
 	return g.Name + "-" + string(g.Spec.GatewayClassName)
 }
 
-// servicesOf are the hosts of the services in front of what serves a Gateway. There may be some even
-// where there is a problem.
+// servicesOf are the hosts of the services in front of what serves a Gateway. There may be some
+// even where there is a problem.
 func (w world) servicesOf(g *gatewayObject, of class) (hosts []string, problem *status.Problem) {
 	if managed(&g.Spec) {
 		name := g.Row.Annotations[nameOverride]
@@ -85,6 +87,14 @@ func (w world) servicesOf(g *gatewayObject, of class) (hosts []string, problem *
 		return hosts, status.Deprecated(serviceTypeAnnot)
 	}
 	return hosts, nil
+}
+
+// deployedFor is the Gateway's name if what serves it is deployed for it.
+func deployedFor(g *gatewayObject) string {
+	if managed(&g.Spec) {
+		return g.Name
+	}
+	return ""
 }
 
 // accountOf is the service account of what serves a Gateway; empty: any.
@@ -123,39 +133,38 @@ func (g *graph) addFronts(graph *incr.Graph) {
 // fronting is a front that is being made.
 type fronting struct {
 	world
-	*front
+	out        *front
 	of         *gatewayObject
 	controller gateway.GatewayController
 	class      class
 	hosts      []string
 	problem    *status.Problem
-	conflicts  conflicts
 }
 
 func (w world) front(of *gatewayObject, controller gateway.GatewayController) *front {
-	f := &fronting{world: w, front: &front{sets: map[string]status.ListenerSet{}}, of: of, controller: controller, class: controllers[controller]}
+	f := &fronting{world: w, out: &front{sets: map[string]status.ListenerSet{}}, of: of, controller: controller, class: controllers[controller]}
 	if f.class.remote {
-		f.judged = status.Gateway{Remote: true, Spec: &of.Spec}
-		return f.front
+		f.out.judged = status.Gateway{Remote: true, Spec: &of.Spec}
+		return f.out
 	}
 	f.hosts, f.problem = w.servicesOf(of, f.class)
-	f.judged = status.Gateway{Spec: &of.Spec, Services: f.hosts, Problem: f.problem, Client: w.clientCertificate(of)}
+	f.out.judged = status.Gateway{Spec: &of.Spec, Services: f.hosts, Problem: f.problem, Client: w.clientCertificate(of)}
 	sets := f.attached()
 	if len(f.hosts) == 0 && f.problem != nil {
 		for _, s := range sets {
-			f.sets[s.Row.Key] = status.ListenerSet{Parent: f.problem, NoService: true}
+			f.out.sets[s.Row.Key] = status.ListenerSet{Parent: f.problem, NoService: true}
 		}
-		return f.front
+		return f.out
 	}
 	if f.problem == nil {
-		f.judged.Problem = w.parameters(of)
+		f.out.judged.Problem = w.parameters(of)
 	}
-	f.conflicts = f.findConflicts(sets)
-	f.ofGateway()
+	lost := f.findConflicts(sets)
+	f.ofGateway(lost)
 	for _, s := range sets {
-		f.ofSet(s)
+		f.ofSet(s, lost)
 	}
-	return f.front
+	return f.out
 }
 
 // attached are the ListenerSets that belong to the Gateway and may, the oldest first.
@@ -165,9 +174,9 @@ func (f *fronting) attached() []*setObject {
 		s := i.Value
 		switch {
 		case !f.class.sets:
-			f.sets[s.Row.Key] = status.ListenerSet{Refused: status.NoListenerSets(string(f.of.Spec.GatewayClassName))}
+			f.out.sets[s.Row.Key] = status.ListenerSet{Refused: status.NoListenerSets(string(f.of.Spec.GatewayClassName))}
 		case !f.allowsSets(s.Namespace):
-			f.sets[s.Row.Key] = status.ListenerSet{Refused: status.ListenerSetNotAllowed()}
+			f.out.sets[s.Row.Key] = status.ListenerSet{Refused: status.ListenerSetNotAllowed()}
 		default:
 			out = append(out, s)
 		}
@@ -177,25 +186,25 @@ func (f *fronting) attached() []*setObject {
 }
 
 // ofGateway makes servers of the Gateway's own listeners.
-func (f *fronting) ofGateway() {
+func (f *fronting) ofGateway(lost conflicts) {
 	for _, l := range f.of.Spec.Listeners {
-		if reason, ok := f.conflicts[f.of.Row.Key+"/Gateway"][l.Name]; ok {
-			f.judged.Listeners = append(f.judged.Listeners, status.Conflict(l, reason))
+		if reason, ok := lost[f.of.Row.Key+"/Gateway"][l.Name]; ok {
+			f.out.judged.Listeners = append(f.out.judged.Listeners, status.Conflict(l, reason))
 			continue
 		}
 		made, judged := f.listener(l, owner{gatewayKind, f.of.Namespace, f.of.Row, f.of.Name}, nil)
-		f.judged.Listeners = append(f.judged.Listeners, judged)
+		f.out.judged.Listeners = append(f.out.judged.Listeners, judged)
 		f.serve(l, owner{gatewayKind, f.of.Namespace, f.of.Row, f.of.Name}, made, judged.Valid())
 	}
 }
 
 // ofSet makes servers of a ListenerSet's listeners.
-func (f *fronting) ofSet(s *setObject) {
+func (f *fronting) ofSet(s *setObject, lost conflicts) {
 	judged := status.ListenerSet{Parent: f.problem, Services: f.hosts}
 	by := owner{listenerSetKind, s.Namespace, s.Row, s.Name}
 	for _, entry := range s.Spec.Listeners {
 		l, portProblem := listenerOf(entry)
-		if reason, ok := f.conflicts[s.Row.Key+"/ListenerSet"][l.Name]; ok {
+		if reason, ok := lost[s.Row.Key+"/ListenerSet"][l.Name]; ok {
 			judged.Listeners = append(judged.Listeners, status.Conflict(l, reason))
 			continue
 		}
@@ -205,9 +214,9 @@ func (f *fronting) ofSet(s *setObject) {
 			f.serve(l, by, made, true)
 		}
 	}
-	f.sets[s.Row.Key] = judged
+	f.out.sets[s.Row.Key] = judged
 	if slices.ContainsFunc(judged.Listeners, status.Listener.Valid) {
-		f.judged.ListenerSets++
+		f.out.judged.ListenerSets++
 	}
 }
 
@@ -224,13 +233,13 @@ func (f *fronting) serve(l gateway.Listener, by owner, made *networking.Server, 
 	if made == nil {
 		return
 	}
-	f.judged.Ports = append(f.judged.Ports, made.Port.Number)
+	f.out.judged.Ports = append(f.out.judged.Ports, made.Port.Number)
 	if f.controller == status.MeshController || f.controller == status.EastWestController && l.Port == hbonePort {
 		return // routes of waypoints are not those of Gateways
 	}
 	name := by.name + "~" + autogenerated + "~" + string(l.Name)
 	kinds, _ := status.SupportedKinds(l)
-	f.parents = append(f.parents, parent{
+	f.out.parents = append(f.out.parents, parent{
 		owner: Name{by.Kind, by.namespace, by.name}, internal: by.namespace + "/" + name, kinds: kinds, hosts: made.Hosts,
 		hostname: string(or(l.Hostname, "")), section: l.Name, port: l.Port, protocol: l.Protocol,
 	})
@@ -246,7 +255,7 @@ func (f *fronting) serve(l gateway.Listener, by owner, made *networking.Server, 
 	if by.kind == listenerSetKind {
 		annotations[ParentNamespaceAnnotation] = f.of.Namespace
 	}
-	f.servers = append(f.servers, server{by.namespace, name, annotations, made, by.row})
+	f.out.servers = append(f.out.servers, server{by.namespace, name, annotations, made, by.row, deployedFor(f.of)})
 }
 
 // listenerOf makes a listener of one of a ListenerSet. The problem says that it has no port.

@@ -17,6 +17,7 @@ type graph struct {
 	in     *Inputs
 
 	grantsIn   *incr.Index[string, string, *grant]
+	entriesOf  *incr.Index[string, string, *Entry]
 	setsOf     *incr.Index[string, string, *setObject]
 	policiesOf *incr.Index[string, Name, *Policy]
 	fronts     *incr.Func[string, *front]
@@ -29,8 +30,10 @@ type Gateway struct {
 	Namespace, Name string
 	Annotations     map[string]string
 	Spec            *networking.Gateway
-	// From is the row of the Gateway or ListenerSet that has the listener.
-	From *pb.Row
+	// From is the row of the Gateway or ListenerSet that has the listener, Deployed the name of the
+	// Gateway if what serves it is deployed for it.
+	From     *pb.Row
+	Deployed string
 }
 
 // Derived are the resources that were derived, by NAMESPACE/NAME.
@@ -38,6 +41,9 @@ type Derived struct {
 	Gateways         *incr.SetRoot[string, *Gateway]
 	VirtualServices  *incr.SetRoot[string, *VirtualService]
 	DestinationRules *incr.SetRoot[string, *DestinationRule]
+	// Complaints are what is wrong with objects, and Gateways with their ListenerSets, routes and
+	// policies apart.
+	Complaints []*incr.SetRoot[Name, *Complaint]
 }
 
 // pieceKey tells apart what one object adds to others.
@@ -58,14 +64,25 @@ func (k pieceKey) Compare(o pieceKey) int {
 func New(g *incr.Graph, in *Inputs, config Config) *Derived {
 	x := &graph{config: config, in: in}
 	x.grantsIn = incr.NewIndex(in.Grants, "grants by namespace", func(_ string, o *grant) []string { return []string{o.Namespace} })
+	x.entriesOf = incr.NewIndex(in.Entries, "service entries by host", func(key string, e *Entry) (out []string) {
+		for _, h := range e.Spec.GetHosts() {
+			out = append(out, nameOf("", key).Namespace+"/"+h)
+		}
+		return out
+	})
 	x.policiesOf = incr.NewIndex(in.Policies, "TLS policies by target", targetsOf)
 	x.addFronts(g)
 	x.routes = incr.Map(in.Routes, "routes", nil, func(c *incr.Ctx, _ Name, r *Route) (*routed, error) { return world{x, c}.route(r), nil })
-	return &Derived{
-		Gateways:         incr.ObserveAll(x.gateways()),
+	fronts := incr.Each(in.Gateways, x.fronts)
+	out := &Derived{
+		Gateways:         incr.ObserveAll(x.gateways(fronts)),
 		VirtualServices:  incr.ObserveAll(x.virtualServices()),
 		DestinationRules: incr.ObserveAll(x.destinationRules()),
 	}
+	for _, list := range []incr.Collection[Name, *Complaint]{x.ofFronts(fronts), x.ofRoutes(), x.ofPolicies()} {
+		out.Complaints = append(out.Complaints, incr.ObserveAll(list))
+	}
+	return out
 }
 
 func targetsOf(_ Name, p *Policy) (out []string) {
@@ -79,13 +96,12 @@ func targetsOf(_ Name, p *Policy) (out []string) {
 }
 
 // gateways are the derived Gateways.
-func (x *graph) gateways() incr.Collection[string, *Gateway] {
-	fronts := incr.Each(x.in.Gateways, x.fronts)
+func (x *graph) gateways(fronts incr.Collection[string, *front]) incr.Collection[string, *Gateway] {
 	return incr.FlatMap(fronts, "derived gateways", sameGateway, func(_ *incr.Ctx, _ string, f *front) ([]incr.Item[string, *Gateway], error) {
 		var out []incr.Item[string, *Gateway]
 		for _, s := range f.servers {
 			out = append(out, incr.Item[string, *Gateway]{Key: s.namespace + "/" + s.name, Value: &Gateway{
-				Namespace: s.namespace, Name: s.name, Annotations: s.annotations, Spec: &networking.Gateway{Servers: []*networking.Server{s.spec}}, From: s.from,
+				Namespace: s.namespace, Name: s.name, Annotations: s.annotations, Spec: &networking.Gateway{Servers: []*networking.Server{s.spec}}, From: s.from, Deployed: s.deployed,
 			}})
 		}
 		return out, nil

@@ -9,7 +9,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi/status"
 )
 
-// noBackend is the answer where no backend has a weight. Source: Gateway API, HTTPRouteRule.backendRefs.
+// noBackend is the answer where no backend has a weight. Source: Gateway API,
+// HTTPRouteRule.backendRefs.
 const noBackend = 500
 
 // ruleName is the name of a rule, by its place if it has none.
@@ -135,8 +136,8 @@ func changed(into *networking.Headers, f *gateway.HTTPHeaderFilter, request bool
 	return into, nil
 }
 
-// destinations adds the backends of a rule. A problem of one leaves out that one alone, or the whole
-// route (done is false).
+// destinations adds the backends of a rule. A problem of one leaves out that one alone, or the
+// whole route (done is false).
 func destinations[F any](t *translation, list []backend[F], out *networking.HTTPRoute,
 	filter func(F, *networking.Headers) (*networking.Headers, *status.Problem),
 ) (problem *status.Problem, done bool) {

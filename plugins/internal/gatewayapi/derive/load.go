@@ -16,14 +16,27 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// Tables are those that Load takes rows of.
-func Tables() []string {
-	return append(gatewayapi.Tables(), secrets.Grants, kinds.ServiceEntry, state.Services, state.Namespaces,
-		secrets.SecretTable, secrets.ConfigMapTable, secrets.Absences)
+// Reads are the tables that a deriver reads for Load. Those of the API are read whole; of others
+// the rows of sources count, so that they alone give it nothing to do.
+func Reads() []string {
+	out := append(gatewayapi.Tables(), secrets.Grants)
+	for _, table := range others() {
+		out = append(out, table+"@sources")
+	}
+	return out
 }
 
-// Load takes a row of a table for the next wave; nil: it is gone. After an error the row counts as it
-// was.
+func others() []string {
+	return []string{kinds.ServiceEntry, state.Services, state.Namespaces, secrets.SecretTable, secrets.ConfigMapTable}
+}
+
+// Tables are those that Load takes rows of.
+func Tables() []string {
+	return append(append(gatewayapi.Tables(), secrets.Grants), others()...)
+}
+
+// Load takes a row of a table for the next wave; nil: it is gone. After an error the row counts
+// as it was.
 func (in *Inputs) Load(table, key string, row *pb.Row) error {
 	switch table {
 	case gatewayapi.GatewayClass:
@@ -53,9 +66,6 @@ func (in *Inputs) Load(table, key string, row *pb.Row) error {
 		})
 	case secrets.SecretTable, secrets.ConfigMapTable:
 		return set(in.Credentials, nameOf(kindOf(table), key), row, credential)
-	case secrets.Absences:
-		kind, rest, _ := strings.Cut(key, "/")
-		return set(in.Credentials, nameOf(kind, rest), row, func(*pb.Row) (Credential, error) { return Credential{Missing: true}, nil })
 	}
 	return nil
 }

@@ -73,8 +73,8 @@ func textMatch(kind, value, what string) (*networking.StringMatch, *status.Probl
 	return nil, unknownType(kind, what)
 }
 
-// pathMatch translates the match of a path; without one all paths are meant. A slash at the end of a
-// prefix says nothing. Source: Gateway API, HTTPPathMatch.
+// pathMatch translates the match of a path; without one all paths are meant. A slash at the end
+// of a prefix says nothing. Source: Gateway API, HTTPPathMatch.
 func pathMatch(p *gateway.HTTPPathMatch) (*networking.StringMatch, *status.Problem) {
 	kind, value := gateway.PathMatchPathPrefix, "/"
 	if p != nil {

@@ -64,8 +64,22 @@ func (w world) service(namespace, name string) *pb.Service {
 
 // hostIn returns the service of a namespace that has a host; nil: there is none.
 func (w world) hostIn(namespace, host string) *pb.Service {
-	s, _ := w.in.Services.Get(w.c, namespace+"/"+host)
-	return s
+	if s, ok := w.in.Services.Get(w.c, namespace+"/"+host); ok {
+		return s
+	}
+	for _, i := range w.entriesOf.Of(w.c, namespace+"/"+host) {
+		return i.Value.service(namespace, host)
+	}
+	return nil
+}
+
+// service is the service that a ServiceEntry makes of one of its hosts.
+func (e *Entry) service(namespace, host string) *pb.Service {
+	out := &pb.Service{Namespace: namespace, Host: host, Labels: e.Labels}
+	for _, p := range e.Spec.Ports {
+		out.Ports = append(out.Ports, &pb.Port{Number: p.Number, Name: p.Name})
+	}
+	return out
 }
 
 // credential is what is known of a Secret or a ConfigMap.
@@ -77,8 +91,8 @@ func (w world) credential(n Name) Credential {
 	return has
 }
 
-// permits reports whether some ReferenceGrant lets objects of a kind in a namespace refer to another
-// object. Source: Gateway API, ReferenceGrant.
+// permits reports whether some ReferenceGrant lets objects of a kind in a namespace refer to
+// another object. Source: Gateway API, ReferenceGrant.
 func (w world) permits(from kind, namespace string, to kind, toNamespace, toName string) bool {
 	by := gateway.ReferenceGrantFrom{
 		Group: gateway.Group(from.Group), Kind: gateway.Kind(from.Kind), Namespace: gateway.Namespace(namespace),

@@ -48,8 +48,8 @@ type binding struct {
 
 func (b *binding) mesh() bool { return b.internal == mesh }
 
-// bindings are what a route's references to parents mean. Those that mean nothing here are left out:
-// they may be for others.
+// bindings are what a route's references to parents mean. Those that mean nothing here are left
+// out: they may be for others.
 func (w world) bindings(r *Route) []binding {
 	var out []binding
 	for _, ref := range r.Parents() {

@@ -92,8 +92,8 @@ func (l Listener) judge(c conditions) {
 	c.set(string(gateway.ListenerConditionConflicted), "", "", &Problem{string(gateway.ListenerReasonNoConflicts), noErrors})
 }
 
-// SupportedKinds are the kinds of routes that a listener takes: those of its protocol that it allows.
-// valid is false where it allows others.
+// SupportedKinds are the kinds of routes that a listener takes: those of its protocol that it
+// allows. valid is false where it allows others.
 func SupportedKinds(l gateway.Listener) (kinds []gateway.RouteGroupKind, valid bool) {
 	kinds = []gateway.RouteGroupKind{}
 	switch l.Protocol {

@@ -27,8 +27,8 @@ type Target struct {
 
 // Roots is what is wrong with the roots of a policy; the zero value: nothing.
 type Roots struct {
-	// Unknown is a set of roots that isn't known. Kind says that roots are of a kind that isn't read;
-	// Known: there are such objects. Missing and Invalid say why they can't be read.
+	// Unknown is a set of roots that isn't known. Kind says that roots are of a kind that isn't
+	// read; Known: there are such objects. Missing and Invalid say why they can't be read.
 	Unknown, Kind, Missing, Invalid string
 	Known                           bool
 	// First: there are more, which are not read.

@@ -16,7 +16,8 @@ type Parent struct {
 	Denied *Problem
 	// Problem is what is wrong with the route itself there.
 	Problem *Problem
-	// Mesh: it is a service or a ServiceEntry. Waypoint is what keeps waypoints from using the route.
+	// Mesh: it is a service or a ServiceEntry. Waypoint is what keeps waypoints from using the
+	// route.
 	Mesh     bool
 	Waypoint string
 }
@@ -82,8 +83,8 @@ func refKey(r gateway.ParentReference) string {
 	}, "|")
 }
 
-// oneParent is the entry of one reference: of several denials the worst is told, and all that are as
-// bad.
+// oneParent is the entry of one reference: of several denials the worst is told, and all that are
+// as bad.
 func oneParent(group []Parent) gateway.RouteParentStatus {
 	told, bound := group[0], 0
 	var denied *Problem
