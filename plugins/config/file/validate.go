@@ -9,7 +9,7 @@ import (
 // Validate returns what this source would say of files, sorted by place, and how many resources of
 // Istio's API they hold. read returns a file's content.
 func Validate(files []string, read func(file string) ([]byte, error), check func(finding.Resource) []finding.Finding) ([]kinds.Fault, int) {
-	c, reader := catalog.New(), kinds.Reader{Check: check, Secrets: true, Grants: true}
+	c, reader := catalog.New(), kinds.Reader{Check: check, Secrets: true, Grants: true, Gateways: true}
 	resources := 0
 	for _, file := range files {
 		content, err := read(file)

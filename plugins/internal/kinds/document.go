@@ -25,10 +25,11 @@ type Document struct {
 	Foreign string
 }
 
-// Key returns the key of the object's row; empty where the name could not be read.
+// Key returns the key of the object's row, the name alone for one in no namespace; empty where the
+// name could not be read.
 func (d *Document) Key() string {
-	if d.Name == "" {
-		return ""
+	if d.Name == "" || d.Namespace == "" {
+		return d.Name
 	}
 	return Key(d.Namespace, d.Name)
 }
@@ -52,6 +53,8 @@ type Reader struct {
 	Order *Order
 	// Grants: the Gateway API's ReferenceGrants are read, too.
 	Grants bool
+	// Gateways: the Gateway API's other kinds are read, too.
+	Gateways bool
 }
 
 // Read returns the objects of a file's content, in order.
@@ -152,6 +155,11 @@ func (o *object) document() Document {
 	}
 	if o.reader.Grants && isGrant(o.version, o.kind) {
 		o.readGrant()
+		o.nameFaults()
+		return o.doc
+	}
+	if kind, ok := gatewayKind(o.version, o.kind); ok && o.reader.Gateways {
+		o.readGatewayAPI(kind)
 		o.nameFaults()
 		return o.doc
 	}

@@ -10,7 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// judge asks the check about an object, unless its text is too large to be walked again.
+// judge asks the check about an object, unless its text is too large to be walked again. Kinds of
+// the Gateway API have no message.
 func (o *object) judge(spec proto.Message) {
 	if o.reader.Check == nil || slices.ContainsFunc(o.doc.Faults, func(f Fault) bool { return f.Code == protoyaml.CodeTooLarge }) {
 		return

@@ -12,7 +12,7 @@ type Resource struct {
 	Group, Version, Kind string
 	Namespace, Name      string
 	Labels, Annotations  map[string]string
-	// Spec is a message of istio.io/api ; checks don't change it.
+	// Spec is a message of istio.io/api, nil for other APIs; checks don't change it.
 	Spec proto.Message
 	// Partial says that Spec lacks values that could not be read; what is wrong with them is told
 	// already.

@@ -22,6 +22,9 @@ func object(r finding.Resource) map[string]any {
 		"metadata":   map[string]any{"name": r.Name, "namespace": r.Namespace},
 	}
 	if r.Spec == nil {
+		if n := spec(r.Node); n != nil {
+			o["spec"], _, _ = protoyaml.JSON(n) // who read it has said if it is none
+		}
 		return o
 	}
 	if r.Node == nil {
@@ -32,6 +35,17 @@ func object(r finding.Resource) map[string]any {
 		o["spec"] = message(r.Spec.ProtoReflect(), n)
 	}
 	return o
+}
+
+// spec is an object's spec as it is written; nil: it has none.
+func spec(n *yaml.Node) *yaml.Node {
+	if n == nil {
+		return nil
+	}
+	if n = protoyaml.Child(n, "spec"); n != nil {
+		n = protoyaml.Resolve(n)
+	}
+	return n
 }
 
 // message returns a message's fields; n is its text, nil where there is none.

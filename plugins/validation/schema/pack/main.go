@@ -1,6 +1,6 @@
 // Command pack writes crds.zip: the OpenAPI schemas of the custom resource definitions that come
-// with the module istio.io/api, without descriptions. It is run in the repository's root, by make
-// generate.
+// with the modules istio.io/api and sigs.k8s.io/gateway-api (its experimental channel, which has
+// all fields), without descriptions. It is run in the repository's root, by make generate.
 package main
 
 import (
@@ -16,11 +16,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const (
-	module = "istio.io/api"
-	source = "kubernetes/customresourcedefinitions.gen.yaml"
-	target = "plugins/validation/schema/crds.zip"
-)
+const target = "plugins/validation/schema/crds.zip"
+
+// origin is a module with definitions: files that the pattern finds in it.
+type origin struct{ module, pattern, authors string }
+
+var origins = []origin{
+	{"istio.io/api", "kubernetes/customresourcedefinitions.gen.yaml", "the Istio Authors"},
+	{"sigs.k8s.io/gateway-api", "config/crd/experimental/gateway.networking.*s.yaml", "the Kubernetes Authors"},
+}
 
 func main() {
 	if err := run(); err != nil {
@@ -30,20 +34,50 @@ func main() {
 }
 
 func run() error {
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", module).Output()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	var notes []string
+	for _, o := range origins {
+		version, texts, err := o.read()
+		if err != nil {
+			return err
+		}
+		for _, text := range texts {
+			if err := pack(w, text); err != nil {
+				return err
+			}
+		}
+		notes = append(notes, fmt.Sprintf("of %s in %s %s, by %s", o.pattern, o.module, version, o.authors))
+	}
+	note := "Schemas " + strings.Join(notes, ", and ") + ", without descriptions. Licensed under the Apache License, Version 2.0."
+	if err := w.SetComment(note); err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	return os.WriteFile(target, b.Bytes(), 0o644)
+}
+
+// read returns the module's version and the texts of its files, in order of their names.
+func (o origin) read() (version string, texts [][]byte, err error) {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", o.module).Output()
 	if err != nil {
-		return fmt.Errorf("go list -m %s: %w", module, err)
+		return "", nil, fmt.Errorf("go list -m %s: %w", o.module, err)
 	}
 	version, dir, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
-	text, err := os.ReadFile(filepath.Join(dir, source))
-	if err != nil {
-		return err
+	files, err := filepath.Glob(filepath.Join(dir, o.pattern))
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("%s has no %s", o.module, o.pattern)
 	}
-	packed, err := pack(version, text)
-	if err != nil {
-		return err
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return "", nil, err
+		}
+		texts = append(texts, text)
 	}
-	return os.WriteFile(target, packed, 0o644)
+	return version, texts, err
 }
 
 // definition is what is used of a CustomResourceDefinition.
@@ -62,25 +96,15 @@ type definition struct {
 	} `json:"spec"`
 }
 
-// pack returns an archive with an entry GROUP/KIND/VERSIONS.json for each schema; versions that
-// share one are parted by commas.
-func pack(version string, definitions []byte) ([]byte, error) {
-	var b bytes.Buffer
-	w := zip.NewWriter(&b)
-	note := fmt.Sprintf("Schemas of %s in %s %s, without descriptions. Licensed under the Apache License, Version 2.0, by the Istio Authors.",
-		source, module, version)
-	if err := w.SetComment(note); err != nil {
-		return nil, err
-	}
+// pack adds an entry GROUP/KIND/VERSIONS.json for each schema; versions that share one are parted
+// by commas.
+func pack(w *zip.Writer, definitions []byte) error {
 	for document := range strings.SplitSeq(string(definitions), "\n---\n") {
 		if err := add(w, document); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+	return nil
 }
 
 // add writes the schemas of one definition.
@@ -88,6 +112,9 @@ func add(w *zip.Writer, document string) error {
 	var d definition
 	if err := yaml.Unmarshal([]byte(document), &d); err != nil {
 		return err
+	}
+	if d.Spec.Group == "" {
+		return nil // a policy of the API server's, or a comment
 	}
 	var order []string
 	versions := make(map[string][]string)
