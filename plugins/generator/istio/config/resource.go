@@ -76,11 +76,14 @@ func ParseDestinationRule(row *pb.Row, domain string) (*DestinationRule, error) 
 type Gateway struct {
 	Meta
 	Spec *networking.Gateway
+	// Front says who serves it, in the place of the selector.
+	Front Front
 }
 
 // ParseGateway reads a row.
 func ParseGateway(row *pb.Row) (*Gateway, error) {
 	g := &Gateway{Meta: parseMeta(row), Spec: &networking.Gateway{}}
+	g.Front = frontOf(row, g.Namespace)
 	return g, unmarshal(row, g.Spec)
 }
 

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	networking "istio.io/api/networking/v1alpha3"
+
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/contest"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateway"
@@ -15,6 +17,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
+	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -67,19 +70,53 @@ func (g *Gateways) serversAt(c *incr.Ctx, k Key) []gateway.Server {
 	ports := parsePorts(k.Ports)
 	var all []gateway.Server
 	for key := range k.Gateways.All() {
-		if r, ok := g.tables.Gateways.Get(c, key); ok {
+		if r, ok := g.tables.Gateways.Get(c, key); ok && g.opens(c, r.Value) {
 			all = append(all, gateway.ServersOf(r.Value, ports.find)...)
 		}
 	}
 	return all
 }
 
+// opens reports whether a Gateway's port can be reached: one that names services must be a port of
+// one of them, if there is any.
+func (g *Gateways) opens(c *incr.Ctx, of *config.Gateway) bool {
+	services := g.inFront(c, of.Front)
+	return len(services) == 0 || slices.ContainsFunc(of.Spec.Servers, func(s *networking.Server) bool {
+		return slices.ContainsFunc(services, func(f *config.Service) bool { return f.Port(s.GetPort().GetNumber()) != nil })
+	})
+}
+
+// inFront are the services in front of a derived Gateway, as far as there are any.
+func (g *Gateways) inFront(c *incr.Ctx, f config.Front) (out []*config.Service) {
+	for _, host := range f.Hosts {
+		if s, ok := g.tables.Services.Get(c, sdk.ServiceKey(f.Namespace, host)); ok {
+			out = append(out, s.Value)
+		}
+	}
+	return out
+}
+
+// serves reports whether a proxy serves a derived Gateway: it is behind one of its services or,
+// where there is none, it has the Gateway's name among its labels.
+func (g *Gateways) serves(c *incr.Ctx, of *config.Gateway, n *node.Node, labels map[string]string) bool {
+	if len(g.inFront(c, of.Front)) == 0 {
+		return n.Namespace == of.Front.Namespace && len(of.Spec.Selector) > 0 && istio.Selects(of.Spec.Selector, labels)
+	}
+	return slices.ContainsFunc(g.targets.Of(c, n), func(t workload.Target) bool {
+		return slices.ContainsFunc(of.Front.Hosts, func(host string) bool {
+			key := sdk.ServiceKey(of.Front.Namespace, host)
+			return t.Service == key || strings.HasPrefix(t.Service, key+"/")
+		})
+	})
+}
+
 // selected are the keys of the Gateways that select a proxy, the oldest first.
-func (g *Gateways) selected(c *incr.Ctx, labels map[string]string) config.Keys {
+func (g *Gateways) selected(c *incr.Ctx, n *node.Node, labels map[string]string) config.Keys {
 	var found []*config.Gateway
 	for _, i := range g.tables.Gateways.All(c) {
-		if istio.Selects(i.Value.Value.Spec.Selector, labels) {
-			found = append(found, i.Value.Value)
+		of := i.Value.Value
+		if of.Front.Given() && g.serves(c, of, n, labels) || !of.Front.Given() && istio.Selects(of.Spec.Selector, labels) {
+			found = append(found, of)
 		}
 	}
 	slices.SortFunc(found, func(a, b *config.Gateway) int { return a.Before(b.Meta) })
@@ -179,7 +216,7 @@ func (g *Gateways) portsOf(c *incr.Ctx, gateways config.Keys) []uint32 {
 
 // Of is what the servers of a proxy depend on.
 func (g *Gateways) Of(c *incr.Ctx, n *node.Node, labels map[string]string) Key {
-	selected := g.selected(c, labels)
+	selected := g.selected(c, n, labels)
 	if selected == "" {
 		return Key{}
 	}

@@ -1,6 +1,8 @@
 package route
 
 import (
+	"regexp"
+
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -14,7 +16,10 @@ import (
 func (b *builder) forward(out *routev3.Route, authority string) {
 	action := NewAction(b.in.Timeout)
 	out.Action = &routev3.Route_Route{Route: action}
-	b.rewrite(action, authority)
+	if b.service.Route {
+		action.ClusterNotFoundResponseCode = routev3.RouteAction_INTERNAL_SERVER_ERROR
+	}
+	b.rewrite(out.Match, action, authority)
 	b.mirror(action)
 	action.AppendXForwardedHost = b.ForwardedHost
 	list := b.destinations()
@@ -93,7 +98,9 @@ func NewAction(timeout *durationpb.Duration) *routev3.RouteAction {
 	}
 }
 
-func (b *builder) rewrite(action *routev3.RouteAction, authority string) {
+// rewrite changes host and path. Where a route of the Gateway API takes a prefix away, no slash is
+// left twice.
+func (b *builder) rewrite(match *routev3.RouteMatch, action *routev3.RouteAction, authority string) {
 	r := b.in.Rewrite
 	if r.GetAuthority() != "" {
 		authority = r.Authority
@@ -105,6 +112,13 @@ func (b *builder) rewrite(action *routev3.RouteAction, authority string) {
 		action.RegexRewrite = &matcher.RegexMatchAndSubstitute{
 			Pattern:      &matcher.RegexMatcher{Regex: x.Match},
 			Substitution: x.Rewrite,
+		}
+		return
+	}
+	if b.service.Route && r.GetUri() == "/" {
+		action.RegexRewrite = &matcher.RegexMatchAndSubstitute{
+			Pattern:      &matcher.RegexMatcher{Regex: "^" + regexp.QuoteMeta(match.GetPathSeparatedPrefix()) + "(/?)(.*)"},
+			Substitution: `/\2`,
 		}
 		return
 	}

@@ -3,6 +3,7 @@ package route
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
@@ -10,8 +11,9 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// match translates a request match; nil matches everything.
-func match(in *networking.HTTPMatchRequest) *routev3.RouteMatch {
+// match translates a request match; nil matches everything. separated: what a prefix ends with is
+// followed by a slash, or by nothing.
+func match(in *networking.HTTPMatchRequest, separated bool) *routev3.RouteMatch {
 	out := &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}
 	if in == nil {
 		return out
@@ -41,17 +43,20 @@ func match(in *networking.HTTPMatchRequest) *routev3.RouteMatch {
 	for _, name := range sortedKeys(in.QueryParams) {
 		out.QueryParameters = append(out.QueryParameters, queryParameter(name, in.QueryParams[name]))
 	}
-	setPath(out, in.Uri)
+	setPath(out, in.Uri, separated)
 	out.CaseSensitive = wrapperspb.Bool(!in.IgnoreUriCase)
 	return out
 }
 
-func setPath(out *routev3.RouteMatch, uri *networking.StringMatch) {
+func setPath(out *routev3.RouteMatch, uri *networking.StringMatch, separated bool) {
 	switch m := uri.GetMatchType().(type) {
 	case *networking.StringMatch_Exact:
 		out.PathSpecifier = &routev3.RouteMatch_Path{Path: m.Exact}
 	case *networking.StringMatch_Prefix:
 		out.PathSpecifier = &routev3.RouteMatch_Prefix{Prefix: m.Prefix}
+		if separated && m.Prefix != "/" {
+			out.PathSpecifier = &routev3.RouteMatch_PathSeparatedPrefix{PathSeparatedPrefix: strings.TrimSuffix(m.Prefix, "/")}
+		}
 	case *networking.StringMatch_Regex:
 		out.PathSpecifier = &routev3.RouteMatch_SafeRegex{SafeRegex: &matcher.RegexMatcher{Regex: m.Regex}}
 	}

@@ -38,7 +38,7 @@ func Default(to cluster.Name, rule *networking.DestinationRule, retries *network
 	action.HashPolicy = hashPolicy(hashAt(rule.GetTrafficPolicy(), to.Port))
 	out := &routev3.Route{
 		Name:   "default",
-		Match:  match(nil),
+		Match:  match(nil, false),
 		Action: &routev3.Route_Route{Route: action},
 	}
 	out.Decorator = &routev3.Decorator{Operation: operation(out, to.Host, to.Port)}
@@ -60,7 +60,7 @@ func AllowAny(to string, forwarded bool) *routev3.VirtualHost {
 	if to == cluster.AllowAnyDynamic {
 		name = "allow_any_dynamic_dns"
 	}
-	r := &routev3.Route{Name: name, Match: match(nil), Action: &routev3.Route_Route{Route: action}}
+	r := &routev3.Route{Name: name, Match: match(nil, false), Action: &routev3.Route_Route{Route: action}}
 	return VirtualHost(name, []string{"*"}, []*routev3.Route{r})
 }
 
@@ -68,7 +68,7 @@ func AllowAny(to string, forwarded bool) *routev3.VirtualHost {
 func BlockAll() *routev3.VirtualHost {
 	r := &routev3.Route{
 		Name:   "block_all",
-		Match:  match(nil),
+		Match:  match(nil, false),
 		Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 502}},
 	}
 	return VirtualHost("block_all", []string{"*"}, []*routev3.Route{r})

@@ -11,12 +11,14 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
+	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
 // VirtualServices are those that count for proxies, by what they are looked for.
 type VirtualServices struct {
 	rows     *incr.Input[string, tables.Row[*config.VirtualService]]
+	services *incr.Input[string, tables.Row[*config.Service]]
 	mesh     *mesh.Settings
 	sidecars *Sidecars
 
@@ -36,7 +38,7 @@ type Sought struct {
 }
 
 func newVirtualServices(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, sidecars *Sidecars) *VirtualServices {
-	x := &VirtualServices{rows: t.VirtualServices, mesh: settings, sidecars: sidecars, contests: contest.New(graph, "order in the mesh", t)}
+	x := &VirtualServices{rows: t.VirtualServices, services: t.Services, mesh: settings, sidecars: sidecars, contests: contest.New(graph, "order in the mesh", t)}
 	x.byHost = incr.NewIndex(x.rows, "virtual services by host", func(_ string, r tables.Row[*config.VirtualService]) []string {
 		if !r.Value.Serves(config.MeshGateway) {
 			return nil
@@ -211,15 +213,36 @@ func (x *VirtualServices) inOrder(c *incr.Ctx, namespace string, list []*config.
 	reach := func(v *config.VirtualService) istio.Reach { return v.Reach(namespace, defaults) }
 	list = slices.DeleteFunc(list, func(v *config.VirtualService) bool { return reach(v) == istio.Nobody })
 	slices.SortStableFunc(list, func(a, b *config.VirtualService) int {
-		return cmp.Or(cmp.Compare(reach(a), reach(b)), a.Before(b.Meta))
+		return cmp.Or(cmp.Compare(reach(a), reach(b)), cmp.Compare(consumers(a, namespace), consumers(b, namespace)), a.Before(b.Meta))
 	})
 	return list
+}
+
+// consumers is 0 for a route of the Gateway API that a namespace has for what it calls itself,
+// which counts before others.
+func consumers(v *config.VirtualService, namespace string) int {
+	if v.Route && v.Namespace == namespace {
+		return 0
+	}
+	return 1
+}
+
+// concerns reports whether a route of the Gateway API counts in a namespace: it is its own, or that
+// of the service. Source: Gateway API, "Producer routes" and "Consumer routes".
+func (x *VirtualServices) concerns(c *incr.Ctx, v *config.VirtualService, namespace string) bool {
+	if !v.Route || v.Namespace == namespace {
+		return true
+	}
+	return slices.ContainsFunc(v.Spec.Hosts, func(h string) bool {
+		_, own := x.services.Get(c, sdk.ServiceKey(v.Namespace, h))
+		return own
+	})
 }
 
 // imports reports whether a virtual service counts in a scope for what goes out by an egress
 // listener (see Sidecars.Via).
 func (x *VirtualServices) imports(c *incr.Ctx, s Scope, v *config.VirtualService, via int) bool {
-	if v.Reach(s.Namespace, x.mesh.Exports(c).VirtualServices) == istio.Nobody {
+	if v.Reach(s.Namespace, x.mesh.Exports(c).VirtualServices) == istio.Nobody || !x.concerns(c, v, s.Namespace) {
 		return false
 	}
 	list := x.sidecars.Egress(c, s)

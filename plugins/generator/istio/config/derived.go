@@ -1,0 +1,43 @@
+package config
+
+import (
+	"strings"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// Annotations of what was derived of objects of the Gateway API, as istiod has them.
+const (
+	serviceAnnotation   = "internal.istio.io/gateway-service"
+	namespaceAnnotation = "internal.istio.io/parent-namespace"
+	routeAnnotation     = "internal.istio.io/route-semantics"
+)
+
+// derived reports whether a row was derived: nobody can give an object such a name.
+func derived(row *pb.Row) bool { return strings.Contains(row.Key, "~") }
+
+// Front says who serves a Gateway that was derived of one of the Gateway API: the workloads behind
+// these services of a namespace or, where there is none of them, those of the namespace that the
+// selector selects. The zero value is that of Istio's own Gateways.
+type Front struct {
+	Namespace string
+	Hosts     []string
+}
+
+// Given reports whether the Gateway was derived.
+func (f Front) Given() bool { return len(f.Hosts) > 0 }
+
+func frontOf(row *pb.Row, namespace string) Front {
+	hosts := row.Annotations[serviceAnnotation]
+	if hosts == "" || !derived(row) {
+		return Front{}
+	}
+	if parent := row.Annotations[namespaceAnnotation]; parent != "" {
+		namespace = parent
+	}
+	return Front{namespace, strings.Split(hosts, ",")}
+}
+
+// isRoute reports whether a VirtualService was derived of a route of the Gateway API, whose rules
+// have that API's meaning.
+func isRoute(row *pb.Row) bool { return derived(row) && row.Annotations[routeAnnotation] == "gateway" }
