@@ -8,6 +8,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/authenticator/xfcc"
 	configetcd "github.com/coxswain-mesh/coxswain/plugins/config/etcd"
 	configfile "github.com/coxswain-mesh/coxswain/plugins/config/file"
+	configgatewayapi "github.com/coxswain-mesh/coxswain/plugins/config/gatewayapi"
 	configgit "github.com/coxswain-mesh/coxswain/plugins/config/git"
 	configjwks "github.com/coxswain-mesh/coxswain/plugins/config/jwks"
 	configkubernetes "github.com/coxswain-mesh/coxswain/plugins/config/kubernetes"
@@ -51,6 +52,7 @@ func builtins() map[string]sdk.Declaration {
 		"authenticator/xfcc":        xfcc.Plugin(),
 		"config/etcd":               configetcd.Plugin(),
 		"config/file":               configfile.Plugin(),
+		"config/gatewayapi":         configgatewayapi.Plugin(),
 		"config/git":                configgit.Plugin(),
 		"config/jwks":               configjwks.Plugin(),
 		"config/kubernetes":         configkubernetes.Plugin(),
