@@ -8,6 +8,9 @@
 package kubernetes
 
 import (
+	"slices"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
@@ -42,7 +45,18 @@ func (c *Config) Check() error {
 }
 
 // tables are those of the kinds that are read.
-func tables() []string { return append(kinds.Tables(), secrets.Grants) }
+func tables() []string {
+	return slices.Concat(kinds.Tables(), gatewayapi.Tables(), []string{secrets.Grants})
+}
+
+// read are the kinds of these tables.
+func read() []kinds.Kind {
+	out := append(kinds.All(), kinds.Grants())
+	for _, k := range gatewayapi.All() {
+		out = append(out, kinds.Kind{Table: k.Table, Versions: k.Versions})
+	}
+	return out
+}
 
 // Plugin returns the plugin for sdk.Serve.
 func Plugin() sdk.ConfigSourcePlugin {

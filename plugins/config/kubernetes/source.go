@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 	"github.com/coxswain-mesh/coxswain/plugins/validation"
@@ -54,7 +56,7 @@ func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &publication{
 		revision: s.config.Revision, out: out, changes: kube.NewChanges[key](), checker: validation.New(), faultSet: kinds.NewFaultSet(time.Now),
-		refusals: refusals{blames: &s.blames, at: map[key]bool{}, left: map[key]bool{}}, served: map[key]*sdk.Row{}, faults: map[key][]kinds.Fault{}, missing: append(kinds.All(), kinds.Grants()),
+		refusals: refusals{blames: &s.blames, at: map[key]bool{}, left: map[key]bool{}}, served: map[key]*sdk.Row{}, faults: map[key][]kinds.Fault{}, missing: read(),
 	}
 	p.watched = &watched{server: s.server, changed: func(k key) { p.changes.Add(k) }, failed: p.failed, informers: map[string]cache.SharedIndexInformer{}}
 	if s.config.Events {
@@ -149,7 +151,7 @@ func (p *publication) run(ctx context.Context, selects bool) error {
 			if !looked {
 				continue
 			}
-			if late := p.watched.late(); len(late) > 0 {
+			if late := p.late(); len(late) > 0 {
 				if now := time.Now(); now.Sub(began) > patience {
 					began = now
 					p.out.Log(sdk.Warn, "first lists are not in: may this account list and watch these kinds?", "kinds", strings.Join(late, ", "))
@@ -169,6 +171,15 @@ func (p *publication) run(ctx context.Context, selects bool) error {
 			}
 		}
 	}
+}
+
+// late are the kinds whose first list is waited for, sorted: there may be older definitions of the
+// Gateway API, and accounts that may not read its objects.
+func (p *publication) late() []string {
+	return slices.DeleteFunc(p.watched.late(), func(table string) bool {
+		_, denied := p.watched.denied.Load(table)
+		return denied
+	})
 }
 
 // choose takes the discovery selectors of the mesh's settings. They count once the namespaces are
@@ -211,7 +222,7 @@ func (p *publication) apply(changed map[key]bool) map[key]bool {
 
 // counts reports whether the objects of a namespace do.
 func (p *publication) counts(namespace string) bool {
-	if p.selection.All() {
+	if p.selection.All() || namespace == "" {
 		return true
 	}
 	o := p.watched.get(key{state.Namespaces, namespace})
@@ -276,6 +287,9 @@ func (p *publication) failed(table string, err error) {
 		p.watched.server.forget(table)
 		err = errUndefined
 	}
+	if _, ok := gatewayapi.Lookup(table); ok && (apierrors.IsForbidden(err) || err == errUndefined) {
+		p.watched.denied.Store(table, true)
+	}
 	p.complain(table, err)
 }
 
@@ -327,7 +341,7 @@ func (p *publication) read(k key) *sdk.Row {
 		p.events.fine(k)
 		return nil
 	}
-	documents := kinds.Reader{Check: p.checker.Check, Grants: true}.Read(place(k), o.text)
+	documents := kinds.Reader{Check: p.checker.Check, Grants: true, Gateways: true}.Read(place(k), o.text)
 	if len(documents) != 1 {
 		return p.served[k] // it was JSON of one object
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -45,8 +46,9 @@ func (s *server) serves(ctx context.Context, k kinds.Kind, before kube.Answers) 
 	for _, version := range k.Versions {
 		versions = append(versions, schema.GroupVersion{Group: k.Group(), Version: version})
 	}
+	of, _ := gatewayapi.Lookup(k.Table)
 	return before.Find(ctx, s.about, versions, func(r metav1.APIResource) bool {
-		return r.Kind == k.Name() && r.Namespaced && slices.Contains(r.Verbs, "watch")
+		return r.Kind == k.Name() && r.Namespaced != of.Cluster && slices.Contains(r.Verbs, "watch")
 	})
 }
 
@@ -119,6 +121,8 @@ type watched struct {
 
 	running   sync.WaitGroup
 	informers map[string]cache.SharedIndexInformer
+	// denied are kinds of the Gateway API that this account may not read: nothing waits for them.
+	denied sync.Map
 }
 
 // key is an object's table and its key in it, NAMESPACE/NAME.
