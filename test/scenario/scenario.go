@@ -43,7 +43,8 @@ type Ask struct {
 	Headers map[string]string `yaml:"headers"`
 	Claims  map[string]any    `yaml:"claims"`
 	Token   string            `yaml:"token"`
-	// Through is the gateway: empty for the first, `second` for the other.
+	// Through is the gateway: empty for the first, `second` for the other, `edge` for that of the
+	// Gateway API.
 	Through string `yaml:"through"`
 	// TLS: the client opens TLS to the gateway's port that passes it through, with the host as the
 	// server's name.

@@ -90,6 +90,8 @@ func (w *world) message(ctx context.Context, c scenario.Call) (r *http.Request, 
 		port, scheme = w.Passthrough, "https"
 	case c.Through == "second":
 		port = w.Second
+	case c.Through == "edge":
+		port = w.Edge
 	}
 	r, err = http.NewRequestWithContext(ctx, c.Method, scheme+"://"+c.Get, nil)
 	if err != nil {

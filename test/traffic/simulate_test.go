@@ -55,7 +55,10 @@ func (w *world) walk(c scenario.Call) (*simulator.Outcome, error) {
 		return nil, err
 	}
 	config := w.walks[w.gateway]
-	if port == w.Second {
+	switch port {
+	case w.Edge:
+		config = w.walks[w.edge]
+	case w.Second:
 		config = w.walks[w.second]
 	}
 	conn := simulator.Connection{Source: netip.MustParseAddrPort("127.0.0.1:50000"), Destination: netip.AddrPortFrom(loopback, uint16(port))}
