@@ -2,6 +2,7 @@ package gatewayapi
 
 import (
 	"encoding/json"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -70,6 +71,23 @@ func TestReadme(t *testing.T) {
 	}
 	if got, want := strings.Join(faults, "\n"), strings.TrimSpace(blocks[3].Text); got != want {
 		t.Errorf("log:\n%s\nthe README has\n%s", got, want)
+	}
+}
+
+// TestExample: nothing is wrong with examples/gateway, and its Gateway and route are made.
+func TestExample(t *testing.T) {
+	h := plugintest.Start(t, Plugin(), nil)
+	var changes []plugintest.Rows
+	for _, name := range []string{"backends", "gateway"} {
+		text, err := os.ReadFile("../../../examples/gateway/config/" + name + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes = append(changes, read(t, string(text))...)
+	}
+	h.WaitDone(h.Commit(changes...))
+	if rows, faults := derived(h); len(rows) != 2 || len(faults) > 0 {
+		t.Errorf("%q, %q", rows, faults)
 	}
 }
 
