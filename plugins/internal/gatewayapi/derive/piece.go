@@ -1,7 +1,6 @@
 package derive
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -175,9 +174,4 @@ func join(key string, pieces []piece) *VirtualService {
 	}
 	out.Annotations = map[string]string{ParentsAnnotation: strings.Join(parents, ","), RouteSemanticsAnnotation: semantics}
 	return out
-}
-
-// Equal reports whether two say the same of the same objects.
-func (v *VirtualService) equal(o *VirtualService) bool {
-	return v.Name == o.Name && v.Namespace == o.Namespace && maps.Equal(v.Annotations, o.Annotations) && slices.EqualFunc(v.From, o.From, sameRoute)
 }
