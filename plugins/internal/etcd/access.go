@@ -6,8 +6,12 @@ import (
 	"net/url"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/secure"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
@@ -28,6 +32,10 @@ const (
 	patience = 10 * time.Second
 	// signs of life are asked for each keepAlive, and awaited for as long as silence.
 	keepAlive, silence = 10 * time.Second, 5 * time.Second
+	// mostAnswer is how large an answer is that is read, in bytes. A page of keys may be larger:
+	// then it is asked for in smaller ones. etcd itself takes no value of more than 1.5 MiB by
+	// default.
+	mostAnswer = 32 << 20
 )
 
 // Check reports what is wrong with an access, as *sdk.FieldError.
@@ -64,6 +72,7 @@ func (a Access) dial(ctx context.Context) (*clientv3.Client, error) {
 	}
 	return clientv3.New(clientv3.Config{
 		Context: ctx, Endpoints: a.Endpoints, Username: a.Username, Password: a.Password, TLS: secure, Logger: zap.NewNop(),
+		MaxCallRecvMsgSize: mostAnswer, DialOptions: []grpc.DialOption{grpc.WithChainStreamInterceptor(checked)},
 		DialTimeout: patience, DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: silence, PermitWithoutStream: true,
 	})
 }
@@ -74,4 +83,31 @@ func (a Access) secure() (*tls.Config, error) {
 		return nil, err
 	}
 	return a.TLS.Config()
+}
+
+// checked has watches end that are told of changes of nothing: the client library takes it that
+// each event has a key.
+func checked(ctx context.Context, d *grpc.StreamDesc, c *grpc.ClientConn, method string, stream grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := stream(ctx, d, c, method, o...)
+	if err != nil {
+		return nil, err
+	}
+	return watched{s}, nil
+}
+
+type watched struct{ grpc.ClientStream }
+
+// RecvMsg implements grpc.ClientStream.
+func (w watched) RecvMsg(m any) error {
+	if err := w.ClientStream.RecvMsg(m); err != nil {
+		return err
+	}
+	if r, ok := m.(*etcdserverpb.WatchResponse); ok {
+		for _, e := range r.Events {
+			if e.GetKv() == nil {
+				return status.Error(codes.FailedPrecondition, "an event without a key: is it etcd that answers?")
+			}
+		}
+	}
+	return nil
 }

@@ -3,11 +3,14 @@ package etcd
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
@@ -77,12 +80,10 @@ func (f *Followed) Run(ctx context.Context, to func(Batch) error) error {
 		if err != nil && f.said.first(err, time.Now()) {
 			f.Log(sdk.Warn, "etcd's keys can't be read; what is known stays, and it is tried again", "prefix", f.Prefix, "error", err.Error())
 		}
-		if err != nil {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-time.After(retry):
-			}
+		select { // whoever answers decides how often this happens
+		case <-ctx.Done():
+			return nil
+		case <-time.After(retry):
 		}
 	}
 }
@@ -120,13 +121,12 @@ func (f *Followed) follow(ctx context.Context, c *clientv3.Client, whole bool, t
 			case err != nil:
 				return false, err
 			}
-			b := f.batch(r.Events)
+			b, err := f.batch(r.Events)
+			if err != nil {
+				return true, err
+			}
 			f.revision = max(f.revision, r.Header.Revision)
-			if len(b.Put)+len(b.Gone) > 0 && (f.left > 0 || f.count > f.Most) { // who is among the first now? Not oftener than once a while
-				select {
-				case <-ctx.Done():
-				case <-time.After(retry):
-				}
+			if len(b.Put)+len(b.Gone) > 0 && (f.left > 0 || f.count > f.Most) { // who is among the first now?
 				return true, nil
 			}
 			if len(b.Put)+len(b.Gone) == 0 {
@@ -164,27 +164,47 @@ func (f *Followed) exchanged(ctx context.Context, c *clientv3.Client) (bool, err
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	r, err := c.Get(ctx, f.Prefix, clientv3.WithCountOnly()) // linearizable: a member that lags doesn't answer for itself
-	return err == nil && (r.Header.ClusterId != f.cluster || r.Header.Revision < f.revision), err
+	return err == nil && (r.Header.GetClusterId() != f.cluster || r.Header.GetRevision() < f.revision), err
 }
+
+// mostBytes is how much is kept of an etcd, keys and values: what is more is left out.
+const mostBytes = 256 << 20
+
+// Reasons why an answer is none.
+var (
+	errOthers   = errors.New("the answer has keys that were not asked for: is it etcd that answers?")
+	errRevision = errors.New("the answer is of no revision: is it etcd that answers?")
+)
 
 // list reads all pairs at one revision, page by page.
 func (f *Followed) list(ctx context.Context, c *clientv3.Client) ([]Pair, error) {
 	var pairs []Pair
 	end := clientv3.GetPrefixRangeEnd(f.Prefix)
-	from, revision, left := f.Prefix, int64(0), 0
+	from, revision, left, bytes, most := f.Prefix, int64(0), 0, 0, int64(page)
 	for {
 		asking, cancel := context.WithTimeout(ctx, patience)
-		r, err := c.Get(asking, from, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(revision))
+		r, err := c.Get(asking, from, clientv3.WithRange(end), clientv3.WithLimit(most), clientv3.WithRev(revision))
 		cancel()
+		if most > 1 && tooLarge(err) {
+			most = max(1, most/8)
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
 		if revision == 0 {
-			revision, f.cluster = r.Header.Revision, r.Header.ClusterId
+			revision, f.cluster = r.Header.GetRevision(), r.Header.GetClusterId()
+		}
+		if revision <= 0 {
+			return nil, errRevision
 		}
 		for i, kv := range r.Kvs {
-			if len(pairs) == f.Most {
-				left = int(r.Count) - i
+			if key := string(kv.GetKey()); key < from || !strings.HasPrefix(key, f.Prefix) {
+				return nil, errOthers
+			}
+			from = string(kv.Key) + "\x00"
+			if bytes += len(kv.Key) + len(kv.Value); len(pairs) == f.Most || bytes > mostBytes {
+				left = max(1, int(r.Count)-i)
 				break
 			}
 			pairs = append(pairs, f.pair(kv))
@@ -192,7 +212,6 @@ func (f *Followed) list(ctx context.Context, c *clientv3.Client) ([]Pair, error)
 		if left > 0 || !r.More || len(r.Kvs) == 0 {
 			break
 		}
-		from = string(r.Kvs[len(r.Kvs)-1].Key) + "\x00"
 	}
 	f.revision, f.count, f.left = revision, len(pairs)+left, left
 	f.Left(left)
@@ -203,10 +222,19 @@ func (f *Followed) pair(kv *mvccpb.KeyValue) Pair {
 	return Pair{Key: string(kv.Key)[len(f.Prefix):], Value: kv.Value, Created: kv.CreateRevision, Modified: kv.ModRevision, Lease: kv.Lease}
 }
 
+// tooLarge reports whether an answer was larger than what is read at once.
+func tooLarge(err error) bool {
+	var known rpctypes.EtcdError
+	return errors.As(err, &known) && known.Code() == codes.ResourceExhausted || status.Code(err) == codes.ResourceExhausted
+}
+
 // batch takes events together: of a key, the last one counts.
-func (f *Followed) batch(events []*clientv3.Event) (b Batch) {
+func (f *Followed) batch(events []*clientv3.Event) (b Batch, err error) {
 	last := make(map[string]*clientv3.Event, len(events))
 	for _, e := range events {
+		if !strings.HasPrefix(string(e.Kv.Key), f.Prefix) {
+			return b, errOthers
+		}
 		last[string(e.Kv.Key)] = e
 		switch {
 		case e.Type == clientv3.EventTypeDelete:
@@ -224,5 +252,5 @@ func (f *Followed) batch(events []*clientv3.Event) (b Batch) {
 			b.Put = append(b.Put, f.pair(e.Kv))
 		}
 	}
-	return b
+	return b, nil
 }
