@@ -57,7 +57,11 @@ type meter struct {
 
 func newMeter(cfg Rollout) (*meter, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	c, err := api.NewClient(api.Config{Address: cfg.URL, RoundTripper: bounded{transport}})
+	c, err := api.NewClient(api.Config{Address: cfg.URL, Client: &http.Client{
+		Transport: bounded{transport},
+		// Whoever answers does not decide whom this process asks, and whose words are in the reason.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}})
 	if err != nil {
 		return nil, fmt.Errorf("rolloutMetricURL: %w", err)
 	}
@@ -74,6 +78,8 @@ func (m *meter) read(ctx context.Context) (float64, error) {
 		return 0, errors.New(budget.Line(err.Error(), mostReason))
 	}
 	switch v := v.(type) {
+	case nil:
+		return 0, errors.New("the answer has no data")
 	case *model.Scalar:
 		return float64(v.Value), nil
 	case model.Vector:

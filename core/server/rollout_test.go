@@ -25,6 +25,8 @@ func TestMeter(t *testing.T) {
 		}
 		return fmt.Sprintf(`{"status":"success","data":{"resultType":"vector","result":[%s]}}`, strings.Join(all, ","))
 	}
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it follows a redirection") }))
+	defer elsewhere.Close()
 	for name, c := range map[string]struct {
 		answer string
 		code   int
@@ -43,6 +45,9 @@ func TestMeter(t *testing.T) {
 		"no API":       {"<html>not here</html>", 404, 0, "404"},
 		"away":         {"", 503, 0, "503"},
 		"cut":          {vector("1")[:60], 200, 0, "unexpected end of JSON"},
+		"no data":      {`{"status":"success"}`, 200, 0, "no data"},
+		"null":         {`{"status":"success","data":null}`, 200, 0, "no data"},
+		"elsewhere":    {"", 302, 0, "302"},
 		"huge":         {strings.Replace(vector("1"), `"pod"`, `"`+strings.Repeat("x", mostAnswer)+`"`, 1), 200, 0, "too large"},
 		"long error":   {`{"status":"error","errorType":"execution","error":"` + strings.Repeat("x", 9000) + `"}`, 422, 0, "xxx…"},
 	} {
@@ -50,6 +55,7 @@ func TestMeter(t *testing.T) {
 			asked := make(chan string, 9)
 			prometheus := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				asked <- r.URL.Path + " " + r.FormValue("query")
+				w.Header().Set("Location", "http://"+elsewhere.Listener.Addr().String())
 				w.WriteHeader(c.code)
 				fmt.Fprint(w, c.answer)
 			}))
