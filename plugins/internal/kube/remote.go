@@ -2,8 +2,13 @@ package kube
 
 import (
 	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
+	"syscall"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -79,6 +84,44 @@ func (a *Access) Other(kubeconfig []byte, agent string) (*rest.Config, error) {
 	}
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(float32(a.QPS), a.Burst)
 	config.UserAgent = agent
+	config.Wrap(foreign)
 	config.Wrap(a.line().over)
+	config.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, Control: elsewhere}).DialContext
 	return config, nil
+}
+
+// mostAnswer is how large an answer of another cluster's API server may be, in bytes, that is no
+// watch: whoever wrote the kubeconfig decides who answers.
+const mostAnswer = 256 << 20
+
+// foreign takes no redirection from an API server, for the client would go wherever it leads, and
+// no answer that is too large.
+func foreign(next http.RoundTripper) http.RoundTripper {
+	return tripper(func(q *http.Request) (*http.Response, error) {
+		answer, err := next.RoundTrip(q)
+		if err != nil {
+			return nil, err
+		}
+		if answer.StatusCode >= 300 && answer.StatusCode < 400 && answer.Header.Get("Location") != "" {
+			_ = answer.Body.Close()
+			return nil, fmt.Errorf("the API server answers with a redirection (%d), which is not followed", answer.StatusCode)
+		}
+		if !q.URL.Query().Has("watch") {
+			answer.Body = http.MaxBytesReader(nil, answer.Body, mostAnswer)
+		}
+		return answer, nil
+	})
+}
+
+// elsewhere lets no connection be made to link-local addresses, where clouds tell machines their
+// secrets.
+func elsewhere(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	if ip := at.Addr().Unmap(); ip.IsLinkLocalUnicast() || ip.IsLinkLocalMulticast() {
+		return fmt.Errorf("%s is a link-local address, at which no other cluster's API server is looked for", ip)
+	}
+	return nil
 }
