@@ -59,7 +59,7 @@ func newMeter(cfg Rollout) (*meter, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	c, err := api.NewClient(api.Config{Address: cfg.URL, Client: &http.Client{
 		Transport: bounded{transport},
-		// Whoever answers does not decide whom this process asks, and whose words are in the reason.
+		// Whoever answers does not decide whom this process asks, nor whose words the reason has.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}})
 	if err != nil {
