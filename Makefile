@@ -148,7 +148,7 @@ test: build servers ## Pass all tests, with the race detector and real Envoys
 LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' 'need\.\(All\|Long\)\b\|mesh\.Quick\b' test core plugins sdk cmd examples)) $(wildcard test/registries/*/))
 
 .PHONY: test-all
-test-all: test peer consul eureka nacos vault goreleaser migration-programs ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)
+test-all: test peer consul eureka nacos vault goreleaser ui-stories migration-programs ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)
 	@PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_ALL=1 COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' COXSWAIN_TEST_PLAIN='$(CURDIR)/bin/coxswain' GORACE=atexit_sleep_ms=0 \
 		go test -race -p 1 -timeout 1h $(LONG:%/=./%)
 	@go test -timeout 1h -run Conform ./examples/... ./plugins/... 2>&1 | grep -v 'no test\(s to run\| files\)'
@@ -368,6 +368,23 @@ generate: $(PROTOC_MARK) ## Make the generated files anew
 	@go run ./cmd/coxswain schema > $(CACHE)/plugins.schema.json && mv $(CACHE)/plugins.schema.json docs/
 	@go run ./plugins/internal/envoytypes/list
 	@go run ./plugins/validation/schema/pack
+
+# Node is needed only where the sources of the page change: what is served of them is committed, and core/ui tests that it is made of them.
+.PHONY: ui
+ui: ## Make core/ui/dist of the sources in core/ui/page (TypeScript; needs Node 20 and npm)
+	@cd core/ui/page && npm ci --silent --no-audit --no-fund --ignore-scripts && node node_modules/esbuild/install.js
+	@cd core/ui/page && node_modules/.bin/tsc -p . && node build.mjs
+
+UI_STORIES := test/ui/stories
+UI_STORIES_MODULES := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/ui-stories-$(shell sha256sum $(UI_STORIES)/package-lock.json | cut -c1-16)
+
+.PHONY: ui-stories
+ui-stories: $(UI_STORIES_MODULES)/.installed ## Get the driver of the browser for test/ui (needs npm, and Chromium of the system)
+
+$(UI_STORIES_MODULES)/.installed:
+	@mkdir -p '$(@D)' && cp $(UI_STORIES)/package.json $(UI_STORIES)/package-lock.json '$(@D)'
+	@cd '$(@D)' && npm ci --silent --no-audit --no-fund --ignore-scripts
+	@touch $@
 
 .PHONY: help
 help: ## List the targets

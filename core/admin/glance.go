@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/coxswain-mesh/coxswain/core/rollout"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	"github.com/coxswain-mesh/coxswain/sdk/redact"
 )
@@ -46,7 +47,7 @@ const lately = 50
 func glance(s Source) []byte {
 	g := Glance{
 		Revision: s.Revision(), NotReady: append([]string{}, s.Ready()...), Refusals: len(s.Refusals()), Pins: len(s.Pins()),
-		Stage: string(s.Rollout().State), Plugins: []PluginGlance{},
+		Stage: stage(s.Rollout()), Plugins: []PluginGlance{},
 	}
 	for _, st := range s.Streamed() {
 		g.Proxies++
@@ -78,6 +79,14 @@ func glance(s Source) []byte {
 	return redact.Strings(text)
 }
 
+// stage is the state of a stage; empty: pushes have none.
+func stage(r Rollout) string {
+	if r.State == rollout.Off {
+		return ""
+	}
+	return string(r.State)
+}
+
 // standing reports whether a stream has still to answer, and whether it refuses something.
 func standing(st xds.StreamStatus) (pending, refuses bool) {
 	for _, t := range st.Types {
@@ -89,7 +98,7 @@ func standing(st xds.StreamStatus) (pending, refuses bool) {
 
 // ills say what is wrong with a plugin; none: it is well, or is not to run.
 func (p *Plugin) ills() (all []string) {
-	if p.State != "serving" && p.State != "disabled" {
+	if !slices.Contains([]string{"serving", "asleep", "disabled"}, p.State) {
 		all = append(all, p.State+after(p.LastError))
 	}
 	if p.Away != nil {

@@ -22,7 +22,7 @@ const planted = "<img src=x onerror=alert(1)>\r\ndata: \u2028</script>"
 
 func (sick) Plugins() []Plugin {
 	return []Plugin{
-		{Name: "well", Kind: "config", State: "serving"}, {Name: "off", Kind: "config", State: "disabled"},
+		{Name: "well", Kind: "config", State: "serving"}, {Name: "off", Kind: "config", State: "disabled"}, {Name: "idle", Kind: "generator", State: "asleep"},
 		{Name: planted, Kind: "registry", State: "failed", LastError: planted + " password=hunter2"},
 		{Name: "away", Kind: "registry", State: "serving", Stale: true, Away: &Away{Since: time.Unix(1, 0), Why: "refused"}},
 	}
@@ -57,7 +57,7 @@ func TestGlance(t *testing.T) {
 	for _, p := range g.Plugins {
 		ill[p.Name] = strings.Join(p.Ill, "; ")
 	}
-	if ill["well"]+ill["off"] != "" || !strings.HasPrefix(ill[planted], "failed: ") || ill["away"] != "its source is away: refused" {
+	if ill["well"]+ill["off"]+ill["idle"] != "" || !strings.HasPrefix(ill[planted], "failed: ") || ill["away"] != "its source is away: refused" {
 		t.Errorf("plugins: %q", ill)
 	}
 }

@@ -91,7 +91,7 @@ export function Plugins() {
           { name: "Name", text: (p) => p.name },
           { name: "Kind", text: (p) => p.kind },
           { name: "Carrier", text: (p) => p.carrier },
-          { name: "State", text: (p) => p.state, class: (p) => (p.state === "serving" && !p.stale && !p.away && !p.held ? "good" : "bad") },
+          { name: "State", text: (p) => p.state, class: (p) => (["serving", "asleep", "disabled"].includes(p.state) && !p.stale && !p.away && !p.held ? "good" : "bad") },
           { name: "Since", text: (p) => since(p.since) },
           { name: "Rows", text: (p) => p.rows },
           { name: "Restarts", text: (p) => p.restarts },
