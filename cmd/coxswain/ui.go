@@ -22,7 +22,7 @@ func uiCommand(p *program) *cobra.Command {
 		Long: `Print the address of the page that shows how a control plane is, or open it in a browser (--open).
 
 The page is on the monitoring port, for those who may see debug pages: on its own machine for everybody, from elsewhere through a tunnel, such as
-kubectl port-forward deploy/coxswain 15014, and then here. It changes nothing.`,
+kubectl port-forward deployment/coxswain -n istio-system 15014, and then here. It changes nothing.`,
 		Example: `  coxswain ui
   coxswain ui --open`,
 		Args: noArgs,

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-//go:embed dist/index.html dist/page.css dist/page.js
+//go:embed dist/index.html dist/page.css dist/page.js dist/LICENCES.txt
 var files embed.FS
 
 // Most is how many clients may follow the events of a Page at once.
