@@ -49,7 +49,7 @@ func (o *Orders) Withdraw(name string, rules state.Rules, forced bool) error {
 	}
 	now := o.state.Clock.Now()
 	delete(o.state.Roster.Plugins, name)
-	delete(o.state.Course.Forced, name)
+	o.state.Course.Unforce(name)
 	o.state.Roster.Rules = rules
 	if o.state.Course.Flight != nil {
 		o.state.Course.Flight.Leave(name)
@@ -121,7 +121,7 @@ func (o *Orders) Redeclare(e state.Expected, rules state.Rules) error {
 	}
 	if changes := o.state.Env.Precedence.Prioritize(k.Shard, e.Priority); len(changes) > 0 {
 		o.state.Course.Moved.Merge(changes)
-		o.state.Course.Soon = true
+		o.state.Course.Hurry()
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func (o *Orders) ApplyHold(plugin string) error {
 	}
 	o.state.Env.Held.Release(o.state.Roster.Plugins[plugin].Shard)
 	o.losses.Holds.ApproveNext(false)
-	o.state.Course.Soon = true
+	o.state.Course.Hurry()
 	return nil
 }
 

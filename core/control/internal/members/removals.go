@@ -107,7 +107,7 @@ func (rs *Removals) stepAside(p *removal, now time.Time) {
 	gone := state.NewPlugin(state.Expected{Name: k.Name(), Order: k.Expected.Order, Kind: k.Kind()}, k.Shard, time.Time{})
 	gone.Ready = &pb.Ready{}
 	rs.state.Roster.Plugins[k.Name()] = gone
-	delete(rs.state.Course.Forced, k.Name())
+	rs.state.Course.Unforce(k.Name())
 	rs.state.Env.Pending.Replace(k.Shard, p.instead)
 	rs.pipeline.Begin("removal", rs.state.Env.Pending.Of(k.Shard), true, now)
 }
@@ -124,7 +124,7 @@ func (rs *Removals) Loses(next state.Shown) (held, judges bool) {
 	}
 	p.judged, p.err = true, p.decide(p.loses(rs, next))
 	if p.err != nil {
-		rs.state.Course.Undo = rs.state.Env.Committed.Number() + 1
+		rs.state.Course.Withhold(rs.state.Env.Committed.Number() + 1)
 		rs.state.Course.Ring()
 		return true, true
 	}
@@ -181,7 +181,7 @@ func (rs *Removals) departs(name string) bool {
 // changes from now on; ok: no revision is in the making, and nobody is being removed.
 func (rs *Removals) Following(tables []string) (rows map[string][]*pb.Row, ok bool) {
 	rs.state.Instances.Tables = tables
-	if rs.state.Course.Flight != nil || rs.state.Course.Undo != 0 || rs.Pending != nil {
+	if rs.state.Course.Flight != nil || rs.state.Course.Withholding() || rs.Pending != nil {
 		rs.state.Instances.Changed = true
 		return nil, false
 	}

@@ -112,7 +112,7 @@ func (mb *Members) Admit(name string, ready *pb.Ready, open func(*state.Plugin) 
 	}
 	switch {
 	case s.Generates() || ready.Derives:
-		mb.state.Course.Forced[k.Name()] = true
+		mb.state.Course.Force(k.Name())
 	case s.Feed.ReadsAny() && !mb.feeder.Waits(s):
 		mb.feeder.SendState(s, mb.state.Env.Committed.Number())
 	}
@@ -133,7 +133,7 @@ func (mb *Members) Dismiss(s *state.Session) {
 	if p := mb.state.Roster.Patcher(s.Name()); p != nil {
 		p.Left()
 	}
-	delete(mb.state.Course.Forced, s.Name())
+	mb.state.Course.Unforce(s.Name())
 	mb.state.Connections.Left.Forget(s)
 	s.Plugin.Away = mb.state.Clock.Now()
 	mb.state.Roster.Died(s)

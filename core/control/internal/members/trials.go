@@ -175,7 +175,7 @@ func (ts *Trials) Swap(t *Candidate, rules state.Rules, same map[*view.Body]*vie
 	if last != nil {
 		last.Shadow = state.NewShadow(before)
 	}
-	delete(ts.state.Course.Forced, name)
+	ts.state.Course.Unforce(name)
 	k := ts.state.Roster.Plugins[name]
 	k.Shard.Derived = k.Ready.Derives
 	if levels, err := stage.Levels(ts.state.Roster.StagePlugins(name, k.Ready)); err == nil { // it was checked when the session joined

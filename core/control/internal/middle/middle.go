@@ -238,7 +238,7 @@ func (m *Middle) Due() (next time.Time) {
 		endpoints, rest := m.State.Env.Pending.Waits()
 		due := m.State.Course.Debounce.Due()
 		switch {
-		case !m.State.Course.Started, m.State.Course.Soon, len(m.State.Course.Forced) > 0, m.due(due, now, at):
+		case !m.State.Course.Started, m.State.Course.Hurried(), m.State.Course.Forces(), m.due(due, now, at):
 			m.Stages.Pipeline.Begin(revision.Full, nil, false, now)
 		case endpoints && !m.debounceEndpoints && m.Stages.Pipeline.Paced(now, at):
 			m.Stages.Pipeline.Begin(revision.Endpoints, m.State.Env.Pending.Ahead, false, now)

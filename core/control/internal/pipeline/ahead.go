@@ -31,7 +31,7 @@ func (p *Pipeline) overtake() {
 	if others := changes[environment.ClusterServices]; others != nil { // of services that others serve now: they wait for the next revision
 		delete(changes, environment.ClusterServices)
 		p.state.Course.Moved.Merge(environment.Changes{environment.ClusterServices: others})
-		p.state.Course.Soon = true
+		p.state.Course.Hurry()
 	}
 	p.state.Metrics.Committed("overtaking")
 	for s := range p.state.Roster.RivalSessions() {

@@ -60,8 +60,8 @@ func (p *Pipeline) accept(s *state.Session) error {
 		return err
 	}
 	p.state.Roster.Serving(s.Name())
-	if p.state.Course.Flight == nil && s.State.Done >= p.state.Course.Undo {
-		p.state.Course.Undo = 0
+	if p.state.Course.Flight == nil && !p.state.Course.Withholds(s.State.Done) {
+		p.state.Course.ShowAgain()
 		p.state.Instances.Tell()
 	}
 	p.screen.Publish(s)

@@ -21,7 +21,7 @@ type Intake struct {
 func (in *Intake) ForceReaders(changes environment.Changes) {
 	for s := range in.state.Roster.Sessions() {
 		if state.Concerns(s.Plugin.Ready, changes) {
-			in.state.Course.Forced[s.Name()] = true
+			in.state.Course.Force(s.Name())
 		}
 	}
 }

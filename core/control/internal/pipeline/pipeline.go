@@ -49,9 +49,9 @@ func (p *Pipeline) Begin(kind string, accept func(environment.Name) bool, force 
 			p.state.Course.Pace.Carried(now)
 		}
 		p.losses.Holds.Begin()
-		p.state.Course.Soon = false
+		p.state.Course.Begin()
 	}
-	force = force || len(p.state.Course.Forced) > 0 || !p.state.Course.Started
+	force = force || p.state.Course.Forces() || !p.state.Course.Started
 	before := p.state.Env.Committed.Number()
 	changes := p.state.Course.Moved
 	p.state.Course.Moved = environment.Changes{}
@@ -66,9 +66,8 @@ func (p *Pipeline) Begin(kind string, accept func(environment.Name) bool, force 
 	p.state.Metrics.Hidden(p.state.Env.Precedence.Hidden())
 	p.state.Metrics.Committed(kind)
 	p.intake.MarkDirty(changes)
-	p.state.Course.Flight = revision.Begin(p.state.Env.Committed.Number(), kind, changes, p.state.Course.Forced, p.timing.holdMax, now)
+	p.state.Course.Flight = revision.Begin(p.state.Env.Committed.Number(), kind, changes, p.state.Course.TakeForced(), p.timing.holdMax, now)
 	p.state.Course.Flight.Waited = waited
-	p.state.Course.Forced = map[string]bool{}
 	p.Advance(now)
 }
 
@@ -129,7 +128,7 @@ func (p *Pipeline) handReaders() {
 // Resume gives a revision in the making to a plugin that died in it and is back.
 func (p *Pipeline) Resume(s *state.Session) {
 	if p.state.Course.Flight != nil && p.state.Course.Flight.Back(s.Name()) {
-		delete(p.state.Course.Forced, s.Name())
+		p.state.Course.Unforce(s.Name())
 		p.feeder.SendState(s, p.state.Course.Flight.Number)
 	}
 }
@@ -171,10 +170,10 @@ func (p *Pipeline) serve(now time.Time) {
 		f.Views += len(changed)
 		s.Free()
 	}
-	if f.Number >= p.state.Course.Undo && !slices.ContainsFunc(f.Late(), func(name string) bool {
+	if !p.state.Course.Withholds(f.Number) && !slices.ContainsFunc(f.Late(), func(name string) bool {
 		return p.state.Roster.Plugins[name] != nil && p.state.Roster.Plugins[name].Kind() == pb.KindGenerator
 	}) {
-		p.state.Course.Undo = 0
+		p.state.Course.ShowAgain()
 	}
 	p.screen.RetryLate()
 	p.show(now)
@@ -192,8 +191,8 @@ func (p *Pipeline) finish(now time.Time) {
 	f := p.state.Course.Flight
 	p.state.Course.Flight = nil
 	p.state.Course.Ring() // somebody may wait for a moment without a revision
-	p.state.Journal.End(f.Took(now), f.Number < p.state.Course.Undo, now)
-	if f.Number < p.state.Course.Undo {
+	p.state.Journal.End(f.Took(now), p.state.Course.Withholds(f.Number), now)
+	if p.state.Course.Withholds(f.Number) {
 		return // it is held
 	}
 	if !p.state.Course.Started {
@@ -212,7 +211,7 @@ func (p *Pipeline) finish(now time.Time) {
 
 // Rest notes that proxies see all that was committed.
 func (p *Pipeline) Rest() {
-	if p.state.Course.Flight != nil || p.state.Course.Undo != 0 || len(p.state.Course.Served.Partial) > 0 {
+	if p.state.Course.Flight != nil || p.state.Course.Withholding() || len(p.state.Course.Served.Partial) > 0 {
 		return
 	}
 	for _, k := range p.state.Roster.Plugins {
@@ -227,7 +226,7 @@ func (p *Pipeline) Rest() {
 		}
 	}
 	if p.losses.Holds.AllSeen(p.state.Env, p.state.Roster.Shards(), p.state.Clock.Now()) {
-		p.state.Course.Soon = true
+		p.state.Course.Hurry()
 		p.state.Course.Ring()
 	}
 }
@@ -236,5 +235,5 @@ func (p *Pipeline) Rest() {
 func (p *Pipeline) AtRest(k *state.Plugin) bool {
 	s := p.state.Roster.Session(k.Name())
 	busy := s != nil && s.Plugin.Ready.Derives && !s.State.Busy.IsZero()
-	return !busy && p.state.Course.Undo == 0 && !p.state.Course.Soon && !p.losses.Holds.Approved() && len(p.state.Course.Forced) == 0 && !p.patches.Asking() && !p.state.Env.Unseen.Any()
+	return !busy && !p.state.Course.Withholding() && !p.state.Course.Hurried() && !p.losses.Holds.Approved() && !p.state.Course.Forces() && !p.patches.Asking() && !p.state.Env.Unseen.Any()
 }

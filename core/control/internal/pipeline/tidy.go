@@ -17,8 +17,8 @@ func (p *Pipeline) Tidy(now time.Time, at func(time.Time)) bool {
 		due, again := s.Maker.Unused.Tidy(s.Generates() && (short || !s.Plugin.Expected.OnDemand), after, !s.State.Busy.IsZero(), now)
 		at(again)
 		if due {
-			p.state.Course.Forced[s.Name()] = true
+			p.state.Course.Force(s.Name())
 		}
 	}
-	return len(p.state.Course.Forced) > 0
+	return p.state.Course.Forces()
 }

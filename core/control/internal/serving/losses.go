@@ -34,7 +34,8 @@ func (l *Losses) guards(next state.Shown) (held bool) {
 		Env: l.state.Env, Read: l.TablesRead, Sources: l.state.Roster.Shards, Guard: l.state.Roster.GuardOf,
 	}, l.state.Clock.Now())
 	if held {
-		l.state.Course.Undo, l.state.Course.Soon = l.state.Env.Committed.Number()+1, true
+		l.state.Course.Withhold(l.state.Env.Committed.Number() + 1)
+		l.state.Course.Hurry()
 		l.state.Course.Ring()
 	}
 	l.TellHolds()
@@ -70,7 +71,7 @@ func (l *Losses) Release(plugin, why string) {
 // OverHolds ends the holds of which nothing is left. What was let go by itself may be held again by
 // the revision in the making, and counts its tries.
 func (l *Losses) OverHolds() {
-	if l.state.Course.Soon || l.state.Course.Flight != nil {
+	if l.state.Course.Hurried() || l.state.Course.Flight != nil {
 		return
 	}
 	l.Holds.Over(func(conn *state.Connection) bool { return l.state.Connections.All[conn.ID] != conn }, func(plugin string) int {

@@ -230,7 +230,7 @@ func (v *Screen) repin(change func()) {
 		types := map[string]*view.Snapshot{}
 		for url, at := range conn.Places.All() {
 			snap, ok := v.patches.compose(conn, url, patch.Waiting{})
-			if !ok || is == nil && (frozen[conn] || v.state.Course.Undo != 0) {
+			if !ok || is == nil && (frozen[conn] || v.state.Course.Withholding()) {
 				v.stale.Spoil(conn, url)
 				continue
 			}

@@ -103,7 +103,7 @@ func (v *Screen) SpoilAll() {
 // Show makes what changed visible to all connections at once, if patches have seen all of it;
 // otherwise they are asked, and it says false.
 func (v *Screen) Show() bool {
-	if v.state.Course.Undo != 0 {
+	if v.state.Course.Withholding() {
 		return true // what is there now is on its way out
 	}
 	if !v.stale.Any() {

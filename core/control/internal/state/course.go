@@ -16,18 +16,64 @@ type Course struct {
 	// Closed whether there will be no more.
 	Served          Served
 	Started, Closed bool
-	// Forced holds the names of plugins that take part in the next revision in any case.
-	Forced map[string]bool
-	// Soon reports whether the next revision is to begin at once.
-	Soon bool
-	// Undo is the number of a revision before which nothing is shown; 0: there is none.
-	Undo uint64
+	// forced holds the names of plugins that take part in the next revision in any case.
+	forced map[string]bool
+	// soon reports whether the next revision is to begin at once.
+	soon bool
+	// undo is the number of a revision before which nothing is shown; 0: there is none.
+	undo uint64
 	// Moved are rows that are served or hidden otherwise without a commit: they belong to the
 	// revision that begins next.
 	Moved environment.Changes
 	// Ring has somebody look soon at what is due.
 	Ring func()
 }
+
+// Hurry has the next revision begin at once.
+func (c *Course) Hurry() { c.soon = true }
+
+// Hurried reports whether the next revision is to begin at once.
+func (c *Course) Hurried() bool { return c.soon }
+
+// Begin notes that the revision begins that was to begin at once.
+func (c *Course) Begin() { c.soon = false }
+
+// Force has a plugin take part in the next revision, whatever that changes.
+func (c *Course) Force(plugin string) {
+	if c.forced == nil {
+		c.forced = map[string]bool{}
+	}
+	c.forced[plugin] = true
+}
+
+// Unforce takes Force back.
+func (c *Course) Unforce(plugin string) { delete(c.forced, plugin) }
+
+// Forces reports whether a plugin takes part in the next revision in any case.
+func (c *Course) Forces() bool { return len(c.forced) > 0 }
+
+// TakeForced returns the plugins that take part in the revision that begins now in any case, and
+// forgets them. The caller may keep the map.
+func (c *Course) TakeForced() map[string]bool {
+	forced := c.forced
+	c.forced = nil
+	if forced == nil {
+		forced = map[string]bool{}
+	}
+	return forced
+}
+
+// Withhold has no revision shown before the one of a number.
+func (c *Course) Withhold(until uint64) { c.undo = until }
+
+// ShowAgain takes Withhold back.
+func (c *Course) ShowAgain() { c.undo = 0 }
+
+// Withholding reports whether revisions are withheld.
+func (c *Course) Withholding() bool { return c.undo != 0 }
+
+// Withholds reports whether the revision of a number is withheld.
+func (c *Course) Withholds(number uint64) bool { return number < c.undo }
 
 // Served describes the revision that proxies have been given.
 type Served struct {

@@ -57,7 +57,7 @@ func New(cfg Config) *State {
 		Log: cfg.Log, Metrics: cfg.Metrics, Clock: &Clock{}, Env: environment.Bounded(cfg.After, cfg.Bounds),
 		Course: &Course{
 			Epoch: cfg.Epoch, Debounce: environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax},
-			Pace: revision.NewPacer(cfg.EndpointPause), Forced: map[string]bool{}, Moved: environment.Changes{}, Ring: cfg.Ring,
+			Pace: revision.NewPacer(cfg.EndpointPause), Moved: environment.Changes{}, Ring: cfg.Ring,
 		},
 		Connections: &Connections{All: map[uint64]*Connection{}, Left: placement.NewLeft[*Session]()},
 		Journal:     &Journal{},
