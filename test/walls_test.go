@@ -47,7 +47,7 @@ func TestWalls(t *testing.T) {
 	}
 }
 
-// assigned returns, for each place in a file that changes a field of a package's struct, TYPE.FIELD:
+// assigned returns TYPE.FIELD for each place in a file that changes a field of a package's struct:
 // assignments, ++ and --, entries of maps and slices, and delete and clear.
 func assigned(f *ast.File, info *types.Info, of string) (all []string) {
 	note := func(e ast.Expr) {
