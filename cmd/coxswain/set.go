@@ -115,7 +115,8 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 		{shorthand{"clusterRegistriesNamespace", in.Remotes.Namespace, []string{"registry/clusters"}, "namespace", false}, ""},
 		{shorthand{"clusterKubeconfigs", in.Remotes.Kubeconfigs, []string{"registry/clusters", "registry/kubernetes", "controller/exports", "authenticator/kubernetes", "config/secrets"}, "directory", false}, ""},
 		{shorthand{"sharedMeshConfig", in.SharedMeshConfig, []string{"config/mesh"}, "sharedConfigMap", false}, ""},
-		{shorthand{"domain", in.Domain, []string{"registry/kubernetes", "controller/exports", "config/gatewayapi"}, "domain", false}, usual.Domain},
+		{shorthand{"domain", in.Domain, []string{"registry/kubernetes", "controller/exports"}, "domain", false}, usual.Domain},
+		{shorthand{"domain", in.Domain, []string{"config/gatewayapi"}, "domain", true}, usual.Domain},
 		{shorthand{"revision", in.Revision, []string{"config/kubernetes", "registry/kubernetes"}, "revision", false}, ""},
 	} {
 		if s.value != s.usual && !reflect.ValueOf(s.value).IsZero() {
