@@ -17,6 +17,7 @@ const (
 	badTemplate    = "COX2606"
 	badAccount     = "COX2607"
 	httpOnTCP      = "COX2608"
+	ambiguous      = "COX2613"
 	badDryRun      = "COX2609"
 	badCustom      = "COX2610"
 )
@@ -111,6 +112,14 @@ func (c *checker) source(at path, s *security.Source, action security.Authorizat
 	for _, v := range identities[6:8] {
 		for i, each := range v.list {
 			c.account(at.field(v.field).index(i), each)
+		}
+	}
+	for _, v := range identities[4:6] {
+		for i, each := range v.list {
+			if subject := strings.TrimPrefix(strings.TrimPrefix(each, "https://"), "http://"); strings.Count(subject, "/") > 1 {
+				c.warn(ambiguous, at.field(v.field).index(i), "%s may be split into issuer and subject at several slashes", quote(each)).
+					hint("a rule that denies matches each way, one that allows the last slash alone; match request.auth.claims[iss] and [sub] under when, which say one thing")
+			}
 		}
 	}
 	if action == security.AuthorizationPolicy_CUSTOM {

@@ -51,6 +51,58 @@ func TestConditions(t *testing.T) {
 	}
 }
 
+// TestPrincipalsWithSlashes: what may be an issuer and a subject in several ways is read in the
+// strictest. A rule that denies matches each; one that allows matches what istiod's does, and
+// excludes each.
+func TestPrincipalsWithSlashes(t *testing.T) {
+	const github = "https://token.ci.test/repo:org/app:ref:refs/heads/main"
+	whole := map[string]string{"https://token.ci.test": "repo:org/app:ref:refs/heads/main", "https://token.ci.test/repo:org": "app:ref:refs/heads/main",
+		"https://token.ci.test/repo:org/app:ref:refs": "heads/main", "https://token.ci.test/repo:org/app:ref:refs/heads": "main"}
+	last := map[string]string{"https://token.ci.test/repo:org/app:ref:refs/heads": "main"}
+	for _, c := range []struct {
+		action security.AuthorizationPolicy_Action
+		not    bool
+		value  string
+		want   map[string]string
+	}{
+		{security.AuthorizationPolicy_DENY, false, github, whole},
+		{security.AuthorizationPolicy_DENY, true, github, last},
+		{security.AuthorizationPolicy_ALLOW, false, github, last},
+		{security.AuthorizationPolicy_ALLOW, true, github, whole},
+		{security.AuthorizationPolicy_DENY, false, "https://issuer.example/admin", map[string]string{"https://issuer.example": "admin"}},
+		{security.AuthorizationPolicy_DENY, false, "https://a.example/b/*", map[string]string{"https://a.example/b": "", "https://a.example": "b/"}},
+	} {
+		source := &security.Source{RequestPrincipals: []string{c.value}}
+		if c.not {
+			source = &security.Source{NotRequestPrincipals: []string{c.value}}
+		}
+		spec := &security.AuthorizationPolicy{Action: c.action, Rules: []*security.Rule{{From: []*security.Rule_From{{Source: source}}}}}
+		out := authz.BuildHTTP([]*authz.Policy{{Namespace: "a", Name: "p", Spec: spec}}, authz.Mesh{})
+		r := &rbachttp.RBAC{}
+		filters := out.Rest
+		if err := filters[0].GetTypedConfig().UnmarshalTo(r); err != nil {
+			t.Fatal(err)
+		}
+		p := r.Rules.Policies["ns[a]-policy[p]-rule[0]"].GetPrincipals()[0].GetAndIds().GetIds()[0]
+		if c.not {
+			p = p.GetNotId()
+		}
+		got := map[string]string{}
+		for _, each := range append(p.GetOrIds().GetIds(), p) {
+			ids := each.GetAndIds().GetIds()
+			if len(ids) != 2 {
+				continue
+			}
+			//nolint:staticcheck // the field that Istio writes
+			iss, sub := ids[0].GetMetadata().GetValue().GetStringMatch(), ids[1].GetMetadata().GetValue().GetStringMatch()
+			got[iss.GetExact()] = sub.GetExact() + sub.GetPrefix()
+		}
+		if !maps.Equal(got, c.want) {
+			t.Errorf("%v, not: %v, %s:\n%v, want\n%v", c.action, c.not, c.value, got, c.want)
+		}
+	}
+}
+
 func TestAuthorizersNameHeaders(t *testing.T) {
 	for name, change := range map[string]func(p *httpAuthorizer){
 		"request":    func(p *httpAuthorizer) { p.IncludeRequestHeadersInCheck = []string{"x", "*"} },

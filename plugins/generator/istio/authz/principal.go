@@ -144,18 +144,26 @@ func claim(name ...string) askPrincipal {
 	}
 }
 
-// requestPrincipals are ISSUER/SUBJECT of the request's token.
+// requestPrincipals are ISSUER/SUBJECT of the request's token. Where a rule is on the safe side if
+// it matches more, each way counts to part an issuer from a subject which both have slashes (see
+// splits); elsewhere the last slash does, as in istiod.
 func requestPrincipals(in *context, values []string) ([]*rbac.Principal, error) {
 	if in.tcp {
 		return nil, errHTTPOnly
 	}
 	var list []*rbac.Principal
 	for _, v := range values {
-		issuer, subject := issuerAndSubject(v)
-		list = append(list, principalAll([]*rbac.Principal{
-			ofMetadata(authn.Payload(stringValue(issuer), "iss")),
-			ofMetadata(authn.Payload(stringValue(subject), "sub")),
-		}))
+		at := splits(v)
+		if !in.wide {
+			at = at[:1]
+		}
+		for _, i := range at {
+			issuer, subject := issuerAndSubject(v, i)
+			list = append(list, principalAll([]*rbac.Principal{
+				ofMetadata(authn.Payload(stringValue(issuer), "iss")),
+				ofMetadata(authn.Payload(stringValue(subject), "sub")),
+			}))
+		}
 	}
 	if len(list) == 1 {
 		return list, nil
@@ -163,10 +171,22 @@ func requestPrincipals(in *context, values []string) ([]*rbac.Principal, error) 
 	return []*rbac.Principal{principalOr(list)}, nil
 }
 
-// issuerAndSubject splits at the last slash: issuers may be URLs. A star belongs to the part that
-// it stands in.
-func issuerAndSubject(value string) (issuer, subject *matcher.StringMatcher) {
-	i := strings.LastIndex(value, "/")
+// splits are the slashes that may part an issuer from a subject, the last one first, which is
+// istiod's: subjects such as those of GitHub's tokens have slashes, and issuers are URLs. Those
+// behind a scheme (https://) part nothing. Without a slash it is -1.
+func splits(value string) []int {
+	out := []int{strings.LastIndex(value, "/")}
+	for i := out[0] - 1; i > 0; i-- {
+		if value[i] == '/' && value[i-1] != '/' && value[i+1] != '/' {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// issuerAndSubject splits at a slash; -1: there is none. A star belongs to the part that it stands
+// in.
+func issuerAndSubject(value string, i int) (issuer, subject *matcher.StringMatcher) {
 	iss, sub := value, ""
 	if i >= 0 {
 		iss, sub = value[:i], value[i+1:]

@@ -15,6 +15,9 @@ type context struct {
 	// lenient: a value that can't be expressed is left out, which makes the rule wider. That is
 	// right where a rule denies, not where it allows: there the whole rule goes.
 	lenient bool
+	// wide: it is on the safe side to match more than is meant. A rule that denies is where it says
+	// what is wanted, one that allows where it says what is not.
+	wide bool
 	// namespace of the policy completes names of service accounts.
 	namespace string
 	domains   []string
@@ -66,12 +69,14 @@ func orOne[T any](list []*T) []*T {
 // conjunction makes matchers that must all hold.
 func conjunction[T any](in *context, clauses []clause[T], negate func(T) T) ([]T, error) {
 	var out []T
+	wanted, unwanted := *in, *in
+	wanted.wide, unwanted.wide = in.lenient, !in.lenient
 	for _, c := range clauses {
-		want, err := c.make(in, c.values)
+		want, err := c.make(&wanted, c.values)
 		if err != nil {
 			return nil, err
 		}
-		not, err := c.make(in, c.not)
+		not, err := c.make(&unwanted, c.not)
 		if err != nil {
 			return nil, err
 		}
