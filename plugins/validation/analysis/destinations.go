@@ -63,7 +63,7 @@ func references(w *world) {
 	for _, v := range of[*networking.VirtualService](w) {
 		for at, d := range destinations(v.spec) {
 			if d.GetHost() != "" && len(w.lookup(d.Host, v.Namespace)) == 0 {
-				w.report(v.Resource, missing(at+".host", "host", d.Host).WithHint("%s", hostHint(d.Host, v.Namespace)))
+				w.report(v.Resource, missing(at+".host", "host", d.Host).WithHint("%s", w.hostHint(d.Host, v.Namespace)))
 			}
 		}
 		for i, name := range v.spec.Gateways {
@@ -80,14 +80,18 @@ func references(w *world) {
 	for _, d := range of[*networking.DestinationRule](w) {
 		if !istio.IsWildcard(d.spec.Host) && len(w.lookup(d.spec.Host, d.Namespace)) == 0 {
 			w.report(d.Resource, finding.Warnf(notFound, "spec.host", "Referenced host not found: %q", d.spec.Host).
-				WithHint("%s", hostHint(d.spec.Host, d.Namespace)))
+				WithHint("%s", w.hostHint(d.spec.Host, d.Namespace)))
 		}
 	}
 }
 
-// hostHint says what a short name was taken for.
-func hostHint(host, namespace string) string {
-	if full := fullName(host, namespace); full != strings.ToLower(host) {
+// hostHint says what a name was taken for, or which service it is nearly the name of.
+func (w *world) hostHint(host, namespace string) string {
+	full := istio.Resolve(host, namespace, domain)
+	switch like := w.meant(host, namespace); {
+	case like != "":
+		return "proxies have no such cluster; write " + like
+	case full != host:
 		return "it means " + full + " here; for a service of another namespace write the whole name"
 	}
 	return "add a ServiceEntry or a Service for it, or correct the name"

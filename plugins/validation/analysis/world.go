@@ -85,11 +85,10 @@ func (w *world) readEntries() {
 }
 
 func (w *world) addService(s Service) {
-	host := strings.ToLower(s.Host)
-	if istio.IsWildcard(host) {
-		w.wildcards = append(w.wildcards, host)
+	if istio.IsWildcard(s.Host) {
+		w.wildcards = append(w.wildcards, s.Host)
 	}
-	w.services[host] = append(w.services[host], s)
+	w.services[s.Host] = append(w.services[s.Host], s)
 }
 
 // item is a resource with its spec.
@@ -124,14 +123,13 @@ func fullName(host, namespace string) string {
 	return istio.Resolve(strings.ToLower(strings.TrimSuffix(host, ".")), namespace, domain)
 }
 
-// lookup returns the services that a destination's host means: itself, its whole name, or a
-// wildcard that covers it.
+// lookup returns the services that a destination's host means, as generator/istio has it: the
+// service whose host it is, letter by letter, once a name without dots is completed; or a wildcard
+// that covers it.
 func (w *world) lookup(host, namespace string) []Service {
-	full := fullName(host, namespace)
-	for _, name := range []string{full, strings.ToLower(host), full + ".svc." + domain, full + "." + domain} {
-		if list := w.services[name]; len(list) > 0 {
-			return list
-		}
+	full := istio.Resolve(host, namespace, domain)
+	if list := w.services[full]; len(list) > 0 {
+		return list
 	}
 	for _, wildcard := range w.wildcards {
 		if istio.Covers(wildcard, full) {
@@ -139,6 +137,18 @@ func (w *world) lookup(host, namespace string) []Service {
 		}
 	}
 	return nil
+}
+
+// meant returns the host of the service that a name is like which is none's: in another case, with
+// a dot behind it, or without what stands behind the namespace; empty for none.
+func (w *world) meant(host, namespace string) string {
+	full := fullName(host, namespace)
+	for _, name := range []string{full, full + ".svc." + domain, full + "." + domain} {
+		if list := w.services[name]; len(list) > 0 {
+			return list[0].Host
+		}
+	}
+	return ""
 }
 
 // matching returns the workloads that a selector selects in a namespace; in all of them where the
