@@ -57,6 +57,7 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.Bool("foreignTrustDomains", d.Callers.ForeignTrustDomains, "let callers come whose trust domain is neither the mesh's (trustDomain of its settings) nor one of its aliases, as istiod does")
 	fs.String("jwtRule", d.Callers.JWTRule, "whose tokens of OpenID Connect count, as istiod's JWT_RULE (which is read, too): JSON with issuer, audiences, and jwksUri or jwks; for the set's authenticator/jwt")
 
+	fs.Bool("istiodDefaults", d.IstiodDefaults, "listen where istiod does unless told otherwise: httpAddr is :8080, monitoringAddr :15014, secureGRPCAddr :15012, and grpcAddr none, as plain text is to be asked for")
 	fs.String("grpcAddr", d.GRPCAddr, "address for xDS in plain text; empty: that of httpAddr, beside pages; none: no address")
 	fs.String("httpAddr", d.HTTPAddr, "address for readiness and debug pages; empty: none")
 	fs.String("monitoringAddr", d.MonitoringAddr, "address for metrics and version; empty: none")

@@ -18,6 +18,8 @@ import (
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
 	yamlv3 "go.yaml.in/yaml/v3"
+
+	"github.com/coxswain-mesh/coxswain/core/server"
 )
 
 // Load returns the settings from the file that --settings names, the environment and the flags,
@@ -67,7 +69,24 @@ func Load(fs *pflag.FlagSet, environ []string) (s Settings, unknown []string, er
 	}}); err != nil {
 		return s, nil, fmt.Errorf("settings: %w", err)
 	}
+	if s.IstiodDefaults {
+		s.Ports.likeIstiod(at)
+	}
 	return s, unknown, at.locate(s.Check())
+}
+
+// likeIstiod sets the addresses that nobody gave to where istiod listens in its pod. Plain text is
+// nobody's default.
+func (p *Ports) likeIstiod(given places) {
+	for _, a := range []struct {
+		name  string
+		field *string
+		is    string
+	}{{"grpcAddr", &p.GRPCAddr, server.None}, {"secureGRPCAddr", &p.SecureGRPCAddr, ":15012"}, {"httpAddr", &p.HTTPAddr, ":8080"}, {"monitoringAddr", &p.MonitoringAddr, ":15014"}} {
+		if _, ok := given[a.name]; !ok {
+			*a.field = a.is
+		}
+	}
 }
 
 // duration reads times, which need a unit.

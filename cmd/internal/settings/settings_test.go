@@ -220,6 +220,27 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
+// TestIstiodDefaults: what nobody says is as in istiod's pod, but for plain text.
+func TestIstiodDefaults(t *testing.T) {
+	for _, c := range []struct {
+		args, environ []string
+		file          string
+		want          Ports
+	}{
+		{nil, nil, "", Ports{GRPCAddr: "127.0.0.1:15010", SecureGRPCAddr: "127.0.0.1:15012", HTTPAddr: "127.0.0.1:8080", MonitoringAddr: "127.0.0.1:15014"}},
+		{[]string{"--istiodDefaults"}, nil, "", Ports{IstiodDefaults: true, GRPCAddr: "none", SecureGRPCAddr: ":15012", HTTPAddr: ":8080", MonitoringAddr: ":15014"}},
+		{
+			[]string{"--grpcAddr", ":15010"}, []string{"COXSWAIN_ISTIOD_DEFAULTS=true", "COXSWAIN_HTTP_ADDR=127.0.0.1:8081"}, "monitoringAddr: 127.0.0.1:9090\n",
+			Ports{IstiodDefaults: true, GRPCAddr: ":15010", SecureGRPCAddr: ":15012", HTTPAddr: "127.0.0.1:8081", MonitoringAddr: "127.0.0.1:9090"},
+		},
+	} {
+		s, _, err := load(t, c.args, c.environ, c.file)
+		if err != nil || s.Ports != c.want {
+			t.Errorf("%v %v: %+v, %v, want %+v", c.args, c.environ, s.Ports, err, c.want)
+		}
+	}
+}
+
 // TestEverythingElsewhere: each variable of istiod's is read, or says something where it says
 // something else than is done here.
 func TestEverythingElsewhere(t *testing.T) {

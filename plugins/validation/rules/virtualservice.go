@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
+	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 )
 
@@ -32,6 +33,10 @@ type binding struct {
 }
 
 func (c *checker) virtualService(at path, v *networking.VirtualService) {
+	if proto.Size(v) == 0 { // an API server takes it
+		c.warn(noRoutes, at, "it says nothing, and does nothing")
+		return
+	}
 	b := binding{mesh: len(v.Gateways) == 0, delegate: len(v.Hosts) == 0, hosts: v.Hosts}
 	for _, g := range v.Gateways {
 		b.mesh = b.mesh || g == meshGateway
