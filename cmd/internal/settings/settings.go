@@ -128,8 +128,8 @@ type Remotes struct {
 
 // Ports are addresses to listen on, HOST:PORT; empty: not at all.
 type Ports struct {
-	// IstiodDefaults: addresses that nobody gives are istiod's, on all interfaces, but that of xDS in
-	// plain text, which has to be given.
+	// IstiodDefaults: addresses that nobody gives are istiod's, on all interfaces, but that of xDS
+	// in plain text, which has to be given.
 	IstiodDefaults bool   `koanf:"istiodDefaults"`
 	GRPCAddr       string `koanf:"grpcAddr"`
 	HTTPAddr       string `koanf:"httpAddr"`
