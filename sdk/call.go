@@ -9,11 +9,13 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Call is a unary call of gRPC that came to one of the core's xDS ports, or that the core makes.
+// Call is a unary call of gRPC that came to one of the core's xDS ports, or that the core makes, or
+// a request of HTTP that came to its webhook port.
 type Call struct {
-	// Method is the full name, `/package.Service/Method`.
+	// Method is the full name, `/package.Service/Method`; of a webhook `POST ` and the path with
+	// its query.
 	Method string
-	// Request is the encoded message.
+	// Request is the encoded message, or the body, of 8 MiB at most.
 	Request []byte
 	// Identities are those of the caller, verified by an authenticator; none where the core itself
 	// calls.
@@ -25,11 +27,12 @@ type Call struct {
 	Facts map[string]string
 }
 
-// CallHandler is an optional extra of controllers: it answers calls of gRPC. Only callers whom an
-// authenticator knows get to it.
+// CallHandler is an optional extra of controllers: it answers calls of gRPC, of callers whom an
+// authenticator knows, and webhooks, of whoever can reach the webhook port.
 type CallHandler interface {
-	// Methods returns the full names of the methods that it answers, `/package.Service/Method`. It
-	// is called once, before Ready.
+	// Methods returns the full names of the methods that it answers, `/package.Service/Method`, and
+	// the webhooks, `POST /path`, to which what is below the path belongs, too. It is called once,
+	// before Ready.
 	Methods() []string
 	// Call returns the encoded response. An error that is or wraps a *CallError is told to the
 	// caller; of any other it is told that the call failed, and the log has the error. It is called
@@ -83,6 +86,8 @@ type handling struct {
 	mu    sync.Mutex
 	ended bool // no more calls begin
 	calls sync.WaitGroup
+	// partial are calls of which not all has come, by their numbers.
+	partial map[uint64]*pb.Call
 	// ending ends calls.
 	ending context.Context
 	stop   context.CancelFunc
@@ -108,7 +113,7 @@ func (h *handling) methods() []string { return h.offered }
 func (h *handling) receive(ctx context.Context, m *pb.Call, release func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.ended {
+	if m = h.whole(m); h.ended || m == nil {
 		release()
 		return
 	}
@@ -116,6 +121,36 @@ func (h *handling) receive(ctx context.Context, m *pb.Call, release func()) {
 		defer release()
 		h.call(ctx, m)
 	})
+}
+
+// Bounds of calls that come in parts: how many there may be, and how large one may be.
+const mostPartial, mostRequest = 64, 9 << 20
+
+// whole puts the parts of a call together; nil: there is more to come. What is too large is cut
+// off, so that it can't be read.
+func (h *handling) whole(m *pb.Call) *pb.Call {
+	first := h.partial[m.Id]
+	switch {
+	case first == nil && !m.More:
+		return m
+	case first == nil:
+		if len(h.partial) < mostPartial {
+			if h.partial == nil {
+				h.partial = map[uint64]*pb.Call{}
+			}
+			h.partial[m.Id] = m
+		}
+		return nil
+	}
+	if len(first.Request)+len(m.Request) <= mostRequest {
+		first.Request = append(first.Request, m.Request...)
+	}
+	if m.More {
+		return nil
+	}
+	delete(h.partial, m.Id)
+	first.More = false
+	return first
 }
 
 // end ends the calls that there are, and waits for them.
@@ -133,7 +168,7 @@ func (h *handling) call(ctx context.Context, m *pb.Call) {
 	defer context.AfterFunc(h.ending, cancel)()
 	called := &pb.Called{}
 	err := caught("Call", func() (err error) {
-		if !slices.Contains(h.offered, m.Method) {
+		if !slices.ContainsFunc(h.offered, func(offered string) bool { return pb.Answers(offered, m.Method) }) {
 			return &CallError{codeUnimplemented, "the plugin " + h.plugin.Name + " doesn't answer this method"}
 		}
 		called.Response, err = h.handler.Call(limited, Call{

@@ -21,6 +21,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/controller/addresses"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/ca"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/exports"
+	"github.com/coxswain-mesh/coxswain/plugins/controller/injector"
+	"github.com/coxswain-mesh/coxswain/plugins/controller/validator"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/api"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/grpc"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio"
@@ -65,6 +67,8 @@ func builtins() map[string]sdk.Declaration {
 		"controller/addresses":      addresses.Plugin(),
 		"controller/ca":             ca.Plugin(),
 		"controller/exports":        exports.Plugin(),
+		"controller/injector":       injector.Plugin(),
+		"controller/validator":      validator.Plugin(),
 		"generator/api":             api.Plugin(),
 		"generator/grpc":            grpc.Plugin(),
 		"generator/istio":           istio.Plugin(),

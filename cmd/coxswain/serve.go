@@ -138,7 +138,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, trial bool, lo
 		File: s.Plugins, Text: text, Parse: parse,
 		GRPCAddr: s.GRPCAddr, HTTPAddr: s.HTTPAddr, MonitoringAddr: s.MonitoringAddr,
 		SecureGRPCAddr: s.SecureAddress(),
-		TLS:            server.TLS{CertFile: files.CertFile, KeyFile: files.KeyFile, CAFile: files.CACertFile, MinVersion: s.Version(), CipherSuites: suites},
+		TLS:            server.TLS{CertFile: files.CertFile, KeyFile: files.KeyFile, CAFile: files.CACertFile, MinVersion: s.Version(), CipherSuites: suites, Webhooks: server.Webhooks{Address: s.HTTPSAddr, CAFile: s.HTTPSClientCAFile}},
 		AuthPlaintext:  s.AuthPlaintext,
 		Words: server.Words{
 			Inputs: inputs,

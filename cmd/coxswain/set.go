@@ -94,7 +94,7 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 	path("networksConfig", &in.NetworksConfig)
 	path("kubeconfig", &in.Kubeconfig)
 	path("clusterKubeconfigs", &in.Remotes.Kubeconfigs)
-	readers := []string{"config/kubernetes", "registry/kubernetes", "registry/clusters", "controller/exports", "config/mesh", "authenticator/kubernetes", "config/secrets", "controller/ca"}
+	readers := []string{"config/kubernetes", "registry/kubernetes", "registry/clusters", "controller/exports", "config/mesh", "authenticator/kubernetes", "config/secrets", "controller/ca", "controller/injector", "controller/validator"}
 	for _, s := range []struct {
 		shorthand
 		usual any
@@ -110,14 +110,14 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 		{shorthand{"kubernetesApiQPS", in.QPS, readers, "qps", true}, usual.QPS},
 		{shorthand{"kubernetesApiBurst", in.Burst, readers, "burst", true}, usual.Burst},
 		{shorthand{"clusterID", in.ClusterID, []string{"registry/kubernetes", "registry/clusters", "registry/serviceentry", "authenticator/kubernetes"}, "cluster", false}, usual.ClusterID},
-		{shorthand{"namespace", in.Namespace, []string{"config/mesh", "registry/clusters", "controller/addresses", "controller/ca"}, "namespace", true}, usual.Namespace},
+		{shorthand{"namespace", in.Namespace, []string{"config/mesh", "registry/clusters", "controller/addresses", "controller/ca", "controller/injector", "controller/validator"}, "namespace", true}, usual.Namespace},
 		{shorthand{"namespace", in.Namespace, []string{"registry/kubernetes"}, "systemNamespace", true}, usual.Namespace},
 		{shorthand{"clusterRegistriesNamespace", in.Remotes.Namespace, []string{"registry/clusters"}, "namespace", false}, ""},
 		{shorthand{"clusterKubeconfigs", in.Remotes.Kubeconfigs, []string{"registry/clusters", "registry/kubernetes", "controller/exports", "authenticator/kubernetes", "config/secrets"}, "directory", false}, ""},
 		{shorthand{"sharedMeshConfig", in.SharedMeshConfig, []string{"config/mesh"}, "sharedConfigMap", false}, ""},
 		{shorthand{"domain", in.Domain, []string{"registry/kubernetes", "controller/exports"}, "domain", false}, usual.Domain},
 		{shorthand{"domain", in.Domain, []string{"config/gatewayapi"}, "domain", true}, usual.Domain},
-		{shorthand{"revision", in.Revision, []string{"config/kubernetes", "registry/kubernetes"}, "revision", false}, ""},
+		{shorthand{"revision", in.Revision, []string{"config/kubernetes", "registry/kubernetes", "controller/injector"}, "revision", false}, ""},
 	} {
 		if s.value != s.usual && !reflect.ValueOf(s.value).IsZero() {
 			given = append(given, s.shorthand)

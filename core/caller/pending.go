@@ -10,7 +10,7 @@ import (
 
 const (
 	// MaxOwed is how many bytes of questions one plugin may have in hand.
-	MaxOwed = 8 << 20
+	MaxOwed = 12 << 20
 	// maxOverdue is how many questions it may leave without an answer.
 	maxOverdue = 1000
 	// inARow questions without an answer, and none answered for the time that as many calls may

@@ -15,6 +15,8 @@ type ports struct {
 	// pending says of a secure port whose certificate a plugin makes whether it has one, and else
 	// why it has none yet (empty: nobody makes one); nil: there is no such port.
 	pending func() (made bool, why string)
+	// secure: that port is for xDS, too.
+	secure bool
 
 	// admin: the admin socket is open. Whoever waits for the control plane may have something to
 	// say to it.
@@ -43,6 +45,10 @@ func newPorts(cfg *Config) *ports {
 	if cfg.SecureGRPCAddr != "" && cfg.TLS.named() {
 		p.xds = append(p.xds, "secureGRPC")
 	}
+	if cfg.TLS.Webhooks.Address != "" {
+		p.xds = append(p.xds, "https")
+	}
+	p.secure = cfg.SecureGRPCAddr != "" && authenticates(cfg.Set)
 	return p
 }
 
@@ -77,7 +83,7 @@ func (p *ports) ready() (reasons []string) {
 	if p.pending != nil {
 		made, why := p.pending()
 		switch {
-		case made:
+		case made && p.secure:
 			expected = append(slices.Clip(expected), "secureGRPC")
 		case why != "":
 			reasons = append(reasons, why)

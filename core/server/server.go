@@ -219,7 +219,8 @@ func New(cfg Config) (*Server, error) {
 	if by := cfg.Words.Issuer; by != nil && by.Revocations != nil {
 		identify.revocations = &revocations{rows: func() []*pb.Row { return s.control.Rows(by.Table) }, read: by.Revocations}
 	}
-	if cfg.SecureGRPCAddr != "" && !cfg.TLS.named() && authenticates(cfg.Set) {
+	secure := cfg.SecureGRPCAddr != "" && authenticates(cfg.Set)
+	if (secure || cfg.TLS.Webhooks.Address != "") && !cfg.TLS.named() && cfg.Words.Issuer != nil {
 		s.issued = newIssued(*cfg.Words.Issuer, s.control, of("server"))
 		ports.pending = s.issued.pending
 	}
@@ -279,6 +280,11 @@ func (cfg *Config) check() error {
 	}
 	if cfg.AuthPlaintext && !authenticates(cfg.Set) {
 		return errors.New("authPlaintext: no plugin can say who is calling; declare one of kind authenticator in plugins.yaml, such as `builtin: authenticator/token`")
+	}
+	if w := &cfg.TLS.Webhooks; w.Address != "" && w.CAFile != "" {
+		if _, err := w.pool(); err != nil {
+			return err
+		}
 	}
 	if cfg.SecureGRPCAddr != "" && (cfg.TLS.named() || cfg.Words.Issuer == nil) {
 		if err := cfg.TLS.check(); err != nil {
@@ -386,10 +392,13 @@ func (s *Server) serveXDS(ctx context.Context) error {
 		ports.Go(func() error { return s.listen(ctx, "grpc", s.cfg.GRPCAddr, nil) })
 	}
 	switch {
-	case s.issued != nil:
+	case s.issued != nil && s.cfg.SecureGRPCAddr != "":
 		ports.Go(func() error { return s.listenIssued(ctx) })
 	case s.cfg.SecureGRPCAddr != "" && s.cfg.TLS.named():
 		ports.Go(func() error { return s.listenSecurely(ctx) })
+	}
+	if s.cfg.TLS.Webhooks.Address != "" {
+		ports.Go(func() error { return s.listenForWebhooks(ctx) })
 	}
 	ports.Go(func() error {
 		if s.cfg.Started != nil {

@@ -31,6 +31,38 @@ type TLS struct {
 	// choice, at least TLS 1.2.
 	MinVersion   uint16
 	CipherSuites []uint16
+	// Webhooks is the port of webhooks, with the same certificate.
+	Webhooks Webhooks
+}
+
+// Webhooks is the webhook port.
+type Webhooks struct {
+	// Address is HOST:PORT; empty: there is none.
+	Address string
+	// CAFile has the authorities of clients that may send requests; empty: everybody may.
+	CAFile string
+}
+
+// pool reads the authorities of clients, at each connection.
+func (w *Webhooks) pool() (*x509.CertPool, error) {
+	text, err := os.ReadFile(w.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("httpsClientCAFile: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("httpsClientCAFile %s holds no certificate in PEM", w.CAFile)
+	}
+	return pool, nil
+}
+
+// files returns how a connection is secured by the files.
+func (t *TLS) files(context.Context) (*tls.Config, error) {
+	own, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("tlsCertFile %s and tlsKeyFile %s: %w", t.CertFile, t.KeyFile, err)
+	}
+	return t.with([]tls.Certificate{own}, nil), nil
 }
 
 // check reads the files once, to say at the start what is wrong with them.

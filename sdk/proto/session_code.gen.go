@@ -3140,6 +3140,9 @@ func (m *Call) Size() int {
 	for k, v := range m.Facts {
 		n += 1 + protowire.SizeBytes(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v)))
 	}
+	if m.More {
+		n += 1 + 1
+	}
 	return n
 }
 
@@ -3170,6 +3173,9 @@ func (m *Call) AppendTo(b []byte) []byte {
 			b = addString(b, 0xa, k)
 			b = addString(b, 0x12, v)
 		}
+	}
+	if m.More {
+		b = addVarint(b, 0x40, protowire.EncodeBool(m.More))
 	}
 	return b
 }
@@ -3210,6 +3216,8 @@ func (m *Call) Unmarshal(b []byte) error {
 				m.Facts = map[string]string{}
 			}
 			m.Facts[key] = val
+		case 0x40:
+			m.More = c.bool()
 		default:
 			c.unknown()
 		}

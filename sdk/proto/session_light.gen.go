@@ -242,7 +242,8 @@ type Ready struct {
 	// Config sources only: tables whose objects it writes where they are kept, whether it publishes them or not. It is sent Store for them.
 	Writes []string `json:"writes,omitempty"`
 	// Controllers only: methods of gRPC, as `/package.Service/Method`, whose unary calls the core's xDS ports take for it. It is sent Call for them. Of
-	// several plugins that name the same method the first in plugins.yaml is asked.
+	// several plugins that name the same method the first in plugins.yaml is asked. Or webhooks, as `POST /path`: what is sent by HTTP to that path, or
+	// below it, at the core's webhook port. Call.method has the whole path then, with its query, and the response is the body that is answered.
 	Methods []string `json:"methods,omitempty"`
 	// Tables, of those that it reads, publishes or writes, whose rows are secrets: no page, recording or dump has what is in them. What one plugin says of a
 	// table counts for all, for as long as the core runs. Tables with `secret` in their name are such without it; those of model.proto can't be.
@@ -651,6 +652,8 @@ type Call struct {
 	Core bool `json:"core,omitempty"`
 	// What else the authenticator has verified of the caller (Caller.facts).
 	Facts map[string]string `json:"facts,omitempty"`
+	// The request goes on in the next Call of the same id, which has nothing but that: of what comes to the webhook port, up to 8 MiB.
+	More bool `json:"more,omitempty"`
 }
 
 // Called answers a Call.

@@ -956,6 +956,7 @@ var layoutCall = layout{
 		{number: 5, offset: uint16(unsafe.Offsetof(Call{}.RemoteAddress)), kind: kindString},
 		{number: 6, offset: uint16(unsafe.Offsetof(Call{}.Core)), kind: kindBool},
 		{number: 7, offset: uint16(unsafe.Offsetof(Call{}.Facts)), kind: kindStrings},
+		{number: 8, offset: uint16(unsafe.Offsetof(Call{}.More)), kind: kindBool},
 	},
 }
 

@@ -271,3 +271,6 @@ func signingKey(t testing.TB) []byte {
 func command(bin, name string, args ...string) *exec.Cmd {
 	return exec.Command(filepath.Join(bin, name), args...)
 }
+
+// Programs is the folder with the programs of a cluster, kubectl among them.
+func Programs(t testing.TB) string { return programs(t) }

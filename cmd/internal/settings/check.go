@@ -68,9 +68,7 @@ func (p Ports) check() error {
 		address("httpAddr", p.HTTPAddr),
 		address("monitoringAddr", p.MonitoringAddr),
 		address("secureGRPCAddr", p.SecureGRPCAddr),
-	}
-	if p.HTTPSAddr != "" {
-		errs = append(errs, fmt.Errorf("httpsAddr: webhooks are not built yet; leave it empty"))
+		address("httpsAddr", p.HTTPSAddr),
 	}
 	return errors.Join(errs...)
 }

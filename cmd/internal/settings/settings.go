@@ -138,6 +138,8 @@ type Ports struct {
 	// CustomHost are more names of the secure port, joined by commas.
 	CustomHost string `koanf:"istiodCustomHost"`
 	HTTPSAddr  string `koanf:"httpsAddr"`
+	// HTTPSClientCAFile has who may send webhooks.
+	HTTPSClientCAFile string `koanf:"httpsClientCAFile"`
 	// AuthPlaintext asks authenticators about connections in plain text, too.
 	AuthPlaintext bool `koanf:"authPlaintext"`
 }

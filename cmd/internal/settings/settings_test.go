@@ -136,7 +136,7 @@ func TestMistakes(t *testing.T) {
 		{name: "TLS", args: []string{"--tlsCertFile=cert.pem"}, want: "secureGRPCAddr: TLS needs three files"},
 		{name: "TLS version", args: []string{"--tls-min-version=1.1"}, want: `tls-min-version: "1.1" is none of [1.2 1.3]`},
 		{name: "suites", environ: []string{"COXSWAIN_TLS_CIPHER_SUITES=TLS_RSA_WITH_RC4_128_SHA"}, want: `tls-cipher-suites: "TLS_RSA_WITH_RC4_128_SHA" is none of`},
-		{name: "webhooks", args: []string{"--httpsAddr=:1"}, want: "httpsAddr: webhooks are not built yet"},
+		{name: "webhooks", args: []string{"--httpsAddr=1"}, want: "httpsAddr"},
 		{name: "address", args: []string{"--grpcAddr=15010"}, want: `grpcAddr: "15010" is no address`},
 		{name: "none", args: []string{"--httpAddr=none"}, want: `httpAddr: "none" is no address`},
 		{name: "port", args: []string{"--grpcAddr=:http"}, want: "no port number"},

@@ -73,9 +73,9 @@ func (q *Calls) served(name string) func() *state.Session {
 // askOne asks one authenticator, by whichever session is there.
 func (q *Calls) askOne(ctx context.Context, a caller.Authenticator, find func() *state.Session, shown caller.Credentials) caller.Verdict {
 	m := a.Question(shown)
-	answer, silence := q.ask(ctx, a.Asked, q.awaken(a.Name, find), find, m.Size(), func(id uint64) *pb.FromCore {
+	answer, silence := q.ask(ctx, a.Asked, q.awaken(a.Name, find), find, m.Size(), func(id uint64) []*pb.FromCore {
 		m.Id = id
-		return &pb.FromCore{Authenticate: m}
+		return []*pb.FromCore{{Authenticate: m}}
 	})
 	if answer == nil {
 		return caller.Judge(nil, silence, shown)

@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -37,13 +38,13 @@ func (q *Calls) Call(ctx context.Context, m *pb.Call) (response []byte, err erro
 	return answer.Called.Response, nil
 }
 
-// inTurn asks a plugin when it is the caller's turn, by the caller's verified identities; the core
-// itself waits for nobody. Who waits is bounded by ctx, not by limits.call.
+// inTurn asks a plugin when it is the caller's turn, by the caller's verified identities, or by its
+// address where it has none; the core itself waits for nobody. Who waits is bounded by ctx, not by limits.call.
 func (q *Calls) inTurn(ctx context.Context, k *state.Plugin, m *pb.Call) (answer *pb.FromPlugin, silence error) {
 	leave, size := func() {}, m.Size()
 	if !m.Core {
 		var err error
-		if leave, err = q.turn(ctx, k.Name(), strings.Join(m.Identities, " "), size); err != nil {
+		if leave, err = q.turn(ctx, k.Name(), cmp.Or(strings.Join(m.Identities, " "), budget.Address(m.RemoteAddress)), size); err != nil {
 			return nil, err
 		}
 	}
@@ -54,12 +55,33 @@ func (q *Calls) inTurn(ctx context.Context, k *state.Plugin, m *pb.Call) (answer
 		}
 	}()
 	find := q.served(k.Name())
-	return q.ask(ctx, k.Asked(), q.awaken(k.Name(), find), find, size, func(id uint64) *pb.FromCore {
+	return q.ask(ctx, k.Asked(), q.awaken(k.Name(), find), find, size, func(id uint64) []*pb.FromCore {
 		put = true
 		q.leave[id] = leave
 		m.Id = id
-		return &pb.FromCore{Call: m}
+		return parts(m)
 	})
+}
+
+// partBytes is how much of a request is in one message, which has room for all else of a call.
+const partBytes = 512 << 10
+
+// parts are the messages of a call: of a webhook, whose request may be larger than a message, as
+// many as it takes.
+func parts(m *pb.Call) (all []*pb.FromCore) {
+	if len(m.Request) <= partBytes || !strings.HasPrefix(m.Method, pb.Webhook) {
+		return []*pb.FromCore{{Call: m}}
+	}
+	part := *m
+	for rest := m.Request; len(rest) > 0; {
+		n := min(len(rest), partBytes)
+		one := part
+		one.Request, rest = rest[:n], rest[n:]
+		one.More = len(rest) > 0
+		all = append(all, &pb.FromCore{Call: &one})
+		part = pb.Call{Id: m.Id}
+	}
+	return all
 }
 
 // Offers reports whether some plugin offers the method and, if not, whether one may yet that is

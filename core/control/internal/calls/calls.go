@@ -62,7 +62,7 @@ func (q *Calls) Size() int {
 // session; nil if it need not be waited for. size is the question's in bytes. silence says why
 // there is no answer.
 func (q *Calls) ask(ctx context.Context, of caller.Asked, awaken func() <-chan struct{}, find func() *state.Session, size int,
-	put func(id uint64) *pb.FromCore,
+	put func(id uint64) []*pb.FromCore,
 ) (answer *pb.FromPlugin, silence error) {
 	var late <-chan time.Time
 	if of.Call > 0 {
@@ -128,7 +128,7 @@ func (q *Calls) IsAwake(name string) {
 }
 
 // pose sends a question; no session, and why, if there is nobody to ask.
-func (q *Calls) pose(find func() *state.Session, size int, put func(id uint64) *pb.FromCore) (
+func (q *Calls) pose(find func() *state.Session, size int, put func(id uint64) []*pb.FromCore) (
 	s *state.Session, id uint64, answer <-chan *pb.FromPlugin, silence string,
 ) {
 	q.lock.Lock()
@@ -142,7 +142,9 @@ func (q *Calls) pose(find func() *state.Session, size int, put func(id uint64) *
 	}
 	got := make(chan *pb.FromPlugin, 1)
 	q.waiting[id] = got
-	s.Out.Call(put(id))
+	for _, m := range put(id) {
+		s.Out.Call(m)
+	}
 	return s, id, got, ""
 }
 

@@ -12,7 +12,7 @@ import (
 // whether it is there now or not.
 func (r *Roster) Callee(method string) *Plugin {
 	for _, k := range r.Sorted() {
-		if k.Ready != nil && slices.Contains(k.Ready.Methods, method) {
+		if k.Ready != nil && slices.ContainsFunc(k.Ready.Methods, func(offered string) bool { return pb.Answers(offered, method) }) {
 			return k
 		}
 	}

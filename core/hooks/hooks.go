@@ -1,0 +1,287 @@
+// Package hooks is the webhook port: requests of HTTP over TLS, which controllers answer. The core
+// carries them, within bounds, and opens none.
+package hooks
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/budget"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Bounds of what comes in.
+const (
+	// MostBody is how large a request's body may be: an update of an object carries two of them.
+	MostBody = 8 << 20
+	// mostBodies is how many bytes of bodies an address may have in hand; all have four times as
+	// much.
+	mostBodies = 16 << 20
+	// largeBody is from how many bytes on bodies are handed on one at a time, so that a plugin never
+	// owes more than it may.
+	largeBody = 2 << 20
+	// mostRequests is how many requests an address may have in hand, and mostConnections how many
+	// connections all may have.
+	mostRequests    = 256
+	mostConnections = 2048
+	// usualTimeout is how long a caller waits that does not say, mostTimeout the most that counts.
+	usualTimeout, mostTimeout = 10 * time.Second, 30 * time.Second
+	// margin is what is left of it for the way of the answer.
+	margin = 10
+	// idle is how long a connection may have nothing to say, header how long a request's head may
+	// take.
+	idle, header = 90 * time.Second, 10 * time.Second
+	// mostHeader is how large the head may be.
+	mostHeader = 16 << 10
+)
+
+// Ready is the path at which the port says that it is open.
+const Ready = "/httpsReady"
+
+// Plugins are who answer.
+type Plugins interface {
+	Call(ctx context.Context, m *pb.Call) ([]byte, error)
+}
+
+// Config of a port.
+type Config struct {
+	// Address is HOST:PORT.
+	Address string
+	// TLS is asked at each connection, for the certificate that counts then.
+	TLS func(ctx context.Context) (*tls.Config, error)
+	// Clients returns the authorities of those who may send requests; nil: everybody may.
+	Clients func() (*x509.CertPool, error)
+	Plugins Plugins
+	Log     *slog.Logger
+	// Listening is called when the port is open.
+	Listening func(at net.Addr)
+}
+
+// Port answers requests.
+type Port struct {
+	cfg Config
+
+	// large has room for one large body.
+	large chan struct{}
+
+	mu    sync.Mutex
+	by    map[string]*load
+	total int
+}
+
+// load is what an address has in hand.
+type load struct{ requests, bytes int }
+
+// New returns a port that is closed.
+func New(cfg Config) *Port { return &Port{cfg: cfg, by: map[string]*load{}, large: make(chan struct{}, 1)} }
+
+// Run serves until ctx ends, and then lets requests that there are end for as long as they may
+// take. The error is why the port can't be opened.
+func (p *Port) Run(ctx context.Context) error {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.cfg.Address)
+	if err != nil {
+		return fmt.Errorf("webhook port: %w", err)
+	}
+	server := &http.Server{
+		Handler: p, ReadHeaderTimeout: header, ReadTimeout: mostTimeout, IdleTimeout: idle, MaxHeaderBytes: mostHeader,
+		ErrorLog: slog.NewLogLogger(p.cfg.Log.Handler(), slog.LevelDebug),
+	}
+	p.cfg.Log.Info("listening", "port", "https", "address", l.Addr().String())
+	p.cfg.Listening(l.Addr())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		<-ctx.Done()
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), mostTimeout)
+		defer cancel()
+		if server.Shutdown(end) != nil {
+			_ = server.Close()
+		}
+	}()
+	secure := &tls.Config{NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12, GetConfigForClient: p.secure}
+	err = server.Serve(tls.NewListener(budgeted(l), secure))
+	if errors.Is(err, http.ErrServerClosed) {
+		<-over
+		return nil
+	}
+	return err
+}
+
+// secure returns how a connection is secured.
+func (p *Port) secure(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	c, err := p.cfg.TLS(hello.Context())
+	if err != nil {
+		return nil, err
+	}
+	c = c.Clone()
+	c.NextProtos, c.ClientAuth, c.ClientCAs, c.VerifyConnection = []string{"h2", "http/1.1"}, tls.NoClientCert, nil, nil
+	if p.cfg.Clients == nil {
+		return c, nil
+	}
+	if c.ClientCAs, err = p.cfg.Clients(); err != nil {
+		return nil, err
+	}
+	c.ClientAuth = tls.VerifyClientCertIfGiven // who asks whether the port is ready has none
+	return c, nil
+}
+
+// budgeted bounds how many connections there are at once.
+func budgeted(l net.Listener) net.Listener {
+	return &bounded{Listener: l, places: make(chan struct{}, mostConnections)}
+}
+
+type bounded struct {
+	net.Listener
+	places chan struct{}
+}
+
+// Accept closes connections for which there is no place.
+func (b *bounded) Accept() (net.Conn, error) {
+	for {
+		c, err := b.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case b.places <- struct{}{}:
+			return &placed{Conn: c, leave: sync.OnceFunc(func() { <-b.places })}, nil
+		default:
+			_ = c.Close()
+		}
+	}
+}
+
+type placed struct {
+	net.Conn
+	leave func()
+}
+
+func (c *placed) Close() error {
+	c.leave()
+	return c.Conn.Close()
+}
+
+// ServeHTTP implements http.Handler.
+func (p *Port) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == Ready || r.URL.Path == "/ready" {
+		_, _ = io.WriteString(w, "ok\n")
+		return
+	}
+	code, body := p.answer(r)
+	if code != http.StatusOK {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+	} else {
+		w.Header().Set("Content-Type", "application/json")
+	}
+	w.WriteHeader(code)
+	_, _ = w.Write(body)
+}
+
+// answer returns a status of HTTP and a body. All but 200 is a failure for an API server, which
+// then does what the webhook's failure policy says.
+func (p *Port) answer(r *http.Request) (code int, body []byte) {
+	switch {
+	case r.Method != http.MethodPost:
+		return http.StatusMethodNotAllowed, []byte("only POST is answered here\n")
+	case p.cfg.Clients != nil && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0):
+		return http.StatusForbidden, []byte("a client certificate is needed here, of an authority that is believed\n")
+	case r.ContentLength > MostBody:
+		return http.StatusRequestEntityTooLarge, fmt.Appendf(nil, "a body may have %d bytes\n", MostBody)
+	case r.ContentLength < 0:
+		return http.StatusLengthRequired, []byte("Content-Length is needed\n")
+	case !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json"):
+		return http.StatusUnsupportedMediaType, []byte("the body must be application/json\n")
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), patience(r.URL.Query().Get("timeout")))
+	defer cancel()
+	leave, ok := p.enter(budget.Address(r.RemoteAddr), int(r.ContentLength))
+	if !ok {
+		return http.StatusTooManyRequests, []byte("this address asks for too much at once\n")
+	}
+	defer leave()
+	request, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, MostBody))
+	if err != nil {
+		return http.StatusBadRequest, []byte("the body can't be read\n")
+	}
+	return p.ask(ctx, r, request)
+}
+
+// ask has a plugin answer.
+func (p *Port) ask(ctx context.Context, r *http.Request, request []byte) (code int, body []byte) {
+	if len(request) > largeBody {
+		select {
+		case p.large <- struct{}{}:
+			defer func() { <-p.large }()
+		case <-ctx.Done():
+			return http.StatusGatewayTimeout, []byte("other large bodies are being answered\n")
+		}
+	}
+	response, err := p.cfg.Plugins.Call(ctx, &pb.Call{Method: pb.Webhook + r.URL.EscapedPath(), Request: request, RemoteAddress: r.RemoteAddr})
+	if err == nil {
+		return http.StatusOK, response
+	}
+	said := status.Convert(err)
+	switch said.Code() {
+	case codes.Unimplemented:
+		code = http.StatusNotFound
+	case codes.InvalidArgument:
+		code = http.StatusBadRequest
+	case codes.DeadlineExceeded, codes.Canceled:
+		code = http.StatusGatewayTimeout
+	case codes.Unavailable, codes.ResourceExhausted:
+		code = http.StatusServiceUnavailable
+	default:
+		code = http.StatusInternalServerError
+	}
+	return code, []byte(said.Message() + "\n")
+}
+
+// patience is how long an answer may take: what the caller says that it waits, less a little.
+func patience(said string) time.Duration {
+	d, err := time.ParseDuration(said)
+	if err != nil || d <= 0 {
+		d = usualTimeout
+	}
+	d = min(d, mostTimeout)
+	return d - d/margin
+}
+
+// enter takes a request down; not ok if its address has too much in hand, or all have.
+func (p *Port) enter(who string, bytes int) (leave func(), ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := p.by[who]
+	if l == nil {
+		l = &load{}
+	}
+	if l.requests >= mostRequests || l.bytes+bytes > mostBodies || p.total+bytes > 4*mostBodies {
+		return nil, false
+	}
+	p.by[who] = l
+	l.requests++
+	l.bytes += bytes
+	p.total += bytes
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		l.requests--
+		l.bytes -= bytes
+		p.total -= bytes
+		if l.requests == 0 {
+			delete(p.by, who)
+		}
+	}, true
+}

@@ -1,0 +1,195 @@
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// plugins answer as a func does.
+type plugins func(ctx context.Context, m *pb.Call) ([]byte, error)
+
+func (p plugins) Call(ctx context.Context, m *pb.Call) ([]byte, error) { return p(ctx, m) }
+
+// signed returns a certificate that signs itself.
+func signed(t *testing.T) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}
+
+func pool(c tls.Certificate) *x509.CertPool {
+	p := x509.NewCertPool()
+	p.AddCert(c.Leaf)
+	return p
+}
+
+// opened is a port with a client that believes it.
+type opened struct {
+	url    string
+	client *http.Client
+	own    tls.Certificate
+}
+
+func open(t *testing.T, p plugins, clients func() (*x509.CertPool, error)) *opened {
+	t.Helper()
+	own, at := signed(t), make(chan net.Addr, 1)
+	port := New(Config{
+		Address: "127.0.0.1:0", Plugins: p, Clients: clients, Log: slog.New(slog.DiscardHandler), Listening: func(a net.Addr) { at <- a },
+		TLS: func(context.Context) (*tls.Config, error) {
+			return &tls.Config{Certificates: []tls.Certificate{own}}, nil
+		},
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- port.Run(ctx) }()
+	o := &opened{url: "https://" + (<-at).String(), own: own}
+	o.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool(own)}}}
+	t.Cleanup(func() {
+		o.client.CloseIdleConnections()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return o
+}
+
+func (o *opened) post(t *testing.T, path, kind string, body []byte) (code int, text string) {
+	t.Helper()
+	r, err := o.client.Post(o.url+path, kind, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	out, _ := io.ReadAll(r.Body)
+	return r.StatusCode, string(out)
+}
+
+// TestAnswers: plugins get what comes, and what they say becomes a status of HTTP.
+func TestAnswers(t *testing.T) {
+	o := open(t, func(ctx context.Context, m *pb.Call) ([]byte, error) {
+		if _, bounded := ctx.Deadline(); !bounded || m.RemoteAddress == "" || m.Core || len(m.Identities) > 0 {
+			t.Errorf("bounded %v, from %q: %+v", bounded, m.RemoteAddress, m)
+		}
+		switch m.Method {
+		case "POST /echo/a":
+			return m.Request, nil
+		case "POST /slow":
+			<-ctx.Done()
+			return nil, status.FromContextError(ctx.Err()).Err()
+		case "POST /away":
+			return nil, status.Error(codes.Unavailable, "plugin x is away")
+		case "POST /bad":
+			return nil, status.Error(codes.InvalidArgument, "no")
+		}
+		return nil, status.Error(codes.Unimplemented, "nobody")
+	}, nil)
+	large := bytes.Repeat([]byte("x"), MostBody)
+	for _, c := range []struct {
+		path, kind string
+		body       []byte
+		code       int
+		text       string
+	}{
+		{"/echo/a?timeout=5s", "application/json", []byte("{}"), 200, "{}"}, {"/echo/a", "application/json; charset=utf-8", large, 200, string(large)},
+		{"/echo/a", "application/json", append(large, 'x'), 413, "8388608"}, {"/echo/a", "text/plain", nil, 415, "application/json"},
+		{"/slow?timeout=1ms", "application/json", nil, 504, ""}, {"/away", "application/json", nil, 503, "away"}, {"/bad", "application/json", nil, 400, "no"},
+		{"/other", "application/json", nil, 404, "nobody"},
+	} {
+		if code, text := o.post(t, c.path, c.kind, c.body); code != c.code || !strings.Contains(text, c.text) {
+			t.Errorf("%s: %d %.100s", c.path, code, text)
+		}
+	}
+	for path, want := range map[string]int{Ready: 200, "/ready": 200, "/echo/a": 405} {
+		r, err := o.client.Get(o.url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _ = r.Body.Close(); r.StatusCode != want {
+			t.Errorf("GET %s: %d", path, r.StatusCode)
+		}
+	}
+}
+
+// TestClients: who shows no certificate of an authority that is believed asks nothing.
+func TestClients(t *testing.T) {
+	client := signed(t)
+	o := open(t, func(context.Context, *pb.Call) ([]byte, error) { return []byte("{}"), nil }, func() (*x509.CertPool, error) { return pool(client), nil })
+	if code, _ := o.post(t, "/x", "application/json", nil); code != http.StatusForbidden {
+		t.Errorf("without a certificate: %d", code)
+	}
+	o.client.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool(o.own), Certificates: []tls.Certificate{client}}}
+	if code, _ := o.post(t, "/x", "application/json", nil); code != http.StatusOK {
+		t.Errorf("with its certificate: %d", code)
+	}
+	o.client.CloseIdleConnections()
+	o.client.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool(o.own), Certificates: []tls.Certificate{signed(t)}}}
+	if r, err := o.client.Post(o.url+"/x", "application/json", nil); err == nil {
+		_ = r.Body.Close()
+		t.Errorf("with another's certificate: %d", r.StatusCode)
+	}
+}
+
+// TestLoads: an address that asks for too much is refused, and keeps nobody else from asking.
+func TestLoads(t *testing.T) {
+	p := New(Config{})
+	var leave []func()
+	for range mostRequests {
+		l, ok := p.enter("a", 1)
+		if !ok {
+			t.Fatal("it is refused too early")
+		}
+		leave = append(leave, l)
+	}
+	if _, ok := p.enter("a", 1); ok {
+		t.Error("too many requests are taken")
+	}
+	if l, ok := p.enter("b", MostBody); !ok {
+		t.Error("another address is refused")
+	} else {
+		leave = append(leave, l)
+	}
+	if _, ok := p.enter("b", mostBodies); ok {
+		t.Error("too many bytes are taken")
+	}
+	for _, l := range leave {
+		l()
+	}
+	if p.total != 0 || len(p.by) != 0 {
+		t.Errorf("%d bytes and %d addresses are left", p.total, len(p.by))
+	}
+}

@@ -1,0 +1,199 @@
+package admission
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/bundle"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/lead"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// Resources of webhooks' configurations, in the API server's words.
+const (
+	Mutating   = "mutatingwebhookconfigurations"
+	Validating = "validatingwebhookconfigurations"
+)
+
+// look is how often configurations are looked at, asking how long a question may take.
+const look, asking = 5 * time.Second, 10 * time.Second
+
+// Bundles tells the API server whom to believe that a webhook's server is ours: it writes the
+// control plane's roots into webhooks' configurations, whose names are given, and touches no other.
+type Bundles struct {
+	Resource string
+	// Names are the configurations'; none: nothing is written.
+	Names []string
+	// File has the roots in PEM where the port's certificate is from a file; empty: the table of
+	// trust bundles has them.
+	File    string
+	Objects dynamic.Interface
+	// Namespace and Lease say by which Lease replicas agree on who writes.
+	Namespace, Lease string
+	// Tried reports whether the webhook was seen to refuse what it must refuse; then what can't be
+	// asked of it is refused, too (failurePolicy). nil: the policy is left as it is.
+	Tried func(ctx context.Context) error
+
+	said kube.LogLimiter
+}
+
+// Run writes until ctx ends, while this replica leads.
+func (b *Bundles) Run(ctx context.Context, out sdk.Publisher) {
+	if len(b.Names) == 0 {
+		return
+	}
+	err := lead.Election{Objects: sdk.ObjectsOf(out), Log: out.Log, Namespace: b.Namespace, Name: b.Lease}.Run(ctx, func(ctx context.Context) error {
+		tick := time.NewTicker(look)
+		defer tick.Stop()
+		for {
+			s, newer := out.State()
+			for _, name := range b.Names {
+				if err := b.keep(ctx, name, s); err != nil && ctx.Err() == nil && b.said.Allow(name, err, time.Now()) {
+					out.Log(sdk.Warn, "the API server may not believe the webhook's server; it is tried again", "configuration", name, "error", err.Error())
+				}
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-newer:
+			case <-tick.C:
+			}
+		}
+	})
+	if err != nil {
+		out.Log(sdk.Error, "webhooks' configurations are not kept", "error", err.Error())
+	}
+}
+
+// roots are those that sign for the control plane, in PEM.
+func (b *Bundles) roots(s *state.State) (string, error) {
+	if b.File != "" {
+		text, err := os.ReadFile(b.File)
+		return string(text), err
+	}
+	var all []string
+	for _, row := range s.Table(bundle.Table).All() {
+		one, err := bundle.Parse(row.Payload)
+		if err != nil || !one.Local {
+			continue
+		}
+		ders, err := one.DER()
+		if err != nil {
+			return "", err
+		}
+		for _, der := range ders {
+			all = append(all, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
+		}
+	}
+	slices.Sort(all)
+	if all = slices.Compact(all); len(all) == 0 {
+		return "", errors.New("no root is known that signs for the control plane (controller/ca); where files have the port's certificate, name their root: caBundleFile")
+	}
+	return strings.Join(all, ""), nil
+}
+
+// keep looks at a configuration, and changes what is not as it is to be.
+func (b *Bundles) keep(ctx context.Context, name string, s *state.State) error {
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	roots, err := b.roots(s)
+	if err != nil {
+		return err
+	}
+	of := b.Objects.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: b.Resource})
+	found, err := of.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil // whoever wants no webhook has none
+	}
+	if err != nil {
+		return err
+	}
+	patch, open, err := b.changes(found, roots)
+	if err != nil {
+		return err
+	}
+	if len(patch) > 0 {
+		text, err := json.Marshal(patch)
+		if err != nil {
+			return err
+		}
+		if _, err := of.Patch(ctx, name, types.JSONPatchType, text, metav1.PatchOptions{FieldManager: "coxswain"}); err != nil {
+			return err
+		}
+	}
+	if b.Tried == nil || !open {
+		return nil
+	}
+	return b.close(ctx, of, found, name)
+}
+
+// operation is one of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value string `json:"value"`
+}
+
+// changes returns what has to be changed for the roots, and whether a webhook lets pass what can't
+// be asked of it.
+func (b *Bundles) changes(found *unstructured.Unstructured, roots string) (patch []operation, open bool, err error) {
+	hooks, _, err := unstructured.NestedSlice(found.Object, "webhooks")
+	if err != nil {
+		return nil, false, err
+	}
+	for i, h := range hooks {
+		m, _ := h.(map[string]any)
+		text, _, _ := unstructured.NestedString(m, "clientConfig", "caBundle")
+		has, _ := base64.StdEncoding.DecodeString(text)
+		policy, _, _ := unstructured.NestedString(m, "failurePolicy")
+		open = open || policy == "Ignore"
+		if bytes.Equal(has, []byte(roots)) {
+			continue
+		}
+		// The version is compared, so that nothing is written over what somebody else has changed.
+		patch = append(patch, operation{"add", fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", i), base64.StdEncoding.EncodeToString([]byte(roots))})
+	}
+	if len(patch) > 0 {
+		patch = append([]operation{{"test", "/metadata/resourceVersion", found.GetResourceVersion()}}, patch...)
+	}
+	return patch, open, nil
+}
+
+// close has the API server refuse what can't be asked of the webhook, once that was seen to work.
+func (b *Bundles) close(ctx context.Context, of dynamic.ResourceInterface, found *unstructured.Unstructured, name string) error {
+	if err := b.Tried(ctx); err != nil {
+		return fmt.Errorf("what the webhook must refuse is not refused yet, so that it stays open (failurePolicy Ignore): %w", err)
+	}
+	hooks, _, err := unstructured.NestedSlice(found.Object, "webhooks")
+	if err != nil {
+		return err
+	}
+	var patch []operation
+	for i := range hooks {
+		patch = append(patch, operation{"add", fmt.Sprintf("/webhooks/%d/failurePolicy", i), "Fail"})
+	}
+	text, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	_, err = of.Patch(ctx, name, types.JSONPatchType, text, metav1.PatchOptions{FieldManager: "coxswain"})
+	return err
+}
