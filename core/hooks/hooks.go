@@ -24,7 +24,7 @@ import (
 
 // Bounds of what comes in.
 const (
-	// MostBody is how large a request's body may be: an update of an object carries two of them.
+	// MostBody is how large a request's body may be: an update of an object has two of them.
 	MostBody = 8 << 20
 	// mostBodies is how many bytes of bodies an address may have in hand; all have four times as
 	// much.

@@ -2,7 +2,7 @@ package proto
 
 import "strings"
 
-// Webhook begins the methods (Ready.methods, Call.method) that are requests of HTTP at the core's
+// Webhook begins the methods (of Ready and of Call) that are requests of HTTP at the core's
 // webhook port; a path follows.
 const Webhook = "POST "
 

@@ -33,9 +33,9 @@ const hooksSet = `plugins:
 
 const bare = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: %s, labels: {%s}}\nspec: {serviceAccountName: default, containers: [{name: app, image: app}]}\n"
 
-// TestWebhooks: pods that are created come back with a proxy, by the label of their namespace and by
-// revision; a resource that is wrong is refused, once that was seen to work; and without the control
-// plane what is to be created elsewhere is created.
+// TestWebhooks: pods that are created come back with a proxy, by the label of their namespace and
+// by revision; a resource that is wrong is refused, once that was seen to work; and without the
+// control plane what is to be created elsewhere is created.
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	c := kube.Start(t)

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/tools/cache"
 
-	settings "github.com/coxswain-mesh/coxswain/plugins/config/mesh"
+	settings "github.com/coxswain-mesh/coxswain/plugins/internal/meshdefaults"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/injector/render"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/admission"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"

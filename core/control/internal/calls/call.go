@@ -39,7 +39,8 @@ func (q *Calls) Call(ctx context.Context, m *pb.Call) (response []byte, err erro
 }
 
 // inTurn asks a plugin when it is the caller's turn, by the caller's verified identities, or by its
-// address where it has none; the core itself waits for nobody. Who waits is bounded by ctx, not by limits.call.
+// address where it has none; the core itself waits for nobody.
+// Who waits is bounded by ctx, not by limits.call.
 func (q *Calls) inTurn(ctx context.Context, k *state.Plugin, m *pb.Call) (answer *pb.FromPlugin, silence error) {
 	leave, size := func() {}, m.Size()
 	if !m.Core {

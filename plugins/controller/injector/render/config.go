@@ -54,7 +54,8 @@ type Names struct {
 }
 
 // Read makes settings of the texts of ConfigMap istio-sidecar-injector. Where config has no
-// templates, those of our own count, and what values leaves out is as in the built-in ones. The error says
+// templates, those of our own count, and what values leaves out is as in the built-in ones. The
+// error says
 // what is wrong, and in which template.
 func Read(config, values string, allowed Names) (*Settings, error) {
 	if len(config)+len(values) > mostText {

@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/coxswain-mesh/coxswain/plugins/config/mesh"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/meshdefaults"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/injector/render"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/shared"
@@ -223,7 +223,7 @@ func join(under, over map[string]any) {
 }
 
 func (f fixture) check(t *testing.T, dir string) {
-	m := mesh.Defaults()
+	m := meshdefaults.Defaults()
 	if f.mesh != nil {
 		f.mesh(m)
 	}

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	settings "github.com/coxswain-mesh/coxswain/plugins/config/mesh"
+	settings "github.com/coxswain-mesh/coxswain/plugins/internal/meshdefaults"
 )
 
 // nothing is what functions that write JSON make of what they can't write.

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/coxswain-mesh/coxswain/plugins/config/mesh"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/meshdefaults"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/injector/render"
 )
 
@@ -30,7 +30,7 @@ func settingsOf(t *testing.T, template string, allowed render.Names) *render.Set
 }
 
 func request() render.Request {
-	m := mesh.Defaults()
+	m := meshdefaults.Defaults()
 	return render.Request{Pod: &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
 	}, Mesh: m, Proxy: m.DefaultConfig}
@@ -194,7 +194,7 @@ func TestUnknownFieldsStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &render.Offline{Settings: s, Mesh: mesh.Defaults(), Native: true}
+	o := &render.Offline{Settings: s, Mesh: meshdefaults.Defaults(), Native: true}
 	var out bytes.Buffer
 	in := "# note\napiVersion: v1\nkind: Service\nmetadata: {name: a} # stays\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: web, new: 1}\n" +
 		"spec: {later: {a: 1}, containers: [{name: app, image: app, newer: 2}]}\n"
