@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
@@ -51,6 +53,9 @@ takes some seconds in a large mesh; --effect=false leaves it out.`,
 				// What an older control plane does not say is not known, and nothing is said of it.
 				_, _ = a.page(c.Context(), "/debug/pins", &pins), a.page(c.Context(), "/debug/rollout", &stage)
 				heldBack(w, pins, stage)
+				var plugins []admin.Plugin
+				_ = a.page(c.Context(), "/debug/plugins", &plugins)
+				turnedOff(w, plugins)
 				var refused []admin.Refusal
 				_ = a.page(c.Context(), "/debug/refusals", &refused)
 				apart(w, refused)
@@ -149,6 +154,19 @@ func heldBack(w io.Writer, pins []admin.Pin, stage admin.Rollout) {
 	}
 	if stage.State == rollout.Staged || stage.State == rollout.Withdrawn {
 		fmt.Fprintf(w, "\n%d proxies have nothing of what has changed since revision %d: a push is %s (coxswain rollout status)\n", len(stage.Held), stage.Base, stage.State)
+	}
+}
+
+// turnedOff says which plugins do not run because of a setting, which.
+func turnedOff(w io.Writer, plugins []admin.Plugin) {
+	why := map[string][]string{}
+	for _, p := range plugins {
+		if p.Off != "" {
+			why[p.Off] = append(why[p.Off], p.Name)
+		}
+	}
+	for _, off := range slices.Sorted(maps.Keys(why)) {
+		fmt.Fprintf(w, "\n%s: these controllers do not run: %s\n", off, strings.Join(why[off], ", "))
 	}
 }
 

@@ -30,6 +30,9 @@ func pluginTable(w io.Writer, list []admin.Plugin) {
 			p.Name, p.Kind, p.Carrier, stateOf(p), cmp.Or(p.Version, "-"), p.Rows, p.Revision, age(p.LastSign), p.Restarts, size(p.Memory))
 	}
 	for _, p := range list {
+		if p.Off != "" {
+			fmt.Fprintf(w, "\n%s does not run: %s\n", p.Name, p.Off)
+		}
 		if p.LastError != "" {
 			fmt.Fprintf(w, "\n%s failed last: %s\n", p.Name, strings.ReplaceAll(strings.TrimSpace(p.LastError), "\t", " "))
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/history"
+	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/host/sandbox"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/placement"
@@ -133,6 +134,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, trial bool, lo
 	files, memory := s.Mounted(), memoryLimit(s.MemoryLimit, p.environ)
 	istiod.DeclareSecrets()
 	environ, started := tune(p.environ)
+	environ = readOnly(environ, s.ReadOnly)
 	core, err := server.New(server.Config{
 		Set: plugins, Exe: exe, RuntimeDir: p.runtimeDir(), Alone: true, Develop: s.Dev, Environ: environ, Started: started, Version: build(),
 		File: s.Plugins, Text: text, Parse: parse,
@@ -181,6 +183,16 @@ func (p *program) serve(ctx context.Context, s settings.Settings, trial bool, lo
 		}
 	}()
 	return core.Run(ctx)
+}
+
+// readOnly tells built-in plugins by their environment whether they may write in clusters: neither
+// their config nor a change of the set lifts it.
+func readOnly(environ []string, on bool) []string {
+	environ = slices.DeleteFunc(slices.Clone(environ), func(e string) bool { return strings.HasPrefix(e, host.ReadOnlyVariable+"=") })
+	if !on {
+		return environ
+	}
+	return append(environ, host.ReadOnlyVariable+"=true")
 }
 
 // instance names this control plane among others: by its pod, else by its host.

@@ -183,6 +183,9 @@ func configured(s *manifest.Set, in settings.Inputs, name string) (*manifest.Set
 			short.enable(s)
 		}
 	}
+	if in.ReadOnly {
+		turnOff(s)
+	}
 	for _, e := range s.Plugins {
 		if e.ForEach != nil && e.ForEach.Keys["wait"].Line == 0 {
 			e.ForEach.Wait = in.Remotes.Timeout
@@ -214,6 +217,15 @@ func fromFiles(s *manifest.Set) (*manifest.Set, error) {
 // without is the set without the entries of a built-in plugin.
 func without(s *manifest.Set, builtin string) *manifest.Set {
 	return s.Of(slices.DeleteFunc(slices.Clone(s.Plugins), func(e *manifest.Entry) bool { return e.Builtin == builtin }))
+}
+
+// turnOff disables what would write in a cluster: all controllers, whoever made them.
+func turnOff(s *manifest.Set) {
+	for _, e := range s.Plugins {
+		if e.Kind == "controller" && !e.Disabled {
+			e.Disabled, e.Off = true, "nothing is written in any cluster (--readOnly)"
+		}
+	}
 }
 
 // configure sets the field in the set. A file may go to one entry alone; what is true of a cluster

@@ -305,3 +305,36 @@ func TestTrial(t *testing.T) {
 		}
 	}
 }
+
+// TestReadOnlySet: where nothing is to be written no controller runs, whoever made it, and each
+// says why; what was disabled anyway says nothing. Plugins are told by their environment.
+func TestReadOnlySet(t *testing.T) {
+	own := []byte(`plugins:
+- {name: mine, kind: controller, process: {command: ./mine}, insecure: true}
+- {name: not, kind: controller, builtin: controller/ca, disabled: true}
+- {name: files, kind: config, builtin: config/file}
+`)
+	in := settings.Defaults().Inputs
+	for _, text := range [][]byte{coxswain.KubernetesSet(), own} {
+		for _, only := range []bool{false, true} {
+			in.ReadOnly = only
+			s, err := set(in, "plugins.yaml", text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range s.Plugins {
+				off := only && e.Kind == "controller" && e.Name != "not"
+				if says := strings.Contains(e.Off, "--readOnly"); says != off || off && e.Runs() {
+					t.Errorf("readOnly %v: %s runs: %v, and says %q", only, e.Name, e.Runs(), e.Off)
+				}
+			}
+		}
+	}
+	given := []string{"A=b", "COXSWAIN_READ_ONLY=1"}
+	if got := readOnly(given, true); !slices.Equal(got, []string{"A=b", "COXSWAIN_READ_ONLY=true"}) {
+		t.Error(got)
+	}
+	if got := readOnly(given, false); !slices.Equal(got, given[:1]) {
+		t.Error(got)
+	}
+}

@@ -79,8 +79,10 @@ type Plugin struct {
 	Kind    string `json:"kind"`
 	Carrier string `json:"carrier"`
 	// At is where plugins.yaml declares it: FILE:LINE:COLUMN.
-	At    string    `json:"at,omitempty"`
-	State string    `json:"state"`
+	At    string `json:"at,omitempty"`
+	State string `json:"state"`
+	// Off is why it is disabled, where plugins.yaml doesn't say that it is.
+	Off   string    `json:"off,omitempty"`
 	Since time.Time `json:"since"`
 	// Plugin and Version are what it says of itself.
 	Plugin  string `json:"plugin,omitempty"`

@@ -154,12 +154,18 @@ func (ln *launcher) tuned(e *manifest.Entry) []string {
 	return ln.inherited(e, append(names, "GOMEMLIMIT")...)
 }
 
-// clusterVariables say where an API server is: by a file, in a pod, and through a proxy. Source:
+// clusterVariables say where an API server is, by a file, in a pod, and through a proxy, and
+// whether anything may be written there. Source:
 // Kubernetes, "Organizing Cluster Access Using kubeconfig Files", "Accessing the Kubernetes API
 // from a Pod".
 var clusterVariables = []string{
 	"KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy",
+	ReadOnlyVariable,
 }
+
+// ReadOnlyVariable tells plugins that are built in, if it is "true", to write in no cluster,
+// whatever their config says.
+const ReadOnlyVariable = "COXSWAIN_READ_ONLY"
 
 // limited adds what a Go program heeds of a limit of memory, unless its environment says so itself.
 func limited(limit manifest.Size, env []string) []string {

@@ -35,6 +35,8 @@ type Entry struct {
 
 	// Of is the entry that this is an instance of; empty: it stands in the file itself.
 	Of string
+	// Off is why it is disabled, where that is not what the file says; empty: it is what it says.
+	Off string
 
 	// Name of this instance, unique in the file; the plugin's shard has it too.
 	Name string `yaml:"name" need:"true"`

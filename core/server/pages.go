@@ -99,7 +99,7 @@ func (p *pages) Plugins() []admin.Plugin {
 		if runs {
 			e = s.Entry
 		}
-		v := admin.Plugin{Name: e.Name, Kind: string(e.Kind), Carrier: e.Carrier(), At: e.At.String(), State: "disabled"}
+		v := admin.Plugin{Name: e.Name, Kind: string(e.Kind), Carrier: e.Carrier(), At: e.At.String(), State: "disabled", Off: e.Off}
 		switch {
 		case runs:
 			of(&v, s, rows[e.Name])
@@ -117,6 +117,7 @@ func (p *pages) Plugins() []admin.Plugin {
 
 // of says what became of a plugin's process, and of what it published.
 func of(v *admin.Plugin, s host.Status, r control.PluginRows) {
+	v.Off = ""
 	v.State, v.Since, v.Plugin, v.Version, v.PID = string(s.State), s.Since, s.Plugin, s.Version, s.PID
 	v.Restarts, v.Memory, v.LastError, v.User = s.Restarts, s.Memory, s.LastError, s.User
 	v.Sandbox, v.Lacking = s.Sandbox.InForce, s.Sandbox.Lacking

@@ -30,6 +30,7 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.String("consulserverURL", d.ConsulServerURL, "URL of Consul, for the set's registry/consul; empty: http://127.0.0.1:8500")
 	fs.String("eurekaserverURL", d.EurekaServerURL, "URL of Eureka, for the set's registry/eureka; empty: http://127.0.0.1:8761/eureka")
 	fs.String("kubeconfig", d.Kubeconfig, "file with the API server's address and credentials, for the set's plugins that read a cluster; empty: KUBECONFIG, ~/.kube/config, or the pod's service account")
+	fs.Bool("readOnly", d.ReadOnly, "write nothing in any cluster: no controller runs, and what built-in plugins would write is not sent; for a look at a cluster that others manage")
 	fs.StringP("namespace", "n", d.Namespace, "the control plane's namespace: of the set's ConfigMaps and of Secrets of other clusters, and of callers who may see all debug pages")
 	fs.String("clusterRegistriesNamespace", d.Remotes.Namespace, "namespace of the Secrets of other clusters, for the set's registry/clusters; empty: that of --namespace")
 	fs.String("clusterKubeconfigs", d.Remotes.Kubeconfigs, "directory with kubeconfigs of other clusters (*.yaml, *.yml), in place of Secrets, for the set's registry/clusters and registry/kubernetes")

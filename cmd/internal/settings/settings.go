@@ -96,6 +96,8 @@ type Cluster struct {
 	EurekaServerURL string `koanf:"eurekaserverURL"`
 	// Kubeconfig names the API server and who asks it; empty: what client-go finds.
 	Kubeconfig string `koanf:"kubeconfig"`
+	// ReadOnly: nothing is written in any cluster, and no controller runs.
+	ReadOnly bool `koanf:"readOnly"`
 	// Namespace is the control plane's: ConfigMaps and Secrets are read there, and operators, who
 	// may ask debug types of everything, are of it. SharedMeshConfig is a ConfigMap beside its own;
 	// empty: none.

@@ -66,6 +66,9 @@ func Plugin() sdk.ConfigSourcePlugin {
 		Reads:     []string{state.Mesh},
 		Publishes: append(tables(), kinds.FaultTable),
 		New: sdk.WithConfig(defaults(), func(c Config) (sdk.ConfigSource, error) {
+			if kube.ReadOnly() { // what others ask it to write is refused by its client
+				c.Events, c.Status = false, false
+			}
 			s, err := connect(c)
 			if err != nil {
 				return nil, err

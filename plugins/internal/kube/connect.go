@@ -47,5 +47,6 @@ func (a *Access) Connect(agent string) (*rest.Config, error) {
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(float32(a.QPS), a.Burst)
 	config.UserAgent = agent
 	config.Wrap(a.line().over)
+	config.Wrap(guarded)
 	return config, nil
 }

@@ -87,6 +87,7 @@ func (a *Access) Other(kubeconfig []byte, agent string) (*rest.Config, error) {
 	config.Wrap(foreign)
 	config.Wrap(a.line().over)
 	config.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, Control: elsewhere}).DialContext
+	config.Wrap(guarded)
 	return config, nil
 }
 
