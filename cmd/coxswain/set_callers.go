@@ -44,6 +44,9 @@ func signersOf(s settings.Signing) (given []shorthand) {
 	if len(external) > 0 {
 		given = append(given, shorthand{name, external, []string{"controller/ca"}, "external", false})
 	}
+	if replaced := s.Replaced(); len(replaced) > 0 {
+		given = append(given, shorthand{"replaceRoot", replaced, []string{"controller/ca"}, "replaceRoots", false})
+	}
 	if s.TrustBundle {
 		given = append(given, shorthand{"enableClusterTrustBundleAPI", "cluster", []string{"controller/ca"}, "distribute", false})
 	}

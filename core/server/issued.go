@@ -17,6 +17,7 @@ import (
 	"time"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
 	"google.golang.org/grpc/credentials"
 )
 
@@ -38,6 +39,9 @@ type Issuer struct {
 	Table       string
 	Authorities func(payload []byte) (Authorities, error)
 	Revocations func(payload []byte) ([][]byte, error)
+	// Stopped reads the payload of a row of the table faults, and returns why no certificate is
+	// made; empty: it says nothing of that. nil: none does.
+	Stopped func(fault []byte) string
 	// DomainOf returns the trust domain of one of a certificate's URIs, if it has one.
 	DomainOf func(uri string) (domain string, ok bool)
 }
@@ -217,12 +221,27 @@ func (i *issued) pending() (made bool, why string) {
 	switch {
 	case own != nil:
 		return true, ""
+	case offered && i.stopped() != "":
+		return false, i.stopped()
 	case offered:
 		return false, "the certificate of port secureGRPC is being made"
 	case perhaps:
 		return false, "a plugin that may make the certificate of port secureGRPC has not started"
 	}
 	return false, ""
+}
+
+// stopped is why no certificate is made; empty: nobody says that none is.
+func (i *issued) stopped() string {
+	if i.Stopped == nil {
+		return ""
+	}
+	for _, r := range i.plugins.Rows(state.Faults) {
+		if why := i.Stopped(r.Payload); why != "" {
+			return why
+		}
+	}
+	return ""
 }
 
 // secure returns credentials that follow the certificate.

@@ -3,6 +3,7 @@ package mesh
 import (
 	"bytes"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"net"
 	"slices"
@@ -34,6 +35,13 @@ func Issuer(names []string) *server.Issuer {
 			return server.Authorities{Domain: b.TrustDomain, Local: b.Local, Certificates: ders}, err
 		},
 		DomainOf: domainOf,
+		Stopped: func(fault []byte) string {
+			var f struct{ Kind, Message string }
+			if json.Unmarshal(fault, &f) != nil || f.Kind != bundle.Stopped {
+				return ""
+			}
+			return f.Message
+		},
 		Revocations: func(payload []byte) ([][]byte, error) {
 			b, err := bundle.Parse(payload)
 			if err != nil {

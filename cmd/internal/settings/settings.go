@@ -81,6 +81,9 @@ type Signing struct {
 	// MultiRoot enables the set's config/spiffe, which takes what the mesh's settings say of
 	// authorities, too.
 	MultiRoot bool `koanf:"multiRootMesh"`
+	// ReplaceRoot are SHA-256 of roots of others that the set's controller/ca overwrites, joined by
+	// commas; empty: none.
+	ReplaceRoot string `koanf:"replaceRoot"`
 	// TrustBundle has the set's controller/ca hand the root out in a ClusterTrustBundle.
 	TrustBundle bool `koanf:"enableClusterTrustBundleAPI"`
 }

@@ -69,3 +69,6 @@ func (s Settings) Mounted() TLS {
 	}
 	return t
 }
+
+// Replaced are the SHA-256 of roots of others that are overwritten.
+func (s Signing) Replaced() []string { return list(s.ReplaceRoot) }

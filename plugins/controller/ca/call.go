@@ -56,6 +56,9 @@ func (c *Controller) Call(ctx context.Context, call sdk.Call) (response []byte, 
 	select {
 	case <-c.first:
 	case <-ctx.Done():
+		if why := c.reported.why(); why != "" {
+			return nil, refuse(codes.Unavailable, "the CA is stopped: %s", why)
+		}
 		return nil, refuse(codes.Unavailable, "the CA isn't ready yet; the control plane's log says why")
 	}
 	by := c.signs.Load()

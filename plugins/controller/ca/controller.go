@@ -40,6 +40,9 @@ type Controller struct {
 	client  *kube.Client // nil without a cluster
 	nodes   nodes
 	others  others
+	// claims are roots that it may overwrite; reported is what people are shown.
+	claims   *claims
+	reported reported
 
 	// signs is what signs now; first is closed when there is one.
 	signs atomic.Pointer[signer]
@@ -91,7 +94,8 @@ func (s *signer) same(as *signer) bool {
 }
 
 func newController(c Config) *Controller {
-	return &Controller{config: c, plugged: plugged(c.Plugged), nodes: nodes{trusted: c.External.Agents}, first: make(chan struct{}), changed: make(chan struct{}, 1)}
+	replaced, _ := fingerprints(c.ReplaceRoots) // checked
+	return &Controller{config: c, claims: &claims{replaced: replaced}, plugged: plugged(c.Plugged), nodes: nodes{trusted: c.External.Agents}, first: make(chan struct{}), changed: make(chan struct{}, 1)}
 }
 
 // Run implements sdk.Controller.
@@ -104,6 +108,7 @@ func (c *Controller) Run(ctx context.Context, out sdk.Publisher) error {
 		return err
 	}
 	defer func() { _ = w.Close() }()
+	c.reported.out = out
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -160,7 +165,9 @@ type life struct {
 	crl  crl
 	// published is the domain whose row there is; wrong is what was said last to be wrong.
 	published, wrong string
-	pause            time.Duration
+	// synced: what is published is complete.
+	synced bool
+	pause  time.Duration
 }
 
 // kept is the CA that signs itself.
@@ -177,11 +184,17 @@ func (l *life) look(ctx context.Context) (again time.Duration) {
 		return 0
 	}
 	if err == nil {
+		err = l.admit(ctx, next)
+	}
+	if ctx.Err() != nil {
+		return 0
+	}
+	if err == nil {
 		err = l.adopt(next)
 	}
 	if err != nil {
 		if text := err.Error(); text != l.wrong {
-			l.out.Log(sdk.Warn, "the CA can't be had as it should be; what signed before goes on, and it is tried again", "error", text)
+			l.complain(err)
 			l.wrong = text
 		}
 		l.pause = min(2*l.pause, retryMost)
@@ -189,6 +202,33 @@ func (l *life) look(ctx context.Context) (again time.Duration) {
 	}
 	l.wrong, l.pause = "", retryFirst
 	return wait
+}
+
+// complain says what is wrong. Where that is what the cluster has, and nothing was signed yet, it is
+// shown, too: rows count once they are complete. What may be over in a moment is in the log alone.
+func (l *life) complain(err error) {
+	text := err.Error()
+	var foreign *foreignError
+	if l.signs.Load() != nil || !errors.As(err, &foreign) {
+		l.out.Log(sdk.Warn, "the CA can't be had as it should be; what signed before goes on, and it is tried again", "error", text)
+		return
+	}
+	l.out.Log(sdk.Error, "the CA is stopped: nothing is signed, and the secure port has no certificate; xDS goes on, and it is tried again", "error", text)
+	if err = l.reported.stop(text); err == nil && !l.synced {
+		l.synced = true
+		err = l.out.Synced()
+	}
+	if err != nil {
+		l.out.Log(sdk.Warn, "why the CA is stopped can't be shown", "error", err.Error())
+	}
+}
+
+// admit reports, as an error, that somebody else's root stands in the way of who is to sign.
+func (l *life) admit(ctx context.Context, next *signer) error {
+	if next.same(l.signs.Load()) {
+		return nil
+	}
+	return l.unclaimed(ctx, next.believed())
 }
 
 // current returns who is to sign: others, the CA that is plugged in, or one that signs itself.
@@ -227,6 +267,11 @@ func (l *life) mine(ctx context.Context, now time.Time, domain string) (a *autho
 	if k.now != nil && now.Before(k.next) {
 		return k.now, k.next.Sub(now), nil
 	}
+	if k.last == nil { // none has signed yet
+		if err := l.free(ctx); err != nil {
+			return nil, 0, err
+		}
+	}
 	if k.now, err = l.own(ctx, now, domain); err != nil {
 		return nil, 0, err
 	}
@@ -258,10 +303,13 @@ func (l *life) attempt(ctx context.Context, now time.Time, domain string) (*auth
 	case files == nil && l.kept.last != nil:
 		a, word = l.kept.last, "the CA was gone from where it is kept; it is put back"
 	case files == nil:
+		if err := l.unclaimed(ctx, nil); err != nil { // before it is kept
+			return nil, err
+		}
 		a, err = authority.Root(domain, nil, l.config.Root.Bits, l.config.Root.TTL, now)
 	default:
 		if a, err = authority.Parse(*files, now); err != nil {
-			return nil, fmt.Errorf("%s: %w", l.keeper, err)
+			return nil, &foreignError{l.keeper.String(), "a CA that can't go on: " + err.Error(), "mend it, or delete it, and a new one is made"}
 		}
 		if !a.IsRoot() || now.Before(a.Due(l.config.Root.Grace)) {
 			return a, nil
@@ -300,6 +348,10 @@ func (l *life) adopt(next *signer) error {
 	if err := l.write(next.believed()); err != nil {
 		return err
 	}
+	l.claims.mine(next.believed())
+	if err := l.reported.stop(""); err != nil {
+		return err
+	}
 	var gone []string
 	if l.published != "" && l.published != b.TrustDomain {
 		gone = []string{l.published}
@@ -313,6 +365,10 @@ func (l *life) adopt(next *signer) error {
 	l.change()
 	if first {
 		close(l.first)
+		if l.synced {
+			return nil
+		}
+		l.synced = true
 		return l.out.Synced()
 	}
 	if next.lists.Same(was.lists) {

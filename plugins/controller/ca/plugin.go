@@ -11,6 +11,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/bundle"
@@ -43,6 +44,8 @@ type Config struct {
 	MaxTTL time.Duration `json:"maxTTL" above:"0s" doc:"The most that a certificate may ask for."`
 	// Root is about roots that sign themselves.
 	Root Root `json:"root" doc:"What a CA that signs itself is like."`
+	// ReplaceRoots are roots of others that are overwritten, by their SHA-256.
+	ReplaceRoots []string `json:"replaceRoots" doc:"Roots of somebody else (SHA-256 of the certificate) that this CA's takes the place of, wherever it finds them. Any other one is left as it is."`
 	// Distribute is to whom the roots are handed out.
 	Distribute string `json:"distribute" enum:"nowhere,namespaces,cluster" doc:"Where in the cluster the roots are handed out: in the ConfigMap istio-ca-root-cert of each namespace, or in the cluster's ClusterTrustBundle istio.io:istiod-ca:root-cert."`
 }
@@ -77,6 +80,9 @@ func (c *Config) Check() error {
 	case c.Keep != "file" && c.File != "":
 		return strict.Errorf("file", "is for `keep: file`")
 	}
+	if _, err := fingerprints(c.ReplaceRoots); err != nil {
+		return err
+	}
 	if err := c.External.check(); err != nil {
 		return err
 	}
@@ -86,7 +92,7 @@ func (c *Config) Check() error {
 // Plugin returns the plugin for sdk.Serve.
 func Plugin() sdk.ControllerPlugin {
 	return sdk.ControllerPlugin{
-		Name: "controller/ca", Version: "1", Reads: []string{state.Mesh}, Publishes: []string{bundle.Table},
+		Name: "controller/ca", Version: "1", Reads: []string{state.Mesh}, Publishes: []string{bundle.Table, kinds.FaultTable},
 		New: sdk.WithConfig(defaults(), func(c Config) (sdk.Controller, error) { return New(c) }),
 	}
 }

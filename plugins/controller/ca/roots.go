@@ -38,6 +38,7 @@ func (c *Controller) distribute(ctx context.Context, out sdk.Publisher) {
 		if c.config.Distribute == toCluster {
 			return c.announce(ctx, out)
 		}
+		defer func() { _ = c.reported.clear() }() // the session may be over
 		return c.hand(ctx, out)
 	}); err != nil {
 		out.Log(sdk.Error, "the root can't be handed out", "error", err)
@@ -183,6 +184,10 @@ type content struct{ name, key, text string }
 // one writes a ConfigMap of a namespace, if it differs.
 func (h *handing) one(ctx context.Context, namespace string, c content) error {
 	o, there, _ := h.namespaces.GetStore().GetByKey(namespace)
+	if c.name == rootMap && !there {
+		_, err := h.reported.leave(namespace, nil)
+		return err
+	}
 	if n, ok := o.(*corev1.Namespace); !there || !ok || n.DeletionTimestamp != nil || slices.Contains(spared, namespace) {
 		return nil
 	}
@@ -192,10 +197,20 @@ func (h *handing) one(ctx context.Context, namespace string, c content) error {
 	o, there, _ = h.maps[c.name].GetStore().GetByKey(namespace + "/" + c.name)
 	found, ok := o.(*corev1.ConfigMap)
 	if !there || !ok {
+		if c.name == rootMap {
+			if _, err := h.reported.leave(namespace, nil); err != nil {
+				return err
+			}
+		}
 		return core.Post().Namespace(namespace).Resource("configmaps").Body(&corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: c.name, Labels: map[string]string{rootLabel: "true"}},
 			Data:       map[string]string{c.key: c.text},
 		}).Do(ctx).Error()
+	}
+	if c.name == rootMap {
+		if left, err := h.leaves(found); left || err != nil {
+			return err
+		}
 	}
 	if found.Data[c.key] == c.text && len(found.Data) == 1 {
 		return nil

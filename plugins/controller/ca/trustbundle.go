@@ -3,6 +3,7 @@ package ca
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -138,8 +139,12 @@ func (a *announcing) write(ctx context.Context) error {
 		_, err := a.objects.Create(ctx, next, metav1.CreateOptions{})
 		return unlessOld(err)
 	}
-	if has, _, _ := unstructured.NestedString(found.Object, "spec", "trustBundle"); has == text {
+	has, _, _ := unstructured.NestedString(found.Object, "spec", "trustBundle")
+	if has == text {
 		return nil
+	}
+	if other := a.claims.foreign([]byte(has)); other != nil {
+		return fmt.Errorf("it has the root %s, which is none of this CA's, and is left as it is; delete it, or replace it with --replaceRoot %s", named(other), fingerprint(other))
 	}
 	next := found.DeepCopy()
 	if err := unstructured.SetNestedField(next.Object, text, "spec", "trustBundle"); err != nil {

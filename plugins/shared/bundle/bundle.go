@@ -14,6 +14,9 @@ import (
 // Bundle as JSON.
 const Table = "trustbundles"
 
+// Stopped is the kind of a fault, in the table of those, that says why nothing is signed.
+const Stopped = "CertificateAuthority"
+
 // Bundle is the payload of a row. It has nothing secret.
 type Bundle struct {
 	// TrustDomain is the one whose workloads the authorities sign for.
