@@ -80,10 +80,10 @@ func stopped(t *testing.T, p *mesh.Plane, words ...string) {
 	p.Fetch(t, bootstrap, "type.googleapis.com/envoy.config.cluster.v3.Cluster")
 }
 
-// TestForeignRoots: nobody's root is overwritten. A CA that is not plugged in, and a root of somebody
-// else in the control plane's own namespace, stop the CA alone; one in another namespace stays, and
-// is reported; of two control planes with different roots neither takes the other's away; and
-// whoever names the root has it replaced.
+// TestForeignRoots: nobody's root is overwritten. A CA that is not plugged in, and a root of
+// somebody else in the control plane's own namespace, stop the CA alone; one in another namespace
+// stays, and is reported; of two control planes with different roots neither takes the other's
+// away; and whoever names the root has it replaced.
 func TestForeignRoots(t *testing.T) {
 	t.Parallel()
 	c := kube.Start(t)

@@ -204,8 +204,9 @@ func (l *life) look(ctx context.Context) (again time.Duration) {
 	return wait
 }
 
-// complain says what is wrong. Where that is what the cluster has, and nothing was signed yet, it is
-// shown, too: rows count once they are complete. What may be over in a moment is in the log alone.
+// complain says what is wrong. Where that is what the cluster has, and nothing was signed yet, it
+// is shown, too: rows count once they are complete. What may be over in a moment is in the log
+// alone.
 func (l *life) complain(err error) {
 	text := err.Error()
 	var foreign *foreignError
