@@ -29,10 +29,11 @@ const (
 	// mostBodies is how many bytes of bodies an address may have in hand; all have four times as
 	// much.
 	mostBodies = 16 << 20
-	// largeBody is from how many bytes on bodies are handed on one at a time, so that a plugin never
+	// largeBody is from how many bytes on bodies are handed on one at a time, so that a
+	// plugin never
 	// owes more than it may.
 	largeBody = 2 << 20
-	// mostRequests is how many requests an address may have in hand, and mostConnections how many
+	// mostRequests is how many requests an address may have in hand, and mostConnections is how many
 	// connections all may have.
 	mostRequests    = 256
 	mostConnections = 2048
