@@ -29,12 +29,11 @@ const (
 	// mostBodies is how many bytes of bodies an address may have in hand; all have four times as
 	// much.
 	mostBodies = 16 << 20
-	// largeBody is from how many bytes on bodies are handed on one at a time, so that a
-	// plugin never
-	// owes more than it may.
+	// largeBody is from how many bytes on bodies are handed on one at a time, so that a plugin
+	// never owes more than it may.
 	largeBody = 2 << 20
-	// mostRequests is how many requests an address may have in hand, and mostConnections is how many
-	// connections all may have.
+	// mostRequests is how many requests an address may have in hand, and mostConnections is how
+	// many connections all may have.
 	mostRequests    = 256
 	mostConnections = 2048
 	// usualTimeout is how long a caller waits that does not say, mostTimeout the most that counts.
@@ -86,7 +85,9 @@ type Port struct {
 type load struct{ requests, bytes int }
 
 // New returns a port that is closed.
-func New(cfg Config) *Port { return &Port{cfg: cfg, by: map[string]*load{}, large: make(chan struct{}, 1)} }
+func New(cfg Config) *Port {
+	return &Port{cfg: cfg, by: map[string]*load{}, large: make(chan struct{}, 1)}
+}
 
 // Run serves until ctx ends, and then lets requests that there are end for as long as they may
 // take. The error is why the port can't be opened.
