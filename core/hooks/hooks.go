@@ -26,8 +26,7 @@ import (
 const (
 	// MostBody is how large a request's body may be: an update of an object has two of them.
 	MostBody = 8 << 20
-	// mostBodies is how many bytes of bodies an address may have in hand; all have four times as
-	// much.
+	// mostBodies is how many bytes of bodies an address may have in hand; all have four times that.
 	mostBodies = 16 << 20
 	// largeBody is from how many bytes on bodies are handed on one at a time, so that a plugin
 	// never owes more than it may.

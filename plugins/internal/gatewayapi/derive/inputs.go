@@ -5,7 +5,7 @@
 // It is a graph of functions (sdk/incr): what an object becomes is computed again when something
 // that it was made from changes. gateway.go and listener.go make servers of listeners, route.go
 // finds out to which of them a route belongs, http.go, grpc.go and stream.go translate its rules,
-// merge.go joins the routes of one host, and policy.go makes DestinationRules.
+// piece.go joins the routes of one host, and policy.go makes DestinationRules.
 package derive
 
 import (
