@@ -298,7 +298,7 @@ func (s *signs) path(folder, name string) bool {
 	return s.paths[at] && (s.declared[at] == nil || s.declared[at][what])
 }
 
-var testName = regexp.MustCompile("\\b(Test|Benchmark|Fuzz)[A-Z]\\w+")
+var testName = regexp.MustCompile(`\b(Test|Benchmark|Fuzz)[A-Z]\w+`)
 
 // TestSignpostsInDocs: each file, package and test that a document names is there.
 // docs/decisions speaks of what was.

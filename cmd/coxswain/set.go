@@ -249,6 +249,8 @@ func (h shorthand) configure(s *manifest.Set, fromFiles bool) error {
 	switch {
 	case len(entries) == 0 && (h.setting == "revision" && fromFiles || h.setting == "namespace"):
 		return nil // files are of every revision, and the namespace is that of operators, too
+	case len(entries) == 0 && h.setting == "domain" && h.builtins[0] == "config/gatewayapi":
+		return nil // the domain is that of the registries, which have been asked
 	case len(entries) == 0:
 		return fmt.Errorf("--%s has no one to go to: no plugin is `builtin: %s`", h.setting, strings.Join(h.builtins, "` or `builtin: "))
 	case len(alone) > 1 && !h.shared:

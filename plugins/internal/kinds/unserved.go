@@ -23,7 +23,7 @@ var unserved = []struct {
 }{
 	{
 		groups: []string{"gateway.networking.k8s.io", "gateway.networking.x-k8s.io", "inference.networking.k8s.io", "inference.networking.x-k8s.io"},
-		why:    "the Gateway API is not served; write Istio's Gateway and VirtualService",
+		why:    "of the Gateway API, this kind or version is not served; Gateways, HTTPRoutes, GRPCRoutes, TLSRoutes and TCPRoutes are",
 	},
 	{
 		groups: []string{"networking.k8s.io", "extensions"}, kinds: []string{"Ingress", "IngressClass"}, asked: (*object).ofIstio,
@@ -60,19 +60,13 @@ func (o *object) ofIstio() bool {
 
 // Unserved says what labels of a namespace, a pod or a service ask for that nobody does here; empty
 // for nothing.
-// Source: Istio, label "istio.io/dataplane-mode" and those of injection.
+// Source: Istio, labels "istio.io/dataplane-mode" and "istio.io/use-waypoint".
 func Unserved(labels map[string]string) string {
 	switch {
 	case labels["istio.io/dataplane-mode"] == "ambient":
 		return "istio.io/dataplane-mode: ambient is not served; sidecars are"
 	case labels["istio.io/use-waypoint"] != "" && labels["istio.io/use-waypoint"] != "none":
 		return "istio.io/use-waypoint: waypoints are not served; sidecars are"
-	case labels["istio-injection"] == "enabled":
-		return "istio-injection: nobody injects sidecars here; keep istiod for that, or add them yourself"
-	case labels["sidecar.istio.io/inject"] == "true":
-		return "sidecar.istio.io/inject: nobody injects sidecars here; keep istiod for that, or add them yourself"
-	case labels["istio.io/rev"] != "":
-		return "istio.io/rev: nobody injects sidecars here; keep istiod for that, or add them yourself"
 	}
 	return ""
 }

@@ -2,7 +2,6 @@ package render
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -260,5 +259,3 @@ func (s *Settings) resolve(asked string, ok bool) (names []string) {
 	}
 	return names
 }
-
-var errTemplates = errors.New("more than 10 templates are asked for")
