@@ -31,9 +31,10 @@ const (
 	// largeBody is from how many bytes on bodies are handed on one at a time, so that a plugin
 	// never owes more than it may.
 	largeBody = 2 << 20
-	// mostRequests is how many requests an address may have in hand, and mostConnections is how
-	// many connections all may have.
+	// mostRequests is how many requests an address may have in hand, mostOfOne how many connections,
+	// and mostConnections how many all may have.
 	mostRequests    = 256
+	mostOfOne       = 512
 	mostConnections = 2048
 	// usualTimeout is how long a caller waits that does not say, mostTimeout the most that counts.
 	usualTimeout, mostTimeout = 10 * time.Second, 30 * time.Second
@@ -138,14 +139,15 @@ func (p *Port) secure(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	return c, nil
 }
 
-// budgeted bounds how many connections there are at once.
-func budgeted(l net.Listener) net.Listener {
-	return &bounded{Listener: l, places: make(chan struct{}, mostConnections)}
-}
+// budgeted bounds how many connections there are at once, of an address and of all.
+func budgeted(l net.Listener) net.Listener { return &bounded{Listener: l, by: map[string]int{}} }
 
 type bounded struct {
 	net.Listener
-	places chan struct{}
+
+	mu  sync.Mutex
+	by  map[string]int
+	all int
 }
 
 // Accept closes connections for which there is no place.
@@ -155,12 +157,32 @@ func (b *bounded) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		select {
-		case b.places <- struct{}{}:
-			return &placed{Conn: c, leave: sync.OnceFunc(func() { <-b.places })}, nil
-		default:
+		who := budget.Address(c.RemoteAddr().String())
+		if !b.enter(who) {
 			_ = c.Close()
+			continue
 		}
+		return &placed{Conn: c, leave: sync.OnceFunc(func() { b.leave(who) })}, nil
+	}
+}
+
+func (b *bounded) enter(who string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.all >= mostConnections || b.by[who] >= mostOfOne {
+		return false
+	}
+	b.all++
+	b.by[who]++
+	return true
+}
+
+func (b *bounded) leave(who string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all--
+	if b.by[who]--; b.by[who] == 0 {
+		delete(b.by, who)
 	}
 }
 

@@ -45,10 +45,10 @@ func TestWebhooks(t *testing.T) {
 		"apiVersion: v1\nkind: Namespace\nmetadata: {name: bank, labels: {istio.io/rev: default}}\n", "apiVersion: v1\nkind: Namespace\nmetadata: {name: plain}\n"))
 	dir, at := t.TempDir(), wait.Address(t)
 	file := filepath.Join(dir, "plugins.yaml")
-	put(t, file, fmt.Sprintf(hooksSet, "coxswain-injector", "coxswain-validator"))
+	put(t, file, fmt.Sprintf(hooksSet, "coxswain-injector", "coxswain-validator, coxswain-validator-canary"))
 	p := mesh.Start(t, program, "", "--plugins", file, "--kubeconfig", c.Kubeconfig, "--httpsAddr", at, "--istiodCustomHost", "localhost")
 	_, port, _ := strings.Cut(at, ":")
-	c.Apply(t, printed(t, "https://localhost:"+port))
+	c.Apply(t, documents(printed(t, "https://localhost:"+port), printed(t, "https://localhost:"+port, "--revision", "canary")))
 	p.Ready(t)
 
 	injected := func(name, namespace, labels string) error {
@@ -77,8 +77,10 @@ func TestWebhooks(t *testing.T) {
 	}
 
 	wait.For(t, "what can't be judged is refused", func() error {
-		if out := c.Kubectl(t, "get", "validatingwebhookconfiguration", "coxswain-validator", "-o", "jsonpath={.webhooks[*].failurePolicy}"); out != "Fail" {
-			return errors.New("the policy is " + out)
+		for _, name := range []string{"coxswain-validator", "coxswain-validator-canary"} { // the second is asked about objects with a label
+			if out := c.Kubectl(t, "get", "validatingwebhookconfiguration", name, "-o", "jsonpath={.webhooks[*].failurePolicy}"); out != "Fail" {
+				return errors.New("the policy of " + name + " is " + out)
+			}
 		}
 		return nil
 	})
@@ -100,9 +102,9 @@ func TestWebhooks(t *testing.T) {
 }
 
 // printed are the configurations that the command prints.
-func printed(t *testing.T, url string) string {
+func printed(t *testing.T, url string, flags ...string) string {
 	t.Helper()
-	out, err := exec.Command(program, "webhooks", "--url", url).CombinedOutput()
+	out, err := exec.Command(program, append([]string{"webhooks", "--url", url}, flags...)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -30,6 +30,9 @@ import (
 // agent is how the API server knows the plugin; path is the webhook's.
 const agent, path = "coxswain/controller-validator", "/validate"
 
+// invalid is how a refusal begins, as istiod's does.
+const invalid = "configuration is invalid: "
+
 // codeInvalidArgument is gRPC's.
 const codeInvalidArgument = 3
 
@@ -121,7 +124,7 @@ func (c *controller) judge(r *admissionv1.AdmissionRequest) admissionv1.Admissio
 	if len(wrong) == 0 {
 		return admission.Allow(warnings...)
 	}
-	a := admission.Refuse(http.StatusBadRequest, metav1.StatusReasonInvalid, "configuration is invalid: "+strings.Join(wrong, "; "))
+	a := admission.Refuse(http.StatusBadRequest, metav1.StatusReasonInvalid, invalid+strings.Join(wrong, "; "))
 	a.Warnings = warnings
 	return a
 }
@@ -134,24 +137,32 @@ func (c *controller) read(object []byte) []kinds.Document {
 }
 
 // errOpen is why the webhook is not believed to refuse anything.
-var errOpen = errors.New("a VirtualService without hosts would be taken")
+var errOpen = errors.New("a VirtualService without routes would be taken")
 
-// try has the API server try to write what the webhook must refuse, and what is never kept.
-func (c *controller) try(ctx context.Context) error {
+// try has the API server try to write what a webhook must refuse, and what is never kept. Only a
+// refusal by this webhook, in the words of judge, counts: others may refuse the object, too.
+func (c *controller) try(ctx context.Context, hook admission.Hook) error {
 	o := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "networking.istio.io/v1", "kind": "VirtualService",
 		"metadata": map[string]any{"name": "coxswain-tries-validation", "namespace": c.config.Namespace},
 		"spec":     map[string]any{"hosts": []any{"tries.validation.invalid"}},
 	}}
+	o.SetLabels(hook.Labels)
 	of := schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1", Resource: "virtualservices"}
 	_, err := c.client.Objects.Resource(of).Namespace(c.config.Namespace).Create(ctx, o, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	switch {
 	case err == nil:
 		return errOpen
-	case strings.Contains(err.Error(), "denied the request") || strings.Contains(err.Error(), "configuration is invalid"):
+	case refused(err, hook):
 		return nil
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("it can't be tried: %w", err)
 	}
 	return err
+}
+
+// refused reports whether the API server says that a webhook refused an object as judge does.
+// Source: Kubernetes, admission webhooks: `admission webhook "NAME" denied the request: REASON`.
+func refused(err error, hook admission.Hook) bool {
+	return strings.Contains(err.Error(), `admission webhook "`+hook.Name+`" denied the request: `+invalid)
 }

@@ -2,6 +2,7 @@ package validator
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/admission"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/shared"
@@ -109,4 +111,20 @@ func TestReadme(t *testing.T) {
 		config = []byte(`{}`)
 	}
 	started(t, string(config))
+}
+
+// TestRefused: only what this webhook refused, for this reason, shows that it works.
+func TestRefused(t *testing.T) {
+	hook := admission.Hook{Name: "validator.coxswain.io"}
+	for text, want := range map[string]bool{
+		`admission webhook "validator.coxswain.io" denied the request: configuration is invalid: spec.http`:    true,
+		`admission webhook "rev.validation.istio.io" denied the request: configuration is invalid: spec.http`:  false,
+		`admission webhook "validator.coxswain.io" denied the request: the body is no AdmissionReview`:         false,
+		`Internal error occurred: failed calling webhook "validator.coxswain.io": connection refused`:          false,
+		`VirtualService.networking.istio.io "coxswain-tries-validation" is invalid: spec.hosts: Invalid value`: false,
+	} {
+		if refused(errors.New(text), hook) != want {
+			t.Errorf("%s: %v is wanted", text, want)
+		}
+	}
 }

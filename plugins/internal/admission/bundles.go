@@ -33,6 +33,13 @@ const (
 	Validating = "validatingwebhookconfigurations"
 )
 
+// Hook is a webhook of a configuration.
+type Hook struct {
+	Name string
+	// Labels are those that an object must have for the webhook to be asked about it.
+	Labels map[string]string
+}
+
 // look is how often configurations are looked at, asking how long a question may take.
 const look, asking = 5 * time.Second, 10 * time.Second
 
@@ -48,9 +55,9 @@ type Bundles struct {
 	Objects dynamic.Interface
 	// Namespace and Lease say by which Lease replicas agree on who writes.
 	Namespace, Lease string
-	// Tried reports whether the webhook was seen to refuse what it must refuse; then what can't be
-	// asked of it is refused, too (failurePolicy). nil: the policy is left as it is.
-	Tried func(ctx context.Context) error
+	// Tried says why a webhook was not seen to refuse what it must refuse; nil: it was. Then what
+	// can't be asked of it is refused, too (failurePolicy). Without Tried the policy is left as it is.
+	Tried func(ctx context.Context, of Hook) error
 
 	said kube.LogLimiter
 }
@@ -177,18 +184,27 @@ func (b *Bundles) changes(found *unstructured.Unstructured, roots string) (patch
 	return patch, open, nil
 }
 
-// close has the API server refuse what can't be asked of the webhook, once that was seen to work.
+// close has the API server refuse what can't be asked of the webhooks that let it pass, of each once
+// that was seen to work.
 func (b *Bundles) close(ctx context.Context, of dynamic.ResourceInterface, found *unstructured.Unstructured, name string) error {
-	if err := b.Tried(ctx); err != nil {
-		return fmt.Errorf("what the webhook must refuse is not refused yet, so that it stays open (failurePolicy Ignore): %w", err)
-	}
 	hooks, _, err := unstructured.NestedSlice(found.Object, "webhooks")
 	if err != nil {
 		return err
 	}
 	var patch []operation
-	for i := range hooks {
-		patch = append(patch, operation{"add", fmt.Sprintf("/webhooks/%d/failurePolicy", i), "Fail"})
+	for i, h := range hooks {
+		m, _ := h.(map[string]any)
+		if policy, _, _ := unstructured.NestedString(m, "failurePolicy"); policy != "Ignore" {
+			continue
+		}
+		hook := Hook{}
+		hook.Name, _, _ = unstructured.NestedString(m, "name")
+		hook.Labels, _, _ = unstructured.NestedStringMap(m, "objectSelector", "matchLabels")
+		if err := b.Tried(ctx, hook); err != nil {
+			return fmt.Errorf("what %s must refuse is not refused yet, so that it stays open (failurePolicy Ignore): %w", hook.Name, err)
+		}
+		at := fmt.Sprintf("/webhooks/%d/", i)
+		patch = append(patch, operation{"test", at + "name", hook.Name}, operation{"add", at + "failurePolicy", "Fail"})
 	}
 	text, err := json.Marshal(patch)
 	if err != nil {
