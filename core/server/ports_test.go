@@ -5,11 +5,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
 // Before each xDS port is open, and the admin socket, the control plane is not ready.
 func TestReadyWithOpenPorts(t *testing.T) {
-	p := newPorts(&Config{GRPCAddr: "127.0.0.1:0", SecureGRPCAddr: "127.0.0.1:0", TLS: TLS{CertFile: "cert.pem"}})
+	set, err := manifest.Parse("plugins.yaml", []byte("plugins: [{name: certificates, kind: authenticator, builtin: authenticator/certificate}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	secured := &Config{Set: set, SecureGRPCAddr: "127.0.0.1:0"}
+	p := newPorts(&Config{Set: set, GRPCAddr: "127.0.0.1:0", SecureGRPCAddr: "127.0.0.1:0", TLS: TLS{CertFile: "cert.pem"}})
 	for _, port := range []string{"grpc", "secureGRPC"} {
 		if !slices.Contains(p.ready(), "port "+port+" is not open yet") {
 			t.Errorf("%s is closed, and the reasons are %q", port, p.ready())
@@ -24,7 +31,7 @@ func TestReadyWithOpenPorts(t *testing.T) {
 		t.Errorf("all are open, and the reasons are %q", why)
 	}
 	made, why := false, "it is being made"
-	p = newPorts(&Config{})
+	p = newPorts(secured)
 	p.opened()
 	p.pending = func() (bool, string) { return made, why }
 	for _, step := range []struct {
@@ -33,10 +40,16 @@ func TestReadyWithOpenPorts(t *testing.T) {
 	}{
 		{func() {}, why}, {func() { made, why = true, "" }, "port secureGRPC is not open yet"}, {func() { p.noting(nil)("secureGRPC", &net.TCPAddr{}) }, ""},
 		{func() {
-			p = newPorts(&Config{})
+			p = newPorts(secured)
 			p.opened()
 			made, p.pending = false, func() (bool, string) { return made, why }
 		}, ""}, // nobody makes one
+		{func() {
+			p = newPorts(&Config{Set: &manifest.Set{}, SecureGRPCAddr: "127.0.0.1:0", TLS: TLS{Webhooks: Webhooks{Address: "127.0.0.1:0"}}})
+			p.opened()
+			made, p.pending = true, func() (bool, string) { return made, why }
+			p.noting(nil)("https", &net.TCPAddr{})
+		}, ""}, // it is for webhooks alone: nobody says who is calling
 	} {
 		step.change()
 		if got := strings.Join(p.ready(), ", "); got != step.want {

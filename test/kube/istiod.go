@@ -101,8 +101,8 @@ func Definitions(t testing.TB) string {
 	return string(text)
 }
 
-// GatewayAPI are the definitions of the Gateway API (its standard channel), of the version that the
-// istiod of test/peer is built with.
+// GatewayAPI are the definitions of the Gateway API (its standard channel, and of the experimental
+// kinds those that are read), of the version that the istiod of test/peer is built with.
 func GatewayAPI(t testing.TB) string {
 	t.Helper()
 	cmd := exec.Command("go", "mod", "download", "-json", "sigs.k8s.io/gateway-api")
@@ -113,6 +113,7 @@ func GatewayAPI(t testing.TB) string {
 		t.Fatalf("sigs.k8s.io/gateway-api: %v %s", err, out)
 	}
 	files, _ := filepath.Glob(filepath.Join(module.Dir, "config/crd/standard/gateway.networking.k8s.io_*s.yaml"))
+	files = append(files, filepath.Join(module.Dir, "config/crd/experimental/gateway.networking.x-k8s.io_xbackendtrafficpolicies.yaml"))
 	var all []string
 	for _, f := range files {
 		text, err := os.ReadFile(f)

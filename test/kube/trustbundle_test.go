@@ -43,8 +43,8 @@ func withTrustBundles(t *testing.T, flags ...string) *kube.Cluster {
 }
 
 // TestTrustBundle: the root is in a ClusterTrustBundle, with the rights of deploy/ and no others;
-// it is put back when it is changed or deleted, another control plane in its place finds it right,
-// and namespaces get no ConfigMap.
+// it is put back when it is added to or deleted, another root in its place is left, another control
+// plane finds it right, and namespaces get no ConfigMap.
 func TestTrustBundle(t *testing.T) {
 	t.Parallel()
 	audit, policy := filepath.Join(t.TempDir(), "audit"), filepath.Join(t.TempDir(), "policy.yaml")
@@ -69,11 +69,25 @@ func TestTrustBundle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"trustBundle": string(certificate)}})
-	if err != nil {
-		t.Fatal(err)
+	tamper := func(roots string) {
+		t.Helper()
+		patch, err := json.Marshal(map[string]any{"spec": map[string]any{"trustBundle": roots}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Kubectl(t, "patch", "clustertrustbundle", "istio.io:istiod-ca:root-cert", "--type", "merge", "-p", string(patch))
 	}
-	c.Kubectl(t, "patch", "clustertrustbundle", "istio.io:istiod-ca:root-cert", "--type", "merge", "-p", string(patch))
+	tamper(text + "\n" + string(certificate)) // somebody else is to be believed beside it
+	bundled(t, c, is(text))
+	tamper(string(certificate)) // another root may be another control plane's
+	wait.For(t, "the log says whose root it is not", func() error {
+		if !strings.Contains(plane.Log(), "which is none of this CA's, and is left as it is") {
+			return errors.New("it doesn't")
+		}
+		return nil
+	})
+	bundled(t, c, is(strings.TrimSpace(string(certificate))))
+	c.Kubectl(t, "delete", "clustertrustbundle", "istio.io:istiod-ca:root-cert")
 	bundled(t, c, is(text))
 	plane.Stop(t)
 	start()
