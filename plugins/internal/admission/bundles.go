@@ -56,7 +56,8 @@ type Bundles struct {
 	// Namespace and Lease say by which Lease replicas agree on who writes.
 	Namespace, Lease string
 	// Tried says why a webhook was not seen to refuse what it must refuse; nil: it was. Then what
-	// can't be asked of it is refused, too (failurePolicy). Without Tried the policy is left as it is.
+	// can't be asked of it is refused, too (failurePolicy). Without Tried the policy is left as it
+	// is.
 	Tried func(ctx context.Context, of Hook) error
 
 	said kube.LogLimiter
@@ -184,8 +185,8 @@ func (b *Bundles) changes(found *unstructured.Unstructured, roots string) (patch
 	return patch, open, nil
 }
 
-// close has the API server refuse what can't be asked of the webhooks that let it pass, of each once
-// that was seen to work.
+// close has the API server refuse what can't be asked of the webhooks that let it pass, of each
+// once that was seen to work.
 func (b *Bundles) close(ctx context.Context, of dynamic.ResourceInterface, found *unstructured.Unstructured, name string) error {
 	hooks, _, err := unstructured.NestedSlice(found.Object, "webhooks")
 	if err != nil {
