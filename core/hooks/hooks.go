@@ -31,8 +31,8 @@ const (
 	// largeBody is from how many bytes on bodies are handed on one at a time, so that a plugin
 	// never owes more than it may.
 	largeBody = 2 << 20
-	// mostRequests is how many requests an address may have in hand, mostOfOne how many connections,
-	// and mostConnections how many all may have.
+	// mostRequests is how many requests an address may have in hand, mostOfOne is how many
+	// connections, and mostConnections is how many all may have.
 	mostRequests    = 256
 	mostOfOne       = 512
 	mostConnections = 2048
