@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/mux"
 	"github.com/coxswain-mesh/coxswain/core/ui"
@@ -118,7 +117,7 @@ func (s *Server) serve(ctx context.Context, name, address string, h http.Handler
 			_ = server.Close()
 		}
 	}()
-	if err := server.Serve(limited(l, mostConnections, connectionsOfPeer, budget.FilesOfPages(budget.OpenFiles()))); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(places().Bound(l)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("%s port: %w", name, err)
 	}
 	<-stopped

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -179,4 +180,12 @@ func named(host string) bool {
 	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
 	a, err := netip.ParseAddr(host)
 	return err == nil && a.Unmap().IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
+}
+
+// places returns how many connections a port may have. More are closed at once, so that readiness
+// can still be asked for from elsewhere.
+func places() budget.Places {
+	return budget.Places{
+		Most: mostConnections, OfAddress: connectionsOfPeer, Files: budget.FilesOfPages(budget.OpenFiles()), Local: true,
+	}
 }

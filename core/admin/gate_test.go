@@ -7,11 +7,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -225,7 +225,7 @@ func TestReadersThatDontRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(limited(inner, 2, 1, 0)) }()
+	go func() { served <- s.Serve(budget.Places{Most: 2, OfAddress: 1, Local: true}.Bound(inner)) }()
 	dial := func() net.Conn {
 		t.Helper()
 		c, err := net.Dial("tcp", inner.Addr().String())
@@ -254,30 +254,4 @@ func TestReadersThatDontRead(t *testing.T) {
 		t.Error(err)
 	}
 	<-served
-}
-
-func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
-
-// TestFew: connections over the bound are closed at once, for all of them and for those of one
-// address; loopback is all of this machine's.
-func TestFew(t *testing.T) {
-	l := limited(nil, 4, 2, 0)
-	a, b, here := addr("10.0.0.1"), addr("10.0.0.2"), addr("127.0.0.1")
-	first, second := l.acquire(a), l.acquire(a)
-	if !first || !second || l.acquire(a) {
-		t.Error("of one address")
-	}
-	if !l.acquire(b) || !l.acquire(here) || l.acquire(here) || l.acquire(b) {
-		t.Error("of all")
-	}
-	l.leave(a)
-	if !l.acquire(here) || l.acquire(here) {
-		t.Error("a place that became free")
-	}
-	for _, peer := range []string{"10.0.0.1", "10.0.0.2", "127.0.0.1", "127.0.0.1"} {
-		l.leave(addr(peer))
-	}
-	if l.all != 0 || len(l.peers) != 0 {
-		t.Errorf("left: %d, %v", l.all, l.peers)
-	}
 }

@@ -113,7 +113,7 @@ func (p *Port) Run(ctx context.Context) error {
 		}
 	}()
 	secure := &tls.Config{NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12, GetConfigForClient: p.secure}
-	err = server.Serve(tls.NewListener(budgeted(l), secure))
+	err = server.Serve(tls.NewListener(p.places().Bound(l), secure))
 	if errors.Is(err, http.ErrServerClosed) {
 		<-over
 		return nil
@@ -139,61 +139,10 @@ func (p *Port) secure(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	return c, nil
 }
 
-// budgeted bounds how many connections there are at once, of an address and of all.
-func budgeted(l net.Listener) net.Listener { return &bounded{Listener: l, by: map[string]int{}} }
-
-type bounded struct {
-	net.Listener
-
-	mu  sync.Mutex
-	by  map[string]int
-	all int
-}
-
-// Accept closes connections for which there is no place.
-func (b *bounded) Accept() (net.Conn, error) {
-	for {
-		c, err := b.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		who := budget.Address(c.RemoteAddr().String())
-		if !b.enter(who) {
-			_ = c.Close()
-			continue
-		}
-		return &placed{Conn: c, leave: sync.OnceFunc(func() { b.leave(who) })}, nil
-	}
-}
-
-func (b *bounded) enter(who string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.all >= mostConnections || b.by[who] >= mostOfOne {
-		return false
-	}
-	b.all++
-	b.by[who]++
-	return true
-}
-
-func (b *bounded) leave(who string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.all--
-	if b.by[who]--; b.by[who] == 0 {
-		delete(b.by, who)
-	}
-}
-
-type placed struct {
-	net.Conn
-	leave func()
-}
-
-func (c *placed) Close() error {
-	c.leave()
-	return c.Conn.Close()
+// places bounds how many connections there are at once. An address of this machine has no more than
+// others: an API server may be there.
+func (*Port) places() budget.Places {
+	return budget.Places{Most: mostConnections, OfAddress: mostOfOne, Files: budget.FilesOfPages(budget.OpenFiles())}
 }
 
 // ServeHTTP implements http.Handler.

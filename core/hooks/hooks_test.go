@@ -9,7 +9,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"fmt"
 	"io"
 	"log/slog"
 	"math/big"
@@ -192,41 +191,5 @@ func TestLoads(t *testing.T) {
 	}
 	if p.total != 0 || len(p.by) != 0 {
 		t.Errorf("%d bytes and %d addresses are left", p.total, len(p.by))
-	}
-}
-
-// TestConnections: an address may have so many connections, and others find places beside it.
-func TestConnections(t *testing.T) {
-	b := &bounded{by: map[string]int{}}
-	for i := range mostOfOne {
-		if !b.enter("127.0.0.1") {
-			t.Fatalf("connection %d is refused", i)
-		}
-	}
-	if b.enter("127.0.0.1") {
-		t.Error("an address may have one connection more than mostOfOne")
-	}
-	if !b.enter("127.0.0.2") {
-		t.Error("another address is refused")
-	}
-	b.leave("127.0.0.1")
-	if !b.enter("127.0.0.1") {
-		t.Error("a place that was left is not to be had")
-	}
-	for i := 0; b.all < mostConnections; i++ {
-		if b.enter(fmt.Sprint("10.0.0.", i/mostOfOne)); i > 2*mostConnections {
-			t.Fatal("places run out too early")
-		}
-	}
-	if b.enter("127.0.0.3") {
-		t.Error("all have one connection more than mostConnections")
-	}
-	for who, n := range map[string]int{"127.0.0.1": mostOfOne, "127.0.0.2": 1} {
-		for range n {
-			b.leave(who)
-		}
-		if _, ok := b.by[who]; ok {
-			t.Errorf("%s is remembered", who)
-		}
 	}
 }
