@@ -91,7 +91,7 @@ func (c *Control) Connect(ctx context.Context, p xds.Peer, wake func(xds.Wake)) 
 		return nil, status.Errorf(codes.Unavailable, "the control plane is not ready: %s", strings.Join(reasons, "; "))
 	}
 	conn := c.mid.State.NewConnection(p, node, extensions, wake)
-	conn.Caller = state.Caller{Credentials: shown, Voice: voiceOf(c.cfg.Naming, p)}
+	conn.Speaks(state.Caller{Credentials: shown, Voice: voiceOf(c.cfg.Naming, p)})
 	return client{c, conn}, nil
 }
 

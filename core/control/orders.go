@@ -85,7 +85,7 @@ func (c *Control) Gathered() <-chan struct{} { return c.mid.State.Instances.Gath
 
 // Go lets the first revision be made once what was declared meanwhile is in, too.
 func (c *Control) Go() {
-	_ = c.do(func() error { c.mid.State.Instances.Gone = true; return nil })
+	_ = c.do(func() error { c.mid.State.Instances.Go(); return nil })
 }
 
 // Waive lets the first revision be made without a plugin, and reports whether it would have waited

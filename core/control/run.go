@@ -35,7 +35,7 @@ func (c *Control) Run(ctx context.Context) error {
 func (c *Control) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.mid.State.Course.Closed = true
+	c.mid.State.Course.Close()
 	for _, conn := range c.mid.State.Connections.All {
 		conn.Wake(xds.WakeAll)
 	}

@@ -74,16 +74,17 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*st
 
 func (c *Control) newSession(k *state.Plugin, inst *host.Instance, cancel context.CancelCauseFunc) *state.Session {
 	s := state.NewSession(k, inst.Ready, inst.Link, inst.Entry.MayStore, cancel, c.mid.State.Clock.Now())
-	s.Out = outbox.New(func(n uint64) {
+	out := outbox.New(func(n uint64) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.mid.Stages.Feeder.StateSent(s, n)
 	}, func(m *pb.FromCore, why error) { c.undelivered(s, m, why) })
-	s.Out.Answered = func(m *pb.Stored) {
+	out.Answered = func(m *pb.Stored) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.mid.Stages.Writes.StoredSent(s, m)
 	}
+	s.Say(out)
 	return s
 }
 

@@ -107,7 +107,7 @@ func (q *Calls) awaken(name string, find func() *state.Session) func() <-chan st
 		if k == nil || !k.Expected.OnDemand {
 			return nil
 		}
-		k.Sleep.Asked = q.state.Clock.Now()
+		k.Ask(q.state.Clock.Now())
 		if s := find(); !k.Sleep.Asleep && k.Ready != nil || s != nil && s.Plugin != k {
 			return nil
 		}

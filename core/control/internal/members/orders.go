@@ -7,7 +7,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/control/internal/pipeline"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/serving"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
-	"github.com/coxswain-mesh/coxswain/core/environment"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -30,7 +29,7 @@ func (o *Orders) Add(e state.Expected, rules state.Rules) error {
 		return fmt.Errorf("plugin %s is declared already", e.Name)
 	}
 	o.members.Declare(state.NewPlugin(e, state.NewShard(e), o.state.Clock.Now()))
-	o.state.Roster.Rules = rules
+	o.state.Roster.Follow(rules)
 	return nil
 }
 
@@ -38,7 +37,7 @@ func (o *Orders) Add(e state.Expected, rules state.Rules) error {
 func (o *Orders) Withdraw(name string, rules state.Rules, forced bool) error {
 	if p := o.removals.Pending; p != nil && p.known.Name() == name && p.judged {
 		o.removals.Pending = nil
-		delete(o.state.Roster.Rivals, p.known)
+		o.state.Roster.GiveUp(p.known)
 	}
 	k := o.state.Roster.Plugins[name]
 	switch {
@@ -48,9 +47,9 @@ func (o *Orders) Withdraw(name string, rules state.Rules, forced bool) error {
 		return fmt.Errorf("plugin %s still runs", name)
 	}
 	now := o.state.Clock.Now()
-	delete(o.state.Roster.Plugins, name)
+	o.state.Roster.Withdraw(name)
 	o.state.Course.Unforce(name)
-	o.state.Roster.Rules = rules
+	o.state.Roster.Follow(rules)
 	if o.state.Course.Flight != nil {
 		o.state.Course.Flight.Leave(name)
 	}
@@ -81,20 +80,8 @@ func (o *Orders) Withdraw(name string, rules state.Rules, forced bool) error {
 
 // Reorder gives plugins their places in plugins.yaml, and rules.
 func (o *Orders) Reorder(order map[string]int, rules state.Rules) {
-	o.state.Roster.Rules = rules
-	shards := map[*environment.Shard]int{}
-	for name, k := range o.state.Roster.Plugins {
-		if at, ok := order[name]; ok {
-			k.Expected.Order = at
-			shards[k.Shard] = at
-			for rival := range o.state.Roster.Rivals {
-				if rival.Name() == name {
-					rival.Expected.Order = at
-				}
-			}
-		}
-	}
-	changes := o.state.Env.Precedence.Reorder(shards)
+	o.state.Roster.Follow(rules)
+	changes := o.state.Env.Precedence.Reorder(o.state.Roster.Order(order))
 	if len(changes) > 0 {
 		o.intake.MarkDirty(changes)
 		o.intake.ForceReaders(changes)
@@ -114,8 +101,8 @@ func (o *Orders) Redeclare(e state.Expected, rules state.Rules) error {
 	if k == nil || o.state.Roster.Session(e.Name) != nil {
 		return fmt.Errorf("plugin %s is not declared, or runs", e.Name)
 	}
-	k.Expected, o.state.Roster.Rules = e, rules
-	k.Absence.After = e.DropAfter
+	k.Redeclare(e)
+	o.state.Roster.Follow(rules)
 	if p := o.state.Roster.Patcher(e.Name); p != nil {
 		p.Settings = k.PatchSettings(o.patches.Patience)
 	}
@@ -133,7 +120,7 @@ func (o *Orders) Waive(name string) bool {
 	if o.state.Course.Started || k == nil || k.Expected.Optional || s != nil && (s.Source.Synced || !state.PublishesRows(s.Plugin.Ready)) {
 		return false
 	}
-	k.Expected.Optional = true
+	k.Waive()
 	return true
 }
 

@@ -100,13 +100,7 @@ func (rs *Removals) stepAside(p *removal, now time.Time) {
 		service := environment.ServiceOf(key)
 		p.endpoints[service] = rs.state.Env.Tally.EndpointsOf(service)
 	}
-	rs.state.Roster.Rivals[k] = &state.Rival{Rules: rs.state.Roster.Rules, Warm: true}
-	if k.Session != nil {
-		k.Session.Shadow = p.shadow
-	}
-	gone := state.NewPlugin(state.Expected{Name: k.Name(), Order: k.Expected.Order, Kind: k.Kind()}, k.Shard, time.Time{})
-	gone.Ready = &pb.Ready{}
-	rs.state.Roster.Plugins[k.Name()] = gone
+	rs.state.Roster.StepAside(k, p.shadow)
 	rs.state.Course.Unforce(k.Name())
 	rs.state.Env.Pending.Replace(k.Shard, p.instead)
 	rs.pipeline.Begin("removal", rs.state.Env.Pending.Of(k.Shard), true, now)
@@ -161,11 +155,7 @@ func (p *removal) loses(rs *Removals, next state.Shown) []string {
 func (rs *Removals) comeBack(p *removal, now time.Time) {
 	k := p.known
 	rs.Pending = nil
-	delete(rs.state.Roster.Rivals, k)
-	rs.state.Roster.Plugins[k.Name()] = k
-	if k.Session != nil {
-		k.Session.Shadow = nil
-	}
+	rs.state.Roster.ComeBack(k)
 	rs.state.Env.Pending.Replace(k.Shard, p.shadow.Rows())
 	rs.pipeline.Begin("removal", rs.state.Env.Pending.Of(k.Shard), true, now)
 	p.Done <- p.err
@@ -180,9 +170,9 @@ func (rs *Removals) departs(name string) bool {
 // Following returns the rows of tables as proxies are served by them, and has instances told of
 // changes from now on; ok: no revision is in the making, and nobody is being removed.
 func (rs *Removals) Following(tables []string) (rows map[string][]*pb.Row, ok bool) {
-	rs.state.Instances.Tables = tables
+	rs.state.Instances.Follow(tables)
 	if rs.state.Course.Flight != nil || rs.state.Course.Withholding() || rs.Pending != nil {
-		rs.state.Instances.Changed = true
+		rs.state.Instances.Remember()
 		return nil, false
 	}
 	rows = map[string][]*pb.Row{}

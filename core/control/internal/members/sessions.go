@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/control/internal/patch"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/pipeline"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/serving"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/stage"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
-	"github.com/coxswain-mesh/coxswain/core/deadline"
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -30,9 +28,9 @@ type Members struct {
 
 // Declare adds a plugin.
 func (mb *Members) Declare(k *state.Plugin) {
-	mb.state.Roster.Plugins[k.Name()] = k
+	mb.state.Roster.Declare(k)
 	if k.Kind() == pb.KindPatch {
-		k.Patcher = mb.patches.NewPatcher(k)
+		k.PatchesBy(mb.patches.NewPatcher(k))
 	}
 }
 
@@ -43,7 +41,7 @@ func (mb *Members) Learn(name string, ready *pb.Ready) error {
 	if err != nil {
 		return err
 	}
-	k.Sleep.Asleep, k.Sleep.Roused = true, false
+	k.Doze(true)
 	if mb.sleepers.Wanted(k.Name()) {
 		mb.state.Roster.Rouse(k.Name())
 	}
@@ -71,13 +69,12 @@ func (mb *Members) comes(name string, ready *pb.Ready) (*state.Plugin, error) {
 			return nil, err
 		}
 	}
-	k.Ready, k.Away, k.Shard.Derived = ready, time.Time{}, ready.Derives
+	k.Says(ready)
+	k.Shard.Derived = ready.Derives
 	if p := mb.state.Roster.Patcher(k.Name()); p != nil {
 		p.Describes(k.Ready)
 	}
-	for name, level := range levels {
-		mb.state.Roster.Plugins[name].Level = level
-	}
+	mb.state.Roster.Rank(levels)
 	mb.state.Roster.WarnOfWriters(k)
 	if k.Kind() == pb.KindGenerator {
 		for _, conn := range mb.state.Connections.Sorted() {
@@ -93,7 +90,7 @@ func (mb *Members) Admit(name string, ready *pb.Ready, open func(*state.Plugin) 
 	if err != nil {
 		return nil, err
 	}
-	k.Sleep.Asleep, k.Sleep.Roused = k.Expected.OnDemand && !mb.sleepers.Wanted(k.Name()), false
+	k.Doze(k.Expected.OnDemand && !mb.sleepers.Wanted(k.Name()))
 	if k.Sleep.Asleep {
 		if f := mb.state.Course.Flight; f != nil {
 			f.Leave(name)
@@ -102,11 +99,11 @@ func (mb *Members) Admit(name string, ready *pb.Ready, open func(*state.Plugin) 
 		return nil, host.ErrAsleep
 	}
 	s := open(k)
-	k.Session = s
+	k.Joins(s)
 	if s.Generates() {
 		s.Maker.Begin(ready)
 		for _, conn := range mb.state.Connections.Sorted() {
-			delete(conn.Attached, k.Name())
+			conn.Forget(k.Name())
 			mb.placer.Introduce(conn, k.Name(), false)
 		}
 	}
@@ -129,13 +126,12 @@ func (mb *Members) Dismiss(s *state.Session) {
 		mb.dismissRival(s)
 		return
 	}
-	s.Plugin.Session = nil
+	s.Plugin.Leaves(mb.state.Clock.Now())
 	if p := mb.state.Roster.Patcher(s.Name()); p != nil {
 		p.Left()
 	}
 	mb.state.Course.Unforce(s.Name())
 	mb.state.Connections.Left.Forget(s)
-	s.Plugin.Away = mb.state.Clock.Now()
 	mb.state.Roster.Died(s)
 	for _, conn := range mb.state.Connections.All {
 		conn.Places.Forget(s)
@@ -151,18 +147,11 @@ func (mb *Members) Dismiss(s *state.Session) {
 // Inspect ends a session that hangs, given how much time it lost since the last look, and reports
 // whether the plugin is to be pinged.
 func (mb *Members) Inspect(s *state.Session, now time.Time, lost time.Duration) (ping bool) {
-	s.Watch.Lost += lost
+	s.Watch.Lose(lost)
 	if mb.state.Course.Flight != nil {
 		mb.state.Course.Flight.Lost(s.Name(), lost, now)
 	}
-	if seen := s.Link.LastSeen(); s.Watch.Pinged.At.IsZero() || !seen.Before(s.Watch.Pinged.At) {
-		if s.Watch.Silent = false; !s.Watch.Pinged.At.IsZero() {
-			s.Watch.Answered, s.Watch.Pinged = now, deadline.Moment{}
-		}
-	}
-	if p := s.Link.LastProgress(); p.After(s.Watch.Progress.At) {
-		s.Watch.Progress = s.Watch.Now(p)
-	}
+	s.Watch.Hear(s.Link.LastSeen(), s.Link.LastProgress(), now)
 	mb.results.AskAgain(s, now)
 	why := s.Hangs(now)
 	if rival := mb.state.Roster.Rivals[s.Plugin]; why == nil && rival != nil && !rival.Warm {
@@ -171,18 +160,18 @@ func (mb *Members) Inspect(s *state.Session, now time.Time, lost time.Duration) 
 	if why != nil {
 		mb.state.Metrics.Crossed(s.Name(), "hung")
 		s.Cancel(why)
-		s.State.Busy, s.Watch.Pinged = time.Time{}, deadline.Moment{}
+		s.GiveUp()
 		return false
 	}
 	switch {
 	case !s.Watch.Pinged.At.IsZero():
 		if end := s.Watch.Due(s.Watch.Pinged, s.PingEvery()); !s.Watch.Silent && !now.Before(end) {
-			s.Watch.Silent = true
+			s.Watch.Mark()
 			mb.state.Log.Warn("a plugin does not answer; what it said last stays", "plugin", s.Name(), "since", s.Watch.Pinged.At.UTC(), "limit", s.Limits().Progress)
 		}
 		return false
 	case now.Sub(s.Watch.Answered) >= s.PingEvery():
-		s.Watch.Pinged = s.Watch.Now(now)
+		s.Watch.Ping(now)
 		return true
 	}
 	return false
@@ -198,10 +187,10 @@ func (mb *Members) AdmitRival(name string, ready *pb.Ready, open func(*state.Plu
 	if _, err := stage.Levels(mb.state.Roster.StagePlugins(name, ready)); err != nil {
 		return nil, err
 	}
-	k.Ready, k.Away = ready, time.Time{}
+	k.Says(ready)
 	s := open(k)
-	s.Shadow = state.NewShadow(environment.Tables{})
-	k.Session = s
+	s.Hide(state.NewShadow(environment.Tables{}))
+	k.Joins(s)
 	if s.Generates() {
 		s.Maker.Begin(ready)
 		for _, conn := range mb.state.Connections.Sorted() {
@@ -209,7 +198,8 @@ func (mb *Members) AdmitRival(name string, ready *pb.Ready, open func(*state.Plu
 		}
 	}
 	if s.Kind() == pb.KindPatch {
-		k.Patcher, mb.state.Roster.Rivals[k].Made = mb.patches.NewPatcher(k), patch.NewMade()
+		k.PatchesBy(mb.patches.NewPatcher(k))
+		mb.state.Roster.Rivals[k].Begin()
 		k.Patcher.Learn(mb.state.Roster.Patcher(s.Name()))
 		k.Patcher.Begin()
 	}
@@ -218,10 +208,9 @@ func (mb *Members) AdmitRival(name string, ready *pb.Ready, open func(*state.Plu
 
 // dismissRival takes a session out that was not served.
 func (mb *Members) dismissRival(s *state.Session) {
-	s.Plugin.Away = mb.state.Clock.Now()
+	s.Plugin.Leaves(mb.state.Clock.Now())
 	mb.state.Connections.Left.Forget(s)
 	if s.Plugin.Patcher != nil {
 		s.Plugin.Patcher.Left()
 	}
-	s.Plugin.Session = nil
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
-	"github.com/coxswain-mesh/coxswain/core/control/internal/patch"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/pipeline"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/serving"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/stage"
@@ -72,7 +71,8 @@ func (ts *Trials) Try(e state.Expected, rules state.Rules) (*Candidate, error) {
 		return nil, fmt.Errorf("plugin %s would become one of another kind; declare it under another name", e.Name)
 	}
 	t := &Candidate{ts: ts, key: key, Known: state.NewPlugin(e, k.Shard, ts.state.Clock.Now()), Memo: trial.Memo{}}
-	ts.All[key], ts.state.Roster.Rivals[t.Known] = t, &state.Rival{Rules: rules}
+	ts.All[key] = t
+	ts.state.Roster.Compete(t.Known, rules)
 	ts.state.Roster.Rouse(e.Name)
 	return t, nil
 }
@@ -80,7 +80,7 @@ func (ts *Trials) Try(e state.Expected, rules state.Rules) (*Candidate, error) {
 // End forgets the trial, and ends the session that is not served.
 func (t *Candidate) End() {
 	delete(t.ts.All, t.key)
-	delete(t.ts.state.Roster.Rivals, t.Known)
+	t.ts.state.Roster.GiveUp(t.Known)
 	if t.Known.Session != nil {
 		t.Known.Session.Cancel(errors.New("it is not needed any more"))
 	}
@@ -168,20 +168,12 @@ func (ts *Trials) Swap(t *Candidate, rules state.Rules, same map[*view.Body]*vie
 	shadow := next.Shadow
 	before := ts.state.Env.Pending.Shard(t.Known.Shard)
 
-	delete(ts.state.Roster.Rivals, t.Known)
-	ts.state.Roster.Plugins[name], t.Known = t.Known, ts.state.Roster.Plugins[name]
-	ts.state.Roster.Rivals[t.Known] = &state.Rival{Rules: ts.state.Roster.Rules, Warm: true}
-	ts.state.Roster.Rules, next.Shadow = rules, nil
-	if last != nil {
-		last.Shadow = state.NewShadow(before)
-	}
+	t.Known = ts.state.Roster.Exchange(t.Known, rules, before)
 	ts.state.Course.Unforce(name)
 	k := ts.state.Roster.Plugins[name]
 	k.Shard.Derived = k.Ready.Derives
 	if levels, err := stage.Levels(ts.state.Roster.StagePlugins(name, k.Ready)); err == nil { // it was checked when the session joined
-		for n, level := range levels {
-			ts.state.Roster.Plugins[n].Level = level
-		}
+		ts.state.Roster.Rank(levels)
 	}
 	ts.state.Course.Moved.Merge(ts.state.Env.Precedence.Prioritize(k.Shard, k.Expected.Priority))
 	if k.Succeeds(next); !k.Absence.Over(now) {
@@ -198,7 +190,7 @@ func (ts *Trials) Swap(t *Candidate, rules state.Rules, same map[*view.Body]*vie
 		ts.streams.Exchange(name, last, shadow)
 	case pb.KindPatch:
 		k.Patcher.Succeeds(t.Known.Patcher, same)
-		ts.state.Roster.Rivals[t.Known].Made = patch.NewMade()
+		ts.state.Roster.Rivals[t.Known].Begin()
 		ts.screen.SpoilAll()
 	}
 	t.Memo = trial.Memo{}

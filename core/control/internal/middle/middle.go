@@ -104,16 +104,16 @@ const (
 // New returns one in which no plugin is declared.
 func New(cfg Config) *Middle {
 	m := &Middle{debounceEndpoints: cfg.DebounceEndpoints, lines: rate.NewLimiter(linesPerSecond, linesAtOnce)}
+	var shown func(report.Push)
+	if m.history = cfg.Earlier.History; m.history != nil {
+		shown = m.history.Shown
+	}
 	m.State = state.New(state.Config{
 		Log: cfg.Log, Metrics: cfg.Metrics, Rules: cfg.Rules, Epoch: cfg.Epoch, After: cfg.Earlier.History.Number(),
 		DebounceAfter: cfg.DebounceAfter, DebounceMax: cfg.DebounceMax, EndpointPause: cfg.EndpointPause, Gather: cfg.Gather, Seen: cfg.Earlier.Seen,
-		Bounds: cfg.Bounds,
-		Ring:   cfg.Ring, Wake: cfg.Wake, Serving: cfg.Serving,
+		Bounds: cfg.Bounds, Pushes: state.Journal{Off: cfg.Earlier.NoPushes, Finished: m.reached, Shown: shown},
+		Ring: cfg.Ring, Wake: cfg.Wake, Serving: cfg.Serving,
 	})
-	m.State.Journal.Off, m.State.Journal.Finished = cfg.Earlier.NoPushes, m.reached
-	if m.history = cfg.Earlier.History; m.history != nil {
-		m.State.Journal.Shown = m.history.Shown
-	}
 	m.Serving = serving.New(m.State, serving.Config{
 		Patience: cfg.HoldMax, Retention: cfg.Retention, Earlier: cfg.Earlier,
 		Instead: func(next state.Shown) (held, judges bool) { return m.Plugins.Removals.Loses(next) },

@@ -46,7 +46,7 @@ func (p *Pipeline) overtake() {
 			s.Feed.Changed(changes)
 			continue
 		}
-		s.Maker.Overtaking = number
+		s.Maker.Overtake(number)
 		s.Out.State(&outbox.Job{Revision: pb.Revision{Epoch: p.state.Course.Epoch, Number: number}, Overtakes: true, Tables: []*pb.TableRows{t}})
 	}
 }
@@ -54,15 +54,8 @@ func (p *Pipeline) overtake() {
 // overtaken applies what a generator made of endpoints that overtook: now, and again when the
 // revision that they overtook is served.
 func (p *Pipeline) overtaken(s *state.Session) error {
-	ops := s.Maker.OvertakenOps
-	s.Maker.Overtaking, s.Maker.OvertakenOps = 0, nil
-	for _, o := range ops {
-		if err := o(); err != nil {
-			return err
-		}
-	}
-	if len(s.Maker.Ops) > 0 {
-		s.Maker.Ops = append(s.Maker.Ops, ops...)
+	if err := s.Maker.Overtaken(); err != nil {
+		return err
 	}
 	p.screen.Publish(s)
 	p.Rest()

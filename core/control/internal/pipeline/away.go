@@ -45,10 +45,7 @@ func (p *Pipeline) setAside(k *state.Plugin, aside bool, now time.Time) {
 
 // SourceLost notes that a session says that its source is away.
 func (in *Intake) SourceLost(s *state.Session, reason string, now time.Time) {
-	if s.Source.Lost = budget.Line(reason, 300); s.Source.Lost == "" {
-		s.Source.Lost = "it does not say why"
-	}
-	s.Source.LostAt = now
+	s.Source.Lose(budget.Line(reason, 300), now)
 	if s.Shadow == nil {
 		in.GoesAway(s.Plugin, s.Source.Lost, now)
 	}
@@ -56,7 +53,7 @@ func (in *Intake) SourceLost(s *state.Session, reason string, now time.Time) {
 
 // SourceFound notes that a session says that its source is back.
 func (in *Intake) SourceFound(s *state.Session, now time.Time) {
-	s.Source.Lost = ""
+	s.Source.Find()
 	if s.Shadow == nil && s.Source.Synced {
 		in.comesBack(s.Plugin, now)
 	}

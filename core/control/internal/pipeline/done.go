@@ -26,7 +26,7 @@ func (p *Pipeline) HandleDone(s *state.Session, m *pb.Done, now time.Time) error
 	if f := p.state.Course.Flight; f != nil && s.Shadow == nil && !s.State.Busy.IsZero() {
 		f.Plugins[s.Name()] += now.Sub(s.State.Busy)
 	}
-	s.State.Done, s.State.Busy, s.Plugin.Late = m.Revision.Number, time.Time{}, time.Time{}
+	s.Finished(m.Revision.Number)
 	s.Plugin.Suspects.Done(s.Feed.Left())
 	if s.Generates() {
 		s.Maker.Unused.Done()

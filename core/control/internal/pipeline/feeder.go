@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"slices"
-	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/control/internal/outbox"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
@@ -27,7 +26,7 @@ func (fd *Feeder) SendState(s *state.Session, number uint64) {
 	}
 	tables, whole := s.Feed.Drain(fd.state.Env.Committed, coming, s.Plugin.Suspects)
 	s.Out.State(&outbox.Job{Revision: pb.Revision{Epoch: fd.state.Course.Epoch, Number: number}, Whole: whole, Tables: tables})
-	s.State.Sent, s.State.Busy, s.State.BusyLost = number, fd.state.Clock.Now(), s.Watch.Lost
+	s.Told(number, fd.state.Clock.Now())
 	if s.Generates() {
 		s.Maker.Unused.Sent(s.Maker.Views.Unused())
 	}
@@ -74,7 +73,7 @@ func (fd *Feeder) StateSent(s *state.Session, number uint64) {
 	if s.Generates() || s.Plugin.Ready.Derives || s.State.Sent != number {
 		return
 	}
-	s.State.Busy, s.State.Done = time.Time{}, number
+	s.Finished(number)
 	if len(s.Feed.Left()) > 0 {
 		fd.SendState(s, fd.state.Env.Committed.Number())
 	}

@@ -47,7 +47,7 @@ func (in *Intake) HandleRows(s *state.Session, m *pb.Rows, now time.Time) error 
 	}
 	switch {
 	case s.Plugin.Ready.Derives:
-		s.Source.Staged = append(s.Source.Staged, m.Tables...)
+		s.Source.Stage(m.Tables)
 	case !s.Source.Synced:
 		s.Source.Collect(m.Tables)
 	case s.Shadow != nil:
@@ -67,17 +67,15 @@ func (in *Intake) HandleSynced(s *state.Session, now time.Time) error {
 	if s.Source.Synced || s.Plugin.Ready.Derives {
 		return nil
 	}
-	s.Source.Synced = true
+	rows := s.Source.Sync()
 	if !s.Generates() && !s.Lines.Faults {
 		in.state.Roster.HandleFaults(s, nil, now) // what the session before said is over
 	}
 	if s.Shadow != nil {
-		s.Shadow.Synced(s.Source.Candidate)
-		s.Source.Candidate = nil
+		s.Shadow.Synced(rows)
 		return nil
 	}
-	in.state.Env.Pending.Replace(s.Plugin.Shard, s.Source.Candidate)
-	s.Source.Candidate = nil
+	in.state.Env.Pending.Replace(s.Plugin.Shard, rows)
 	in.there(s, now)
 	in.state.Roster.Serving(s.Name())
 	in.Touched(s.Name(), now)
@@ -95,23 +93,19 @@ func (in *Intake) Touched(source string, now time.Time) {
 
 // derived takes in what a deriver made of a revision.
 func (in *Intake) derived(s *state.Session, now time.Time) {
+	staged := s.Source.Unstage()
 	if s.Shadow != nil {
-		s.Source.Synced, s.Source.Candidate = true, nil
-		s.Shadow.Put(s.Source.Staged)
-		s.Source.Staged = nil
+		s.Source.Sync()
+		s.Shadow.Put(staged)
 		return
 	}
 	if !s.Source.Synced {
-		s.Source.Synced = true
-		s.Source.Collect(s.Source.Staged)
-		s.Source.Staged = nil
-		in.state.Env.Pending.Replace(s.Plugin.Shard, s.Source.Candidate)
-		s.Source.Candidate = nil
+		s.Source.Collect(staged)
+		staged = nil
+		in.state.Env.Pending.Replace(s.Plugin.Shard, s.Source.Sync())
 		in.there(s, now)
 		in.state.Roster.Serving(s.Name())
 	}
-	staged := s.Source.Staged
-	s.Source.Staged = nil
 	if in.state.Course.Flight != nil && in.state.Course.Flight.Owes(s.Name(), s.State.Done) {
 		changes := in.state.Env.Pending.Amend(s.Plugin.Shard, staged)
 		in.state.Course.Flight.Changes.Merge(changes)

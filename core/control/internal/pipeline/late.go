@@ -48,7 +48,7 @@ func (p *Pipeline) giveUp(now time.Time) {
 // noteLate notes that the revision goes out without a plugin.
 func (p *Pipeline) noteLate(name string, now time.Time) {
 	p.state.Metrics.Partial(name)
-	if k := p.state.Roster.Plugins[name]; k != nil && k.Late.IsZero() {
-		k.Late = now
+	if k := p.state.Roster.Plugins[name]; k != nil {
+		k.GoesWithout(now)
 	}
 }

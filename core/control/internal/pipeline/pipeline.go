@@ -53,8 +53,7 @@ func (p *Pipeline) Begin(kind string, accept func(environment.Name) bool, force 
 	}
 	force = force || p.state.Course.Forces() || !p.state.Course.Started
 	before := p.state.Env.Committed.Number()
-	changes := p.state.Course.Moved
-	p.state.Course.Moved = environment.Changes{}
+	changes := p.state.Course.TakeMoved()
 	changes.Merge(p.state.Env.Pending.Commit(force || len(changes) > 0, accept))
 	if accept == nil {
 		p.state.Seen.Committed(p.state.Env.Committed.Holds, now)
@@ -66,8 +65,9 @@ func (p *Pipeline) Begin(kind string, accept func(environment.Name) bool, force 
 	p.state.Metrics.Hidden(p.state.Env.Precedence.Hidden())
 	p.state.Metrics.Committed(kind)
 	p.intake.MarkDirty(changes)
-	p.state.Course.Flight = revision.Begin(p.state.Env.Committed.Number(), kind, changes, p.state.Course.TakeForced(), p.timing.holdMax, now)
-	p.state.Course.Flight.Waited = waited
+	f := revision.Begin(p.state.Env.Committed.Number(), kind, changes, p.state.Course.TakeForced(), p.timing.holdMax, now)
+	f.Waited = waited
+	p.state.Course.TakeOff(f)
 	p.Advance(now)
 }
 
@@ -189,18 +189,16 @@ func (p *Pipeline) show(now time.Time) {
 // finish notes that the revision is served.
 func (p *Pipeline) finish(now time.Time) {
 	f := p.state.Course.Flight
-	p.state.Course.Flight = nil
-	p.state.Course.Ring() // somebody may wait for a moment without a revision
+	p.state.Course.Land()
 	p.state.Journal.End(f.Took(now), p.state.Course.Withholds(f.Number), now)
 	if p.state.Course.Withholds(f.Number) {
 		return // it is held
 	}
-	if !p.state.Course.Started {
-		p.state.Course.Started = true
+	served := state.Served{Number: max(f.Number, p.state.Env.Committed.Number()), Kind: f.Kind, Partial: f.Late(), Rows: f.Rows()}
+	if p.state.Course.Serve(served) {
 		p.state.Env.Unseen.Seen()
 		close(p.StartedUp)
 	}
-	p.state.Course.Served = state.Served{Number: max(f.Number, p.state.Env.Committed.Number()), Kind: f.Kind, Partial: f.Late(), Rows: f.Rows()}
 	p.state.Instances.Tell()
 	p.onServed(f.Number)
 	took := f.Took(now)

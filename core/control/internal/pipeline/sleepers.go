@@ -63,7 +63,7 @@ func (sl *Sleepers) derives(k *state.Plugin) bool {
 // rouse wakes one up. Revisions wait for a deriver as for one that has just gone away.
 func (sl *Sleepers) rouse(k *state.Plugin) {
 	if k.Ready.Derives && !k.Sleep.Roused {
-		k.Away = sl.state.Clock.Now()
+		k.Expect(sl.state.Clock.Now())
 	}
 	sl.state.Roster.Rouse(k.Name())
 }
@@ -96,20 +96,20 @@ func (sl *Sleepers) Slumber(now time.Time, at func(time.Time)) {
 			continue
 		}
 		if s.Watch.Needed.IsZero() || now.Sub(s.Watch.Needed) >= state.SleepAfter && (sl.Wanted(s.Name()) || !s.State.Busy.IsZero()) {
-			s.Watch.Needed = now
+			s.Watch.Need(now)
 		}
 		if end := s.Watch.Needed.Add(state.SleepAfter); end.After(now) {
 			at(end)
 			continue
 		}
-		s.Plugin.Sleep.Asleep, s.Plugin.Sleep.Roused = true, false
+		s.Plugin.Doze(true)
 		s.Cancel(host.ErrAsleep)
 	}
 }
 
 // FallAsleep notes that the session of a plugin that sleeps has ended.
 func (p *Pipeline) FallAsleep(s *state.Session, now time.Time) {
-	s.Plugin.Away = time.Time{}
+	s.Plugin.Expect(time.Time{})
 	s.Plugin.Suspects.Forget()
 	s.Plugin.Absence.Ends()
 	if s.Generates() && state.PublishesRows(s.Plugin.Ready) { // what it said was for those whom it served

@@ -31,7 +31,10 @@ func (st *Streams) Exchange(name string, last *state.Session, shadow *state.Shad
 				st.placer.move(next, conn, url, nil)
 			}
 		}
-		if conn.Attached[name] = shadow.Attached(conn); !conn.Attached[name] {
+		if shadow.Attached(conn) {
+			conn.Know(name)
+		} else {
+			conn.Forget(name)
 			st.placer.Introduce(conn, name, false)
 		}
 		st.Reattach(conn, had, name)
@@ -56,7 +59,7 @@ func (st *Streams) Reattach(conn *state.Connection, had map[string]string, excep
 		}
 		switch {
 		case len(after) == 0 && conn.Attached[k.Name()]:
-			delete(conn.Attached, k.Name())
+			conn.Forget(k.Name())
 			s.Detach(conn)
 		case conn.Attached[k.Name()]:
 			s.Attach(conn, after)

@@ -86,11 +86,11 @@ func (l *Losses) OverHolds() {
 // Held is what is held of a plugin, of which something is.
 func (l *Losses) Held(name string) state.Held {
 	h := l.Holds.Of(name)
-	out := state.Held{Plugin: name, Since: h.Since.UTC(), Proxies: len(h.Frozen), Reasons: slices.Clone(h.Reasons)}
+	rows := 0
 	if k := l.state.Roster.Plugins[name]; k != nil {
-		out.Rows = l.state.Env.Held.Rows(k.Shard)
+		rows = l.state.Env.Held.Rows(k.Shard)
 	}
-	return out
+	return state.Held{Plugin: name, Since: h.Since.UTC(), Rows: rows, Proxies: len(h.Frozen), Reasons: slices.Clone(h.Reasons)}
 }
 
 // ErrNotHeld says that nothing of a plugin is held, and what to do.

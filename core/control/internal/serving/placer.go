@@ -26,7 +26,7 @@ func (pl *Placer) Introduce(conn *state.Connection, name string, inTurn bool) {
 	if s == nil || !s.Generates() || conn.Attached[name] || !conn.Asks(name) {
 		return
 	}
-	conn.Attached[name] = true
+	conn.Know(name)
 	if !inTurn {
 		s.Attach(conn, conn.ServedBy(name))
 		return

@@ -50,10 +50,10 @@ func (v *Screen) at(s *state.Session, r *pb.Revision, o state.Op) error {
 	case r == nil:
 		return errors.New("it said something without naming a revision")
 	case s.Maker.Overtaking != 0 && r.Number == s.Maker.Overtaking:
-		s.Maker.OvertakenOps = append(s.Maker.OvertakenOps, o)
+		s.Maker.KeepOvertaken(o)
 		return nil
 	case r.Number > s.State.Acked:
-		s.Maker.Ops = append(s.Maker.Ops, o)
+		s.Maker.Keep(o)
 		return nil
 	}
 	if err := o(); err != nil {
@@ -163,11 +163,7 @@ func (v *Screen) showTo(conn *state.Connection, types map[string]*view.Snapshot)
 		if changed = true; traits.After == "" {
 			what = xds.WakeAll
 		}
-		if snap == nil {
-			delete(conn.Seen, url)
-		} else {
-			conn.Seen[url] = snap
-		}
+		conn.See(url, snap)
 	}
 	if changed {
 		conn.Wake(what)

@@ -1,8 +1,6 @@
 package serving
 
 import (
-	"cmp"
-
 	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
 	"github.com/coxswain-mesh/coxswain/core/placement"
@@ -28,11 +26,7 @@ type Streams struct {
 
 // Subscribe notes what a connection wants of a type.
 func (st *Streams) Subscribe(conn *state.Connection, typeURL string, sub placement.Wish) {
-	old := conn.Subs[typeURL]
-	conn.Subs[typeURL] = sub
-	if !sub.Wildcard && len(sub.Names) == 0 {
-		delete(conn.Subs, typeURL)
-	}
+	old := conn.Ask(typeURL, sub)
 	if at := conn.Places.At(typeURL); at.View != nil {
 		st.placer.want(at.Session, at.View, conn, sub, false)
 		st.placer.unwant(at.Session, at.View, old, false)
@@ -92,18 +86,12 @@ func (st *Streams) Note(conn *state.Connection, o xds.Outcome) {
 			o.Culprits[i].Instead = nil
 		}
 	}
-	last.Refused = o.Refused
-	if o.Refused == "" {
-		last.Acked, last.Revision, last.Refused, last.Has = o.Version, o.Number, o.Left, o.Has
-		last.First = cmp.Or(last.First, o.Number)
-	} else if st.refusals.AllowN(st.state.Clock.Now(), 1) {
+	if last = last.After(o); o.Refused != "" && st.refusals.AllowN(st.state.Clock.Now(), 1) {
 		st.state.Log.Warn("proxy refused a response", "node", conn.Peer.Node.GetId(), "type", o.Type, "revision", o.Number, "reason", o.Refused)
 	}
-	conn.Outcomes[o.Type] = last
+	conn.Came(o.Type, last)
 	st.quarantine.Note(conn, o, had)
-	if last.Refused = cmp.Or(last.Refused, st.quarantine.Of(conn, o.Type)); last.Refused != "" {
-		conn.Outcomes[o.Type] = last // it has the rest without some pieces
-	}
+	conn.Came(o.Type, last.Without(st.quarantine.Of(conn, o.Type)))
 	if st.screen.stale.Any() {
 		st.screen.Show()
 	}
@@ -115,7 +103,7 @@ func (st *Streams) Disconnect(conn *state.Connection) {
 		return
 	}
 	st.quarantine.Left(conn)
-	delete(st.state.Connections.All, conn.ID)
+	st.state.Connections.Remove(conn)
 	st.state.Journal.Left(conn, st.state.Clock.Now())
 	st.screen.forget(conn)
 	st.screen.stale.Fresh(conn)

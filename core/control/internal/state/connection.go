@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"net"
@@ -63,12 +64,60 @@ type Outcome struct {
 	Has *view.Snapshot
 }
 
+// After is what has become of a type once a proxy has said something of another response.
+func (o Outcome) After(said xds.Outcome) Outcome {
+	if said.Refused != "" {
+		o.Refused = said.Refused
+		return o
+	}
+	return Outcome{Acked: said.Version, Revision: said.Number, First: cmp.Or(o.First, said.Number), Refused: said.Left, Has: said.Has}
+}
+
+// Without is the outcome where the proxy has the rest without some pieces; "": it has all.
+func (o Outcome) Without(refused string) Outcome {
+	o.Refused = cmp.Or(o.Refused, refused)
+	return o
+}
+
+// Speaks notes who is calling.
+func (conn *Connection) Speaks(c Caller) { conn.Caller = c }
+
+// Know notes that a generator knows of it.
+func (conn *Connection) Know(generator string) { conn.Attached[generator] = true }
+
+// Forget notes that a generator doesn't know of it.
+func (conn *Connection) Forget(generator string) { delete(conn.Attached, generator) }
+
+// Ask notes what it asks for of a type from now on, and returns what it did before.
+func (conn *Connection) Ask(typeURL string, sub placement.Wish) (before placement.Wish) {
+	before = conn.Subs[typeURL]
+	if conn.Subs[typeURL] = sub; !sub.Wildcard && len(sub.Names) == 0 {
+		delete(conn.Subs, typeURL)
+	}
+	return before
+}
+
+// Came notes what became of its responses of a type.
+func (conn *Connection) Came(typeURL string, o Outcome) { conn.Outcomes[typeURL] = o }
+
+// See notes what it gets of a type; nil: nothing.
+func (conn *Connection) See(typeURL string, s *view.Snapshot) {
+	if s == nil {
+		delete(conn.Seen, typeURL)
+		return
+	}
+	conn.Seen[typeURL] = s
+}
+
 // Connections are those that are there, and what those that left still have of views.
 type Connections struct {
 	All  map[uint64]*Connection
 	Last uint64 // the last one's number
 	Left *placement.Left[*Session]
 }
+
+// Remove takes one out.
+func (cs *Connections) Remove(conn *Connection) { delete(cs.All, conn.ID) }
 
 // Sorted returns all connections, older ones first.
 func (cs *Connections) Sorted() []*Connection {

@@ -29,6 +29,31 @@ type Course struct {
 	Ring func()
 }
 
+// Close notes that there will be no more revisions.
+func (c *Course) Close() { c.Closed = true }
+
+// TakeOff notes the revision that is in the making now.
+func (c *Course) TakeOff(f *revision.Flight) { c.Flight = f }
+
+// Land notes that it is no more, and has somebody look: they may wait for a moment without one.
+func (c *Course) Land() {
+	c.Flight = nil
+	c.Ring()
+}
+
+// TakeMoved returns the rows that are served or hidden otherwise, and forgets them.
+func (c *Course) TakeMoved() environment.Changes {
+	moved := c.Moved
+	c.Moved = environment.Changes{}
+	return moved
+}
+
+// Serve notes what proxies have been given, and reports whether it is the first revision.
+func (c *Course) Serve(s Served) (first bool) {
+	first, c.Started, c.Served = !c.Started, true, s
+	return first
+}
+
 // Hurry has the next revision begin at once.
 func (c *Course) Hurry() { c.soon = true }
 

@@ -28,6 +28,15 @@ func (i *Instances) Gather() {
 	}
 }
 
+// Go notes that what rows ask for is declared, too.
+func (i *Instances) Go() { i.Gone = true }
+
+// Follow names the tables with such rows.
+func (i *Instances) Follow(tables []string) { i.Tables = tables }
+
+// Remember has Moved be told at the next revision, whatever changes.
+func (i *Instances) Remember() { i.Changed = true }
+
 // Mark notes changes of rows that have an instance of a plugin each.
 func (i *Instances) Mark(changes environment.Changes) {
 	i.Changed = i.Changed || slices.ContainsFunc(i.Tables, func(t string) bool { return len(changes[t]) > 0 })

@@ -21,3 +21,9 @@ type Held struct {
 	// Difference of its rows, where it is asked for.
 	Difference *guard.Difference `json:"difference,omitempty"`
 }
+
+// With adds what the held rows would change.
+func (h Held) With(d *guard.Difference) Held {
+	h.Difference = d
+	return h
+}

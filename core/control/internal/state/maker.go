@@ -47,6 +47,31 @@ func (m *Maker) Begin(r *pb.Ready) {
 	m.Views = view.NewViews(m.Bodies, m.Refusals)
 }
 
+// Overtake notes that endpoints overtake, as a revision of their own.
+func (m *Maker) Overtake(number uint64) { m.Overtaking = number }
+
+// Keep keeps what it said about a revision that is not served yet.
+func (m *Maker) Keep(o Op) { m.Ops = append(m.Ops, o) }
+
+// KeepOvertaken keeps what it said about endpoints that overtake.
+func (m *Maker) KeepOvertaken(o Op) { m.OvertakenOps = append(m.OvertakenOps, o) }
+
+// Overtaken does what it said about endpoints that overtook: now, and again when the revision that
+// they overtook is served.
+func (m *Maker) Overtaken() error {
+	ops := m.OvertakenOps
+	m.Overtaking, m.OvertakenOps = 0, nil
+	for _, o := range ops {
+		if err := o(); err != nil {
+			return err
+		}
+	}
+	if len(m.Ops) > 0 {
+		m.Ops = append(m.Ops, ops...)
+	}
+	return nil
+}
+
 // Attach tells a generator of a connection, if its node fits into a message.
 func (s *Session) Attach(conn *Connection, types []string) {
 	m := &pb.Attach{

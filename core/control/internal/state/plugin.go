@@ -60,6 +60,31 @@ func NewPlugin(e Expected, shard *environment.Shard, now time.Time) *Plugin {
 	}
 }
 
+// Redeclare changes what is declared of it.
+func (k *Plugin) Redeclare(e Expected) { k.Expected, k.Absence.After = e, e.DropAfter }
+
+// Waive has the first revision not wait for it.
+func (k *Plugin) Waive() { k.Expected.Optional = true }
+
+// Says keeps what it says of itself: it is there.
+func (k *Plugin) Says(ready *pb.Ready) { k.Ready, k.Away = ready, time.Time{} }
+
+// Joins gives it a session.
+func (k *Plugin) Joins(s *Session) { k.Session = s }
+
+// Leaves takes its session away.
+func (k *Plugin) Leaves(now time.Time) { k.Session, k.Away = nil, now }
+
+// PatchesBy keeps what says how the patch is asked.
+func (k *Plugin) PatchesBy(p *patch.Patcher) { k.Patcher = p }
+
+// GoesWithout notes that revisions go out without it, if they did not before.
+func (k *Plugin) GoesWithout(now time.Time) {
+	if k.Late.IsZero() {
+		k.Late = now
+	}
+}
+
 // NewShard returns the empty shard of a plugin.
 func NewShard(e Expected) *environment.Shard {
 	return &environment.Shard{Name: e.Name, Order: e.Order, Priority: e.Priority}

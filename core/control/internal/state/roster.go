@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/control/internal/patch"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/stage"
@@ -37,6 +38,86 @@ type Rival struct {
 	Made *patch.Made
 	// Warm: it was served, and is kept.
 	Warm bool
+}
+
+// Begin has a patch make views anew.
+func (r *Rival) Begin() { r.Made = patch.NewMade() }
+
+// Follow has proxies be served by rules from now on.
+func (r *Roster) Follow(rules Rules) { r.Rules = rules }
+
+// Declare adds a plugin that is served.
+func (r *Roster) Declare(k *Plugin) { r.Plugins[k.Name()] = k }
+
+// Withdraw takes the plugin of a name out.
+func (r *Roster) Withdraw(name string) { delete(r.Plugins, name) }
+
+// Compete adds a plugin that may take the place of the one of its name, and would have proxies be
+// served by rules.
+func (r *Roster) Compete(k *Plugin, rules Rules) { r.Rivals[k] = &Rival{Rules: rules} }
+
+// GiveUp takes a rival out.
+func (r *Roster) GiveUp(k *Plugin) { delete(r.Rivals, k) }
+
+// Exchange has a rival served in place of the plugin of its name, by rules, and returns that one,
+// which is kept warm as a rival. What was hidden of the new one's session shows, and the other way
+// round: rows are what the last one has published.
+func (r *Roster) Exchange(next *Plugin, rules Rules, rows environment.Tables) (last *Plugin) {
+	last = r.Plugins[next.Name()]
+	delete(r.Rivals, next)
+	r.Plugins[next.Name()] = next
+	r.Rivals[last] = &Rival{Rules: r.Rules, Warm: true}
+	r.Rules = rules
+	next.Session.Show()
+	if last.Session != nil {
+		last.Session.Hide(NewShadow(rows))
+	}
+	return last
+}
+
+// StepAside has an empty plugin served in place of another, which is kept warm as a rival. What its
+// session says goes into a shadow.
+func (r *Roster) StepAside(k *Plugin, shadow *Shadow) {
+	r.Rivals[k] = &Rival{Rules: r.Rules, Warm: true}
+	if k.Session != nil {
+		k.Session.Hide(shadow)
+	}
+	gone := NewPlugin(Expected{Name: k.Name(), Order: k.Expected.Order, Kind: k.Kind()}, k.Shard, time.Time{})
+	gone.Ready = &pb.Ready{}
+	r.Plugins[k.Name()] = gone
+}
+
+// ComeBack takes StepAside back.
+func (r *Roster) ComeBack(k *Plugin) {
+	delete(r.Rivals, k)
+	r.Plugins[k.Name()] = k
+	if k.Session != nil {
+		k.Session.Show()
+	}
+}
+
+// Order gives plugins their places in plugins.yaml, by name, and returns those of their shards.
+func (r *Roster) Order(places map[string]int) map[*environment.Shard]int {
+	shards := map[*environment.Shard]int{}
+	for name, k := range r.Plugins {
+		if at, ok := places[name]; ok {
+			k.Expected.Order = at
+			shards[k.Shard] = at
+		}
+	}
+	for k := range r.Rivals {
+		if at, ok := places[k.Name()]; ok && r.Plugins[k.Name()] != nil {
+			k.Expected.Order = at
+		}
+	}
+	return shards
+}
+
+// Rank gives derivers their levels, by name.
+func (r *Roster) Rank(levels map[string]int) {
+	for name, level := range levels {
+		r.Plugins[name].Level = level
+	}
 }
 
 // Sorted returns the plugins that are served, in the order of plugins.yaml.

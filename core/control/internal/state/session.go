@@ -6,6 +6,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/control/internal/feed"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/outbox"
+	"github.com/coxswain-mesh/coxswain/core/deadline"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
@@ -53,6 +54,28 @@ func NewSession(k *Plugin, ready *pb.Ready, link Link, mayStore func(table strin
 		},
 	}
 }
+
+// Say has the core's messages go out by a box.
+func (s *Session) Say(out *outbox.Box) { s.Out = out }
+
+// Hide has what it says go into a shadow, unserved.
+func (s *Session) Hide(shadow *Shadow) { s.Shadow = shadow }
+
+// Show has what it says be served.
+func (s *Session) Show() { s.Shadow = nil }
+
+// Told notes that it is sent a state, and owes a Done for it since now.
+func (s *Session) Told(number uint64, now time.Time) {
+	s.State.Sent, s.State.Busy, s.State.BusyLost = number, now, s.Watch.Lost
+}
+
+// Finished notes that it has said all about a state, so that revisions don't go out without it.
+func (s *Session) Finished(number uint64) {
+	s.State.Done, s.State.Busy, s.Plugin.Late = number, time.Time{}, time.Time{}
+}
+
+// GiveUp notes that nothing is expected of it any more: it hangs.
+func (s *Session) GiveUp() { s.State.Busy, s.Watch.Pinged = time.Time{}, deadline.Moment{} }
 
 // Name, Kind and Limits are the plugin's.
 func (s *Session) Name() string { return s.Plugin.Name() }

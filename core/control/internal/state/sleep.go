@@ -27,6 +27,16 @@ func CanSleep(kind pb.Kind, r *pb.Ready) error {
 	return nil
 }
 
+// Doze notes whether it sleeps, be it that it was being started.
+func (k *Plugin) Doze(asleep bool) { k.Sleep.Asleep, k.Sleep.Roused = asleep, false }
+
+// Ask notes that it is to be asked.
+func (k *Plugin) Ask(now time.Time) { k.Sleep.Asked = now }
+
+// Expect notes that it is waited for as one that has just gone away; the zero time: it is not, as it
+// sleeps.
+func (k *Plugin) Expect(since time.Time) { k.Away = since }
+
 // AskedLately reports whether a plugin that starts on demand was to be asked not long ago.
 func (k *Plugin) AskedLately(now time.Time) bool {
 	return !k.Sleep.Asked.IsZero() && now.Sub(k.Sleep.Asked) < SleepAfter

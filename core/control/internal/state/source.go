@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -35,6 +36,29 @@ func (s *Source) Collect(tables []*pb.TableRows) {
 		}
 	}
 }
+
+// Sync notes that all rows have come, and returns those that count now.
+func (s *Source) Sync() (rows map[string]map[string]*pb.Row) {
+	rows, s.Synced, s.Candidate = s.Candidate, true, nil
+	return rows
+}
+
+// Stage keeps rows of a deriver until its Done.
+func (s *Source) Stage(tables []*pb.TableRows) { s.Staged = append(s.Staged, tables...) }
+
+// Unstage returns the rows of a deriver that is done, and forgets them.
+func (s *Source) Unstage() (tables []*pb.TableRows) {
+	tables, s.Staged = s.Staged, nil
+	return tables
+}
+
+// Lose notes that its source is away.
+func (s *Source) Lose(why string, now time.Time) {
+	s.Lost, s.LostAt = cmp.Or(why, "it does not say why"), now
+}
+
+// Find notes that its source is back.
+func (s *Source) Find() { s.Lost = "" }
 
 // sizes are those of the rows that a session has published and not deleted, where they are limited.
 type sizes struct {

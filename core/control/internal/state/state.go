@@ -44,6 +44,8 @@ type Config struct {
 	Seen *seen.Seen
 	// Bounds are those of namespaces.
 	Bounds environment.Bounds
+	// Pushes says how they are followed: a Journal without any.
+	Pushes Journal
 	// Ring is called when somebody is to look at what is due.
 	Ring func()
 	// Wake is called when a plugin that sleeps is needed, Serving when what a plugin's session said
@@ -60,7 +62,7 @@ func New(cfg Config) *State {
 			Pace: revision.NewPacer(cfg.EndpointPause), Moved: environment.Changes{}, Ring: cfg.Ring,
 		},
 		Connections: &Connections{All: map[uint64]*Connection{}, Left: placement.NewLeft[*Session]()},
-		Journal:     &Journal{},
+		Journal:     &Journal{Off: cfg.Pushes.Off, Finished: cfg.Pushes.Finished, Shown: cfg.Pushes.Shown},
 		Seen:        cfg.Seen,
 		Instances:   &Instances{Gathered: make(chan struct{}), Moved: make(chan struct{}, 1), Gone: !cfg.Gather},
 	}

@@ -37,6 +37,31 @@ func (w *Watch) Now(at time.Time) deadline.Moment { return deadline.Moment{At: a
 // Due is when a limit that began at a moment ends, as far as is known now.
 func (w *Watch) Due(m deadline.Moment, limit time.Duration) time.Time { return m.End(limit, w.Lost) }
 
+// Lose notes that time was lost to a busy machine.
+func (w *Watch) Lose(lost time.Duration) { w.Lost += lost }
+
+// Hear notes when it was last heard of, and when it last showed progress: a ping that was sent
+// before is answered.
+func (w *Watch) Hear(seen, progress, now time.Time) {
+	if w.Pinged.At.IsZero() || !seen.Before(w.Pinged.At) {
+		if w.Silent = false; !w.Pinged.At.IsZero() {
+			w.Answered, w.Pinged = now, deadline.Moment{}
+		}
+	}
+	if progress.After(w.Progress.At) {
+		w.Progress = w.Now(progress)
+	}
+}
+
+// Ping notes that it is pinged.
+func (w *Watch) Ping(now time.Time) { w.Pinged = w.Now(now) }
+
+// Mark notes that it is marked as silent.
+func (w *Watch) Mark() { w.Silent = true }
+
+// Need notes that somebody needs it.
+func (w *Watch) Need(now time.Time) { w.Needed = now }
+
 // LookEvery is how often the session is looked at: limits are kept to within a quarter of them.
 func (s *Session) LookEvery() time.Duration {
 	every := lookEvery

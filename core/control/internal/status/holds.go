@@ -21,7 +21,6 @@ func (pg *Pages) HoldOf(plugin string) (*state.Held, error) {
 	if pg.losses.Holds.Of(plugin) == nil {
 		return nil, serving.ErrNotHeld(plugin)
 	}
-	out := pg.losses.Held(plugin)
 	before, after := environment.Tables{}, environment.Tables{}
 	if k := pg.state.Roster.Plugins[plugin]; k != nil {
 		for u := range pg.state.Env.Held.Of(k.Shard) {
@@ -35,7 +34,8 @@ func (pg *Pages) HoldOf(plugin string) (*state.Held, error) {
 			}
 		}
 	}
-	out.Difference = guard.Rows(before, after, func(string, string) bool { return false })
-	out.Difference.Emptied, out.Difference.Silent = nil, false
-	return &out, nil
+	difference := guard.Rows(before, after, func(string, string) bool { return false })
+	difference.Emptied, difference.Silent = nil, false
+	held := pg.losses.Held(plugin).With(difference)
+	return &held, nil
 }
