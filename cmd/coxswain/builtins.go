@@ -21,6 +21,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/controller/addresses"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/ca"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/exports"
+	deployer "github.com/coxswain-mesh/coxswain/plugins/controller/gateway"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/injector"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/validator"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/api"
@@ -67,6 +68,7 @@ func builtins() map[string]sdk.Declaration {
 		"controller/addresses":      addresses.Plugin(),
 		"controller/ca":             ca.Plugin(),
 		"controller/exports":        exports.Plugin(),
+		"controller/gateway":        deployer.Plugin(),
 		"controller/injector":       injector.Plugin(),
 		"controller/validator":      validator.Plugin(),
 		"generator/api":             api.Plugin(),

@@ -94,7 +94,7 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 	path("networksConfig", &in.NetworksConfig)
 	path("kubeconfig", &in.Kubeconfig)
 	path("clusterKubeconfigs", &in.Remotes.Kubeconfigs)
-	readers := []string{"config/kubernetes", "registry/kubernetes", "registry/clusters", "controller/exports", "config/mesh", "authenticator/kubernetes", "config/secrets", "controller/ca", "controller/injector", "controller/validator"}
+	readers := []string{"config/kubernetes", "registry/kubernetes", "registry/clusters", "controller/exports", "config/mesh", "authenticator/kubernetes", "config/secrets", "controller/ca", "controller/injector", "controller/validator", "controller/gateway"}
 	for _, s := range []struct {
 		shorthand
 		usual any
@@ -109,15 +109,15 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 		{shorthand{"kubeconfig", in.Kubeconfig, readers, "kubeconfig", true}, ""},
 		{shorthand{"kubernetesApiQPS", in.QPS, readers, "qps", true}, usual.QPS},
 		{shorthand{"kubernetesApiBurst", in.Burst, readers, "burst", true}, usual.Burst},
-		{shorthand{"clusterID", in.ClusterID, []string{"registry/kubernetes", "registry/clusters", "registry/serviceentry", "authenticator/kubernetes"}, "cluster", false}, usual.ClusterID},
-		{shorthand{"namespace", in.Namespace, []string{"config/mesh", "registry/clusters", "controller/addresses", "controller/ca", "controller/injector", "controller/validator"}, "namespace", true}, usual.Namespace},
+		{shorthand{"clusterID", in.ClusterID, []string{"registry/kubernetes", "registry/clusters", "registry/serviceentry", "authenticator/kubernetes", "controller/gateway"}, "cluster", false}, usual.ClusterID},
+		{shorthand{"namespace", in.Namespace, []string{"config/mesh", "registry/clusters", "controller/addresses", "controller/ca", "controller/injector", "controller/validator", "controller/gateway"}, "namespace", true}, usual.Namespace},
 		{shorthand{"namespace", in.Namespace, []string{"registry/kubernetes"}, "systemNamespace", true}, usual.Namespace},
 		{shorthand{"clusterRegistriesNamespace", in.Remotes.Namespace, []string{"registry/clusters"}, "namespace", false}, ""},
 		{shorthand{"clusterKubeconfigs", in.Remotes.Kubeconfigs, []string{"registry/clusters", "registry/kubernetes", "controller/exports", "authenticator/kubernetes", "config/secrets"}, "directory", false}, ""},
 		{shorthand{"sharedMeshConfig", in.SharedMeshConfig, []string{"config/mesh"}, "sharedConfigMap", false}, ""},
 		{shorthand{"domain", in.Domain, []string{"registry/kubernetes", "controller/exports"}, "domain", false}, usual.Domain},
 		{shorthand{"domain", in.Domain, []string{"config/gatewayapi"}, "domain", true}, usual.Domain},
-		{shorthand{"revision", in.Revision, []string{"config/kubernetes", "registry/kubernetes", "controller/injector"}, "revision", false}, ""},
+		{shorthand{"revision", in.Revision, []string{"config/kubernetes", "registry/kubernetes", "controller/injector", "controller/gateway"}, "revision", false}, ""},
 	} {
 		if s.value != s.usual && !reflect.ValueOf(s.value).IsZero() {
 			given = append(given, s.shorthand)
@@ -183,6 +183,9 @@ func configured(s *manifest.Set, in settings.Inputs, name string) (*manifest.Set
 			short.enable(s)
 		}
 	}
+	if err := deploys(s, in, name); err != nil {
+		return nil, err
+	}
 	if in.ReadOnly {
 		turnOff(s)
 	}
@@ -217,6 +220,21 @@ func fromFiles(s *manifest.Set) (*manifest.Set, error) {
 // without is the set without the entries of a built-in plugin.
 func without(s *manifest.Set, builtin string) *manifest.Set {
 	return s.Of(slices.DeleteFunc(slices.Clone(s.Plugins), func(e *manifest.Entry) bool { return e.Builtin == builtin }))
+}
+
+// deploys enables what deploys gateways, where settings ask for it.
+func deploys(s *manifest.Set, in settings.Inputs, name string) error {
+	if !in.ManageGateways {
+		return nil
+	}
+	entries := s.Builtins("controller/gateway")
+	if len(entries) == 0 {
+		return fmt.Errorf("%s: --manageGateways has no one to go to: no plugin is `builtin: controller/gateway`", name)
+	}
+	for _, e := range entries {
+		e.Disabled = false
+	}
+	return nil
 }
 
 // turnOff disables what would write in a cluster: all controllers, whoever made them.

@@ -17,7 +17,7 @@ var theirs = map[string]string{
 	"EXTERNAL_CA": "externalCA", "K8S_SIGNER": "k8sSigner", "CERT_SIGNER_DOMAIN": "certSignerDomain", "PILOT_CERT_PROVIDER": "pilotCertProvider",
 	"CA_TRUSTED_NODE_ACCOUNTS": "caTrustedNodeAccounts",
 	"SPIFFE_BUNDLE_ENDPOINTS":  "spiffeBundleEndpoints", "ISTIO_MULTIROOT_MESH": "multiRootMesh",
-	"ENABLE_CLUSTER_TRUST_BUNDLE_API": "enableClusterTrustBundleAPI",
+	"ENABLE_CLUSTER_TRUST_BUNDLE_API": "enableClusterTrustBundleAPI", "PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER": "manageGateways",
 }
 
 // adopted is an environment in which istiod's variables stand as ours.

@@ -24,6 +24,7 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.Bool("trustCreationTimestamp", d.TrustCreationTimestamp, "one owner writes all of configDir, as of a cluster's export: of objects that compete, the one with the earlier metadata.creationTimestamp counts, and of equals the first by name")
 	fs.String("meshConfig", d.MeshConfig, "file with MeshConfig, for the set's config/mesh; a missing or empty one means the defaults")
 	fs.String("networksConfig", d.NetworksConfig, "file with MeshNetworks, for the set's config/mesh; a missing or empty one means none")
+	fs.Bool("manageGateways", d.ManageGateways, "deploy what serves Gateways of the Gateway API, by the set's controller/gateway, as istiod's PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER (which is read, too); the rights are deploy/kubernetes/gateways.yaml")
 	fs.Bool("dualStack", d.DualStack, "proxies, services and pods with addresses of both families use both, for the set's generator/istio and registry/kubernetes (istiod: ISTIO_DUAL_STACK)")
 
 	fs.String("registries", d.Registries, "Kubernetes: run the set for a cluster; Consul or Eureka: the one for files with registry/consul or registry/eureka; empty: the one for files; auto: Kubernetes with --kubeconfig, and in a pod without --configDir. ZooKeeper, Nacos, etcd, and several at once: by a plugins.yaml")

@@ -38,6 +38,8 @@ type Inputs struct {
 	NetworksConfig string `koanf:"networksConfig"`
 	// TrustCreationTimestamp is handed to the set's config/file: one owner writes all of ConfigDir.
 	TrustCreationTimestamp bool `koanf:"trustCreationTimestamp"`
+	// ManageGateways enables the set's controller/gateway, which deploys what serves Gateways.
+	ManageGateways bool `koanf:"manageGateways"`
 	// DualStack is handed to the set's generator/istio and registry/kubernetes: what has addresses
 	// of both families is reached by both.
 	DualStack bool `koanf:"dualStack"`

@@ -99,6 +99,9 @@ istio: pilot
       {{- if eq (toJson $rule.resourceNames) "[\"istio\"]" -}}
         {{- $rule = set $rule "resourceNames" (list $map) -}}
       {{- end -}}
+      {{- if and $.lease (eq (toJson $rule.resourceNames) "[\"istio-gateway-deployment-default\"]") -}}
+        {{- $rule = set $rule "resourceNames" (list $.lease) -}}
+      {{- end }}
       {{- if and $.signers (eq (toJson $rule.resources) "[\"signers\"]") -}}
         {{- $rule = set $rule "resourceNames" $.signers -}}
       {{- end }}

@@ -7,18 +7,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
-	mesh "istio.io/api/mesh/v1alpha1"
-	networking "istio.io/api/networking/v1beta1"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/coxswain-mesh/coxswain/plugins/controller/injector/render"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/admission"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/render"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -95,7 +91,7 @@ func refused(err error) admissionv1.AdmissionResponse {
 // inject returns a pod with its proxy.
 func (c *Controller) inject(s *render.Settings, pod *corev1.Pod, env map[string]string) (*corev1.Pod, error) {
 	m := c.mesh.Load()
-	proxy, err := render.ProxyConfig(m, c.concerning(m, pod), pod.Annotations)
+	proxy, err := render.ProxyConfig(m, render.Concerning(*c.proxies.Load(), m.GetRootNamespace(), pod.Namespace, pod.Labels), pod.Annotations)
 	if err != nil {
 		return nil, err
 	}
@@ -158,46 +154,4 @@ func variables(text string) (map[string]string, error) {
 		}
 	}
 	return out, nil
-}
-
-// readProxyConfig reads a row of ProxyConfig.
-func readProxyConfig(row *pb.Row) (p proxyConfig, ok bool) {
-	spec, err := kinds.Decode[*networking.ProxyConfig](row)
-	if err != nil {
-		return p, false
-	}
-	namespace, name, _ := strings.Cut(row.Key, "/")
-	return proxyConfig{namespace: namespace, name: name, spec: spec}, true
-}
-
-// concerning returns the objects of kind ProxyConfig that concern a pod: those of the root
-// namespace, of its own, and those that select it, the most particular last; of several of a sort
-// the first by name.
-func (c *Controller) concerning(m *mesh.MeshConfig, pod *corev1.Pod) (out []*networking.ProxyConfig) {
-	all := slices.Clone(*c.proxies.Load())
-	slices.SortFunc(all, func(a, b proxyConfig) int { return cmp.Compare(a.name, b.name) })
-	first := func(of func(p proxyConfig) bool) {
-		if at := slices.IndexFunc(all, of); at >= 0 {
-			out = append(out, all[at].spec)
-		}
-	}
-	root := m.GetRootNamespace()
-	first(func(p proxyConfig) bool {
-		return p.namespace == root && len(p.spec.GetSelector().GetMatchLabels()) == 0
-	})
-	if pod.Namespace != root {
-		first(func(p proxyConfig) bool {
-			return p.namespace == pod.Namespace && len(p.spec.GetSelector().GetMatchLabels()) == 0
-		})
-	}
-	first(func(p proxyConfig) bool {
-		wanted := p.spec.GetSelector().GetMatchLabels()
-		for k, v := range wanted {
-			if pod.Labels[k] != v {
-				return false
-			}
-		}
-		return p.namespace == pod.Namespace && len(wanted) > 0
-	})
-	return out
 }

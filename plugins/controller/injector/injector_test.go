@@ -10,9 +10,9 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 
-	"github.com/coxswain-mesh/coxswain/plugins/controller/injector/render"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/render"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"

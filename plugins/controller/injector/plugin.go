@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/plugins/controller/injector/render"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/render"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/bundle"
 	"github.com/coxswain-mesh/coxswain/sdk"

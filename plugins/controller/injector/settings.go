@@ -16,11 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/coxswain-mesh/coxswain/plugins/controller/injector/render"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/admission"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 	settings "github.com/coxswain-mesh/coxswain/plugins/internal/meshdefaults"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/render"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -34,17 +34,11 @@ type Controller struct {
 	// settings are the last good ones, mesh and proxies what counts of the state.
 	settings atomic.Pointer[render.Settings]
 	mesh     atomic.Pointer[mesh.MeshConfig]
-	proxies  atomic.Pointer[[]proxyConfig]
+	proxies  atomic.Pointer[[]*render.ProxyObject]
 	// native is what nodes know, for `nativeSidecars: auto`.
 	native atomic.Bool
 	// ready is closed when all of it was read once.
 	ready chan struct{}
-}
-
-// proxyConfig is an object of that kind, with the namespace that it is of.
-type proxyConfig struct {
-	namespace, name string
-	spec            *networking.ProxyConfig
 }
 
 // mostFile is how large a file may be.
@@ -126,10 +120,10 @@ func (c *Controller) read(s *state.State) {
 		m = settings.Defaults()
 	}
 	c.mesh.Store(m)
-	var all []proxyConfig
+	var all []*render.ProxyObject
 	for _, row := range s.Table(kinds.ProxyConfig).All() {
-		if p, ok := readProxyConfig(row); ok {
-			all = append(all, p)
+		if spec, err := kinds.Decode[*networking.ProxyConfig](row); err == nil {
+			all = append(all, render.NewProxyObject(row.Key, spec))
 		}
 	}
 	c.proxies.Store(&all)

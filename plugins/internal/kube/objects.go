@@ -80,13 +80,20 @@ func (a Answers) Find(
 // which is tried again. While the API server is away it stays as it was.
 func Follow(of dynamic.ResourceInterface, fields string, lean cache.TransformFunc, handler cache.ResourceEventHandler,
 	failed func(error)) (*Informer, error) {
+	return FollowSelected(of, fields, "", lean, handler, failed)
+}
+
+// FollowSelected is Follow of those objects that a label selector matches, too; labels "" doesn't
+// narrow them down.
+func FollowSelected(of dynamic.ResourceInterface, fields, labels string, lean cache.TransformFunc, handler cache.ResourceEventHandler,
+	failed func(error)) (*Informer, error) {
 	list := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = fields
+			o.FieldSelector, o.LabelSelector = fields, labels
 			return of.List(ctx, o)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector = fields
+			o.FieldSelector, o.LabelSelector = fields, labels
 			return of.Watch(ctx, o)
 		},
 	}

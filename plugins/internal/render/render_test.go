@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/coxswain-mesh/coxswain/plugins/controller/injector/render"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/meshdefaults"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/render"
 )
 
 // settingsOf are settings whose only template is the given one.

@@ -77,7 +77,7 @@ func (f *form) storage(role string) []corev1.VolumeMount {
 	v := &volumes{}
 	first, agent := corev1.VolumeSource{}, role == "grpc-agent"
 	empty := first
-	if role == "gateway" {
+	if role == "gateway" || role == managedName {
 		empty = directory("")
 	}
 	v.mount("workload-socket", "/var/run/secrets/workload-spiffe-uds", first)
@@ -103,7 +103,9 @@ func (f *form) storage(role string) []corev1.VolumeMount {
 	if role == sidecarName {
 		f.revoked(v, own)
 	}
-	f.secrets(v)
+	if role != managedName {
+		f.secrets(v)
+	}
 	f.pod.Spec.Volumes = v.all
 	slices.SortStableFunc(v.mounts, func(a, b corev1.VolumeMount) int {
 		return cmp.Compare(slices.Index(mountOrder, a.Name), slices.Index(mountOrder, b.Name))
@@ -144,7 +146,7 @@ func (f *form) secrets(v *volumes) {
 
 // users are volumes that the pod asks for by annotations, and lightstep's.
 func (f *form) users(v *volumes, role string) {
-	if role == "gateway" {
+	if role == "gateway" || role == managedName {
 		return
 	}
 	custom(f, "sidecar.istio.io/userVolume", func(name string, source corev1.VolumeSource) {

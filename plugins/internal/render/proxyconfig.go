@@ -1,8 +1,11 @@
 package render
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -62,4 +65,47 @@ func annotated(p *mesh.ProxyConfig, text string) error {
 		}
 	}
 	return nil
+}
+
+// ProxyObject is an object of kind ProxyConfig.
+type ProxyObject struct {
+	namespace, name string
+	spec            *networking.ProxyConfig
+}
+
+// NewProxyObject returns the one of a key, NAMESPACE/NAME.
+func NewProxyObject(key string, spec *networking.ProxyConfig) *ProxyObject {
+	namespace, name, _ := strings.Cut(key, "/")
+	return &ProxyObject{namespace, name, spec}
+}
+
+// Concerning returns the objects that concern pods with these labels in a namespace: those of the
+// root namespace, of their own, and those that select them, the most particular last; of several of
+// a sort the first by name.
+func Concerning(objects []*ProxyObject, root, namespace string, labels map[string]string) (out []*networking.ProxyConfig) {
+	all := slices.Clone(objects)
+	slices.SortFunc(all, func(a, b *ProxyObject) int { return cmp.Compare(a.name, b.name) })
+	first := func(of func(p *ProxyObject) bool) {
+		if at := slices.IndexFunc(all, of); at >= 0 {
+			out = append(out, all[at].spec)
+		}
+	}
+	first(func(p *ProxyObject) bool {
+		return p.namespace == root && len(p.spec.GetSelector().GetMatchLabels()) == 0
+	})
+	if namespace != root {
+		first(func(p *ProxyObject) bool {
+			return p.namespace == namespace && len(p.spec.GetSelector().GetMatchLabels()) == 0
+		})
+	}
+	first(func(p *ProxyObject) bool {
+		wanted := p.spec.GetSelector().GetMatchLabels()
+		for k, v := range wanted {
+			if labels[k] != v {
+				return false
+			}
+		}
+		return p.namespace == namespace && len(wanted) > 0
+	})
+	return out
 }
