@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	configmesh "github.com/coxswain-mesh/coxswain/plugins/config/mesh"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/render"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/render"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/rules"
 	api "istio.io/api/mesh/v1alpha1"

@@ -16,7 +16,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/render"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/render"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/lead"

@@ -15,7 +15,7 @@ import (
 
 	settings "github.com/coxswain-mesh/coxswain/plugins/internal/meshdefaults"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/render"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/render"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )

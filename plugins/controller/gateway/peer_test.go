@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	settings "github.com/coxswain-mesh/coxswain/plugins/internal/meshdefaults"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/render"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/render"
 	"github.com/coxswain-mesh/coxswain/test/need"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi/status"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	settings "github.com/coxswain-mesh/coxswain/plugins/internal/meshdefaults"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/render"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/render"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )

@@ -12,7 +12,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/render"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/render"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"

@@ -11,9 +11,9 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/render"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/bundle"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/render"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )

@@ -20,7 +20,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 	settings "github.com/coxswain-mesh/coxswain/plugins/internal/meshdefaults"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/render"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/render"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/state"

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/meshdefaults"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/render"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/render"
 )
 
 // settingsOf are settings whose only template is the given one.

@@ -17,8 +17,8 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/meshdefaults"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/render"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/shared"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/render"
 )
 
 // fixture is how an input of Istio's own tests was injected into.
