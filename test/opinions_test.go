@@ -21,8 +21,6 @@ var opinionated = map[string]struct {
 	"manifest/entry.go":                {1, "a word in a comment"},
 	"manifest/select.go":               {5, "keys of a node's metadata by which plugins.yaml selects proxies"},
 	"manifest/values.go":               {1, "a word in a comment"},
-	"server/metrics.go":                {2, "names of metrics, so that dashboards go on working"},
-	"xds/metrics.go":                   {12, "names of metrics, so that dashboards go on working"},
 	"xds/request.go":                   {1, "an example in a hint: the form of a node's id"},
 }
 

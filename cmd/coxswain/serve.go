@@ -145,8 +145,9 @@ func (p *program) serve(ctx context.Context, s settings.Settings, trial bool, lo
 		Words: server.Words{
 			Inputs: inputs,
 			Naming: mesh.Naming(s.Namespace, s.Callers.ForeignTrustDomains), Tools: mesh.Tools(), Spare: mesh.Spare(),
-			Pages:  func(of admin.Source) []admin.Page { return istiod.All(of, s.Namespace, s.ClusterID) },
-			Issuer: mesh.Issuer(mesh.ServerNames(s.Namespace, s.Revision, s.SecureGRPCAddr, s.Hosts())), Describe: describe,
+			Metrics: istiod.Metrics,
+			Pages:   func(of admin.Source) []admin.Page { return istiod.All(of, s.Namespace, s.ClusterID) },
+			Issuer:  mesh.Issuer(mesh.ServerNames(s.Namespace, s.Revision, s.SecureGRPCAddr, s.Hosts())), Describe: describe,
 		},
 		Commit: server.Commit{
 			DebounceAfter: s.DebounceAfter, DebounceMax: s.DebounceMax, DebounceEndpoints: s.DebounceEndpoints,
@@ -159,7 +160,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, trial bool, lo
 			Rollout: stages(s.History.Rollout),
 		},
 		XDS: xds.Config{
-			Identifier: istiod.Identifier(instance(p.variable("POD_NAME")), build()), HealthType: mesh.HealthType, Keepalive: xds.Keepalive{Interval: s.Keepalive.Interval, Timeout: s.Keepalive.Timeout, MaxAge: s.Keepalive.MaxAge, Grace: s.Keepalive.MaxAgeGrace},
+			Identifier: istiod.Identifier(instance(p.variable("POD_NAME")), build()), HealthType: mesh.HealthType, Version: mesh.Version, Keepalive: xds.Keepalive{Interval: s.Keepalive.Interval, Timeout: s.Keepalive.Timeout, MaxAge: s.Keepalive.MaxAge, Grace: s.Keepalive.MaxAgeGrace},
 			SendTimeout: orNever(s.SendTimeout),
 			Push:        push.Limits{Running: s.PushThrottle, Bytes: s.PushBytes}, Limits: s.Limits(),
 		},

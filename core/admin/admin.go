@@ -28,8 +28,10 @@ type Config struct {
 	// see debug pages from elsewhere, too. nil: nobody can say.
 	Caller func(context.Context, Shown) ([]string, error)
 	Naming caller.Naming
-	// Registry is what /metrics shows.
+	// Registry takes the metrics of the pages; Gatherer is what /metrics shows: the Registry, if it
+	// is nil.
 	Registry *prometheus.Registry
+	Gatherer prometheus.Gatherer
 	// Pages are debug pages beside the core's own.
 	Pages []Page
 	// Budget returns what clients may cost and do cost; optional.
@@ -65,6 +67,9 @@ func New(cfg Config) (*Server, error) {
 		return nil, errors.New("admin: no Registry")
 	case cfg.Log == nil:
 		return nil, errors.New("admin: no Log")
+	}
+	if cfg.Gatherer == nil {
+		cfg.Gatherer = cfg.Registry
 	}
 	if cfg.Listening == nil {
 		cfg.Listening = func(string, net.Addr) {}

@@ -68,7 +68,7 @@ func (s *Server) Monitoring() http.Handler {
 }
 
 func (s *Server) metrics() http.Handler {
-	return promhttp.HandlerFor(s.cfg.Registry, promhttp.HandlerOpts{Registry: s.cfg.Registry, MaxRequestsInFlight: atOnce})
+	return promhttp.HandlerFor(s.cfg.Gatherer, promhttp.HandlerOpts{Registry: s.cfg.Registry, MaxRequestsInFlight: atOnce, EnableOpenMetrics: true})
 }
 
 func (c Config) version(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, c.Version) }

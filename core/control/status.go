@@ -39,6 +39,11 @@ func (c *Control) Streams() []report.Stream { return operations.Locked(&c.mu, c.
 // Tables returns the tables that have rows, or that a plugin reads or publishes.
 func (c *Control) Tables() []report.Table { return operations.Locked(&c.mu, c.mid.Pages.Tables) }
 
+// Sizes returns how many rows each table has, by key.
+func (c *Control) Sizes() map[string]int {
+	return operations.Locked(&c.mu, func() map[string]int { return c.mid.State.Env.Committed.Sizes() })
+}
+
 // Rows returns the rows of a table.
 func (c *Control) Rows(table string) []*pb.Row {
 	return operations.Locked(&c.mu, func() (rows []*pb.Row) {

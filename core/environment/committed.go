@@ -145,6 +145,15 @@ func (c *Committed) Len(tableName string) int {
 	return 0
 }
 
+// Sizes returns how many rows each table has (Len).
+func (c *Committed) Sizes() map[string]int {
+	out := make(map[string]int, len(c.tables))
+	for name := range c.tables {
+		out[name] = c.Len(name)
+	}
+	return out
+}
+
 // Counts returns how many rows each shard has in each table, hidden ones too.
 func (c *Committed) Counts() map[string]map[string]int {
 	out := make(map[string]map[string]int, len(c.tables))

@@ -10,17 +10,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics counts what control and host report. Names are istiod's where it has the same thing.
+// metrics counts what control and host report.
 type metrics struct {
 	commits, partial, faults, broken, unknown, restarts, transitions, asked, swaps, limits *prometheus.CounterVec
 	times                                                                                  times
 	hidden, retained, retainedBytes                                                        prometheus.Gauge
 	woken, views                                                                           prometheus.Counter
+	rows, tables                                                                           *prometheus.CounterVec
+	*measures
 }
 
-// times are how long revisions took: to be committed, to be served, and to be answered by all.
+// times are how long revisions took: to be committed, to be served, to be answered by a proxy, and
+// by all.
 type times struct {
 	debounced       prometheus.Histogram
+	proxy           prometheus.Histogram
 	served, reached *prometheus.HistogramVec
 }
 
@@ -34,7 +38,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	seconds := []float64{.001, .005, .01, .05, .1, .5, 1, 3, 5, 10, 20, 30}
 	m := &metrics{
 		times: times{
-			debounced: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "pilot_debounce_time", Help: "Seconds from the first change to its commit.", Buckets: seconds}),
+			debounced: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "coxswain_debounce_seconds", Help: "Seconds from the first change to its commit.", Buckets: seconds}),
+			proxy:     prometheus.NewHistogram(prometheus.HistogramOpts{Name: "coxswain_proxy_seconds", Help: "Seconds from the first change until a proxy had answered all that it got of it, where pushes are followed (followPushes).", Buckets: seconds}),
 			served:    prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "coxswain_revision_seconds", Help: "From commit until served, by kind.", Buckets: seconds}, []string{"kind"}),
 			reached:   prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "coxswain_push_seconds", Help: "From commit until all streams that it concerned had answered, by kind.", Buckets: seconds}, []string{"kind"}),
 		},
@@ -55,10 +60,13 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		retainedBytes: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "coxswain_retained_bytes", Help: "Bytes of views and names that only those who left wanted, kept for those who come back, as viewRetentionBytes counts them.",
 		}),
-		woken: counter("coxswain_woken_streams_total", "Streams woken because a view of theirs changed."),
-		views: counter("coxswain_changed_views_total", "Views that changed."),
+		rows:     counters("coxswain_changed_rows_total", "Rows of sources that commits changed, by table and by what became of them: added, changed or removed.", "table", "what"),
+		tables:   counters("coxswain_changed_tables_total", "Commits that changed rows of sources, by table.", "table"),
+		measures: newMeasures(),
+		woken:    counter("coxswain_woken_streams_total", "Streams woken because a view of theirs changed."),
+		views:    counter("coxswain_changed_views_total", "Views that changed."),
 	}
-	r.MustRegister(m.commits, m.partial, m.faults, m.broken, m.unknown, m.asked, m.restarts, m.transitions, m.swaps, m.limits, m.times.served, m.times.reached, m.times.debounced, m.hidden, m.retained, m.retainedBytes, m.woken, m.views)
+	r.MustRegister(m.commits, m.partial, m.faults, m.broken, m.unknown, m.asked, m.restarts, m.transitions, m.swaps, m.limits, m.times.served, m.times.reached, m.times.debounced, m.hidden, m.retained, m.retainedBytes, m.woken, m.views, m.times.proxy, m.rows, m.tables, m.measures)
 	return m
 }
 
@@ -92,6 +100,17 @@ func (m *metrics) Retained(views int, bytes int64) {
 	m.retained.Set(float64(views))
 	m.retainedBytes.Set(float64(bytes))
 }
+
+func (m *metrics) Changed(table string, added, changed, removed int) {
+	m.tables.WithLabelValues(table).Inc()
+	for what, n := range map[string]int{"added": added, "changed": changed, "removed": removed} {
+		if n > 0 {
+			m.rows.WithLabelValues(table, what).Add(float64(n))
+		}
+	}
+}
+
+func (m *metrics) Answered(took time.Duration) { m.times.proxy.Observe(took.Seconds()) }
 
 func (m *metrics) Crossed(plugin, limit string) { m.limits.WithLabelValues(plugin, limit).Inc() }
 

@@ -33,7 +33,7 @@ func metricsOfAll(t *testing.T) (all []described) {
 	t.Helper()
 	r := prometheus.NewRegistry()
 	newMetrics(r)
-	r.MustRegister(newHeldRows(nil), newLoads(nil), newAges(nil), newHiding(nil), newCrowds(nil), newRefusals(nil), newPinned(nil), newKept(nil), newStaged(nil))
+	r.MustRegister(newHeldRows(nil), newLoads(nil), newAges(nil), newHiding(nil), newCrowds(nil), newRefusals(nil), newPinned(nil), newKept(nil), newStaged(nil), newSizes(nil, ""))
 	if _, err := xds.New(xds.Config{Source: struct{ xds.Source }{}, Log: slog.New(slog.DiscardHandler), Registerer: r}); err != nil {
 		t.Fatal(err)
 	}
@@ -59,8 +59,8 @@ func TestMetricsAreDocumented(t *testing.T) {
 	const file = "../../docs/metrics.md"
 	var b strings.Builder
 	b.WriteString("# Metrics\n\n<!-- Made by go test ./core/server -run TestMetricsAreDocumented -update -->\n\n" +
-		"What `/metrics` of the monitoring port has of the core, beside those of Go's runtime and of the process (`go_…`, `process_…`). Names that begin with `pilot_` are istiod's.\n" +
-		"[alerts.md](alerts.md) has rules about some of them.\n\n| metric | labels | what it says |\n|---|---|---|\n")
+		"What `/metrics` of the monitoring port has of the core, beside those of Go's runtime and of the process (`go_…`, `process_…`) and those that\n" +
+		"plugins report (`plugin_…`). The same under istiod's names is on [istiod-metrics.md](istiod-metrics.md); [alerts.md](alerts.md) has rules about some of them.\n\n| metric | labels | what it says |\n|---|---|---|\n")
 	for _, m := range metricsOfAll(t) {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", m.name, m.labels, strings.ReplaceAll(m.help, "|", `\|`))
 	}

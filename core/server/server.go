@@ -32,6 +32,7 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	dto "github.com/prometheus/client_model/go"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/credentials"
 )
@@ -111,6 +112,9 @@ type Words struct {
 	// Pages returns debug pages beside the core's own, made of what the core knows; nil: there are
 	// none.
 	Pages func(of admin.Source) []admin.Page
+	// Metrics returns what the core counts under names that it doesn't know itself; nil: it has no
+	// others.
+	Metrics func(own []*dto.MetricFamily) []*dto.MetricFamily
 	// Issuer is how plugins make the secure port's certificate; nil: none does.
 	Issuer *Issuer
 	// Describe is host.Config's.
@@ -203,7 +207,7 @@ func New(cfg Config) (*Server, error) {
 	}); err != nil {
 		return nil, err
 	}
-	registry.MustRegister(newLoads(s.host.Loads), newAges(s.control.Stale), newHiding(s.control.Hiding), newCrowds(s.control.Operator().Crowded))
+	registry.MustRegister(newLoads(s.host.Loads), newAges(s.control.Stale), newHiding(s.control.Hiding), newCrowds(s.control.Operator().Crowded), newSizes(s.control.Sizes, cfg.Version))
 	explainer := operations.NewExplainer(s.control.Operator())
 	registry.MustRegister(newRefusals(explainer.Refusals))
 	if s.past, err = operations.NewPast(s.control.Operator()); err != nil {
@@ -252,7 +256,7 @@ func New(cfg Config) (*Server, error) {
 	s.admin, err = admin.New(admin.Config{
 		Pages:    more,
 		HTTPAddr: cfg.HTTPAddr, Shared: s.shared, MonitoringAddr: cfg.MonitoringAddr, Source: s.pages,
-		Registry: registry, Version: cfg.Version, Budget: s.xds.Budget, Metadata: cfg.Words.Tools.Metadata, Recent: last.all, Log: of("admin"), Listening: cfg.Listening, Caller: reader, Naming: cfg.Words.Naming,
+		Registry: registry, Gatherer: gathered{registry, cfg.Words.Metrics}, Version: cfg.Version, Budget: s.xds.Budget, Metadata: cfg.Words.Tools.Metadata, Recent: last.all, Log: of("admin"), Listening: cfg.Listening, Caller: reader, Naming: cfg.Words.Naming,
 	})
 	questions.Server = s.admin
 	return s, err

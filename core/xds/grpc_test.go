@@ -116,7 +116,7 @@ func TestUnknownTypeAndHealth(t *testing.T) {
 	for _, f := range families {
 		have = append(have, f.GetName())
 	}
-	for _, name := range []string{"pilot_xds", "pilot_xds_pushes", "pilot_xds_send_time", "pilot_xds_config_size_bytes", "pilot_xds_cds_reject", "pilot_xds_write_timeout"} {
+	for _, name := range []string{"coxswain_xds_streams", "coxswain_xds_responses_total", "coxswain_xds_send_seconds", "coxswain_xds_response_seconds", "coxswain_xds_queue_seconds", "coxswain_xds_response_bytes", "coxswain_xds_write_timeouts_total", "coxswain_xds_turns_total"} {
 		if !slices.Contains(have, name) {
 			t.Errorf("no metric %s in %v", name, have)
 		}

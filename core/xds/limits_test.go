@@ -217,11 +217,11 @@ func TestEmptyNames(t *testing.T) {
 // TestVersionsOfProxies: what a client says of its version is a label of a metric, whatever it is,
 // and makes no new one for ever.
 func TestVersionsOfProxies(t *testing.T) {
-	server, conn := serve(t, Config{Source: oneCluster()})
+	server, conn := serve(t, Config{Source: oneCluster(), Version: func(n *core.Node) string { return n.GetMetadata().GetFields()["VERSION"].GetStringValue() }})
 	for i := range 2 * maxVersions {
 		number := fmt.Sprint(i)
 		s := open(t, conn)
-		ask(t, s, sotw(withMetadata("ISTIO_VERSION", number+strings.Repeat("x", 63-len(number))+"é"), cds).sotw) // 64 bytes end within a letter
+		ask(t, s, sotw(withMetadata("VERSION", number+strings.Repeat("x", 63-len(number))+"é"), cds).sotw) // 64 bytes end within a letter
 		receiveNames(t, s)
 		if i%2 == 0 {
 			if err := s.CloseSend(); err != nil {

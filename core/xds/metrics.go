@@ -2,26 +2,31 @@ package xds
 
 import (
 	"errors"
+	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/budget"
-	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics have the names that istiod gives them, so that dashboards go on working.
+// metrics are the server's.
 type metrics struct {
 	connected                   *prometheus.GaugeVec   // by the proxy's version
 	pushes, sendErrors, expired *prometheus.CounterVec // by type
 	refused, ended              *prometheus.CounterVec // by code
-	totalRejects                *prometheus.CounterVec // by type
-	typeRejects                 map[string]prometheus.Gauge
+	rejects                     *prometheus.CounterVec // by type
 	limits                      *prometheus.CounterVec // by the limit's name
 	timeouts, unknown           prometheus.Counter
-	sendTime                    prometheus.Histogram
-	configSize                  *prometheus.HistogramVec // by type
-	versions                    map[string]int           // streams by the version that connected has
+	sendTime, queueTime         prometheus.Histogram
+	configSize, pushTime        *prometheus.HistogramVec // by type
+	turns                       turns
+	versions                    map[string]int // streams by the version that connected has
 	overload                    prometheus.Gauge
 }
+
+// turns count what streams had their turns for.
+type turns struct{ pushes, answers prometheus.Counter }
+
+// Buckets, in seconds: of what is sent, and of what waits.
+var sendBuckets, waitBuckets = []float64{.01, .1, 1, 3, 5, 10, 20, 30}, []float64{.1, .5, 1, 3, 5, 10, 20, 30}
 
 // newMetrics returns the metrics, registered if there is somewhere to.
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
@@ -31,35 +36,40 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	counters := func(name, help, label string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
 	}
+	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
+		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
+	}
 	m := &metrics{
-		connected:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "pilot_xds", Help: "Connected xDS streams by the proxies' version."}, []string{"version"}),
-		pushes:       counters("pilot_xds_pushes", "Responses handed to gRPC, by type.", "type"),
-		sendErrors:   counters("pilot_xds_send_errors", "Responses that could not be sent, by type.", "type"),
-		expired:      counters("pilot_xds_expired_nonce", "Requests that answer a response which isn't the last, by type.", "type"),
-		refused:      counters("coxswain_xds_streams_refused", "Streams refused when they began, by gRPC code.", "code"),
-		ended:        counters("coxswain_xds_streams_ended_total", "Streams that ended, by gRPC code: OK and Canceled are the client's doing.", "code"),
-		totalRejects: counters("pilot_total_xds_rejects", "Responses that proxies refused, by type.", "type"),
-		typeRejects:  map[string]prometheus.Gauge{},
-		overload:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "coxswain_overload_state", Help: "For lack of memory: 1 refuses new streams, 2 ends the heaviest too."}),
-		versions:     map[string]int{},
-		timeouts:     counter("pilot_xds_write_timeout", "Streams ended because the client took nothing."),
-		unknown:      counter("coxswain_xds_unknown_types", "Requests for types that no generator offers to the proxy."),
-		limits:       counters("coxswain_xds_limited_total", "What clients were refused, or had to wait for, by the setting that limits it.", "limit"),
-		sendTime:     prometheus.NewHistogram(prometheus.HistogramOpts{Name: "pilot_xds_send_time", Help: "Seconds until gRPC has written a response to the client's connection.", Buckets: []float64{.01, .1, 1, 3, 5, 10, 20, 30}}),
-		configSize:   prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "pilot_xds_config_size_bytes", Help: "Bytes of the resources of a response, by type.", Buckets: []float64{1, 1e4, 1e6, 4e6, 1e7, 4e7}}, []string{"type"}),
+		connected:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "coxswain_xds_streams", Help: "Connected xDS streams by the proxies' version."}, []string{"version"}),
+		pushes:     counters("coxswain_xds_responses_total", "Responses handed to gRPC, by type.", "type"),
+		sendErrors: counters("coxswain_xds_send_errors_total", "Responses that could not be sent, by type.", "type"),
+		expired:    counters("coxswain_xds_stale_requests_total", "Requests that answer a response which isn't the last, by type.", "type"),
+		refused:    counters("coxswain_xds_streams_refused", "Streams refused when they began, by gRPC code.", "code"),
+		ended:      counters("coxswain_xds_streams_ended_total", "Streams that ended, by gRPC code: OK and Canceled are the client's doing.", "code"),
+		rejects:    counters("coxswain_xds_rejects_total", "Responses that proxies refused, by type.", "type"),
+		overload:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "coxswain_overload_state", Help: "For lack of memory: 1 refuses new streams, 2 ends the heaviest too."}),
+		versions:   map[string]int{},
+		timeouts:   counter("coxswain_xds_write_timeouts_total", "Streams ended because the client took nothing."),
+		unknown:    counter("coxswain_xds_unknown_types", "Requests for types that no generator offers to the proxy."),
+		limits:     counters("coxswain_xds_limited_total", "What clients were refused, or had to wait for, by the setting that limits it.", "limit"),
+		sendTime:   histogram("coxswain_xds_send_seconds", "Seconds until gRPC has written a response to the client's connection.", sendBuckets),
+		queueTime:  histogram("coxswain_xds_queue_seconds", "Seconds that a stream waited for its turn to be pushed to.", waitBuckets),
+		configSize: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "coxswain_xds_response_bytes", Help: "Bytes of the resources of a response, by type.", Buckets: []float64{1, 1e4, 1e6, 4e6, 1e7, 4e7}}, []string{"type"}),
+		pushTime:   prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "coxswain_xds_response_seconds", Help: "Seconds from when a response could be composed until gRPC had written it, by type.", Buckets: sendBuckets}, []string{"type"}),
 	}
-	all := []prometheus.Collector{
-		m.connected, m.pushes, m.sendErrors, m.expired, m.refused, m.ended, m.totalRejects, m.timeouts, m.unknown, m.limits, m.overload, m.sendTime, m.configSize,
-	}
-	for _, t := range []string{"cds", "eds", "lds", "rds"} {
-		m.typeRejects[t] = prometheus.NewGauge(prometheus.GaugeOpts{Name: "pilot_xds_" + t + "_reject", Help: "Refused responses of " + t + "."})
-		all = append(all, m.typeRejects[t])
+	had := counters("coxswain_xds_turns_total", "Turns of streams, by what for: a push, or the answer to a request.", "for")
+	m.turns = turns{had.WithLabelValues("push"), had.WithLabelValues("request")}
+	for _, t := range []string{ClusterType, typeEndpoints, typeListeners, typeRoutes} {
+		m.rejects.WithLabelValues(short(t)) // so that its first is seen to be one more
 	}
 	if r == nil {
 		return m, nil
 	}
 	var err error
-	for _, c := range all {
+	for _, c := range []prometheus.Collector{
+		m.connected, m.pushes, m.sendErrors, m.expired, m.refused, m.ended, m.rejects, m.timeouts, m.unknown, m.limits, m.overload,
+		m.sendTime, m.queueTime, m.configSize, m.pushTime, had,
+	} {
 		err = errors.Join(err, r.Register(c))
 	}
 	return m, err
@@ -89,11 +99,14 @@ func (m *metrics) disconnect(version string) {
 	}
 }
 
-func (m *metrics) rejects(typeURL string) {
-	t := short(typeURL)
-	m.totalRejects.WithLabelValues(t).Inc()
-	if g := m.typeRejects[t]; g != nil {
-		g.Inc()
+// turn counts a turn, which was waited for.
+func (m *metrics) turn(what uint32, waited time.Duration) {
+	if what&(pushes|dependent) != 0 {
+		m.turns.pushes.Inc()
+		m.queueTime.Observe(waited.Seconds())
+	}
+	if what&answers != 0 {
+		m.turns.answers.Inc()
 	}
 }
 
@@ -119,17 +132,6 @@ func short(typeURL string) string {
 		return "sds"
 	case typeExtensions:
 		return "ecds"
-	case "type.googleapis.com/istio.networking.nds.v1.NameTable":
-		return "nds"
 	}
 	return typeURL
-}
-
-// version returns what a proxy says it is, as a metric's label.
-func version(n *core.Node) string {
-	v := n.GetMetadata().GetFields()["ISTIO_VERSION"].GetStringValue()
-	if v == "" {
-		v = "unknown"
-	}
-	return budget.Line(v, 64)
 }

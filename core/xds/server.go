@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,10 @@ type Config struct {
 	// HealthType is a type by which clients report the health of what they are beside, as the error
 	// of a request that is answered by nothing; empty: there is none.
 	HealthType string
-	Keepalive  Keepalive
+	// Version returns what a node says its client's version is, by which streams are counted; nil,
+	// or empty: unknown.
+	Version   func(*core.Node) string
+	Keepalive Keepalive
 	// Memory returns how many bytes the process uses and may use; nil: nothing is shed for lack of
 	// it.
 	Memory func() (used, limit uint64)
@@ -77,6 +81,17 @@ type Config struct {
 type Keepalive struct {
 	Interval, Timeout time.Duration
 	MaxAge, Grace     time.Duration
+}
+
+// maxVersion is how many bytes of a version are shown.
+const maxVersion = 64
+
+func (c *Config) version(n *core.Node) string {
+	version := ""
+	if c.Version != nil {
+		version = budget.Line(c.Version(n), maxVersion)
+	}
+	return cmp.Or(version, "unknown")
 }
 
 func (c *Config) complete() error {

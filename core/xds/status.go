@@ -62,7 +62,7 @@ func (s *Server) Status() []StreamStatus {
 func (s *Server) join(st *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st.version = s.metrics.connect(version(st.node))
+	st.version = s.metrics.connect(s.config.version(st.node))
 	s.streams[st] = struct{}{}
 }
 

@@ -59,16 +59,19 @@ type stream struct {
 	posed  int               // questions without an answer
 	asking map[string]asking // by type, while some names have no answer
 
-	ready   []*response   // composed, not handed over yet
-	pushing bool          // it is our turn
-	sending *sending      // a response is being handed over
-	sent    chan error    // what became of handing it over
-	written chan struct{} // gRPC has written it
-	alarm   *time.Timer
-	slow    *time.Timer
-	yielded bool // to others, and what is being sent has not been written yet
-	timeout *time.Timer
-	later   *time.Timer // when names that wait are handed on
+	ready   []*response // composed, not handed over yet
+	pushing bool        // it is our turn
+	sending *sending    // a response is being handed over
+	// composing is since when the response that is being sent could be composed: our turn began, or
+	// the one before it was written.
+	composing time.Time
+	sent      chan error    // what became of handing it over
+	written   chan struct{} // gRPC has written it
+	alarm     *time.Timer
+	slow      *time.Timer
+	yielded   bool // to others, and what is being sent has not been written yet
+	timeout   *time.Timer
+	later     *time.Timer // when names that wait are handed on
 }
 
 // sending is a response that is being handed over.
@@ -326,7 +329,7 @@ func (st *stream) handle(r request) error {
 
 func (st *stream) report(o *Outcome) {
 	if o.Refused != "" {
-		st.server.metrics.rejects(o.Type)
+		st.server.metrics.rejects.WithLabelValues(short(o.Type)).Inc()
 		st.server.lines.log(st.log, slog.LevelWarn, "response refused", "type", o.Type, "version", o.Version, "reason", o.Refused)
 	}
 	st.connection.Report(*o)
@@ -336,7 +339,9 @@ func (st *stream) report(o *Outcome) {
 func (st *stream) push() error {
 	st.pushing = true
 	st.machine.now = time.Now()
+	st.composing = st.machine.now
 	todo := st.work.drain()
+	st.server.metrics.turn(todo, st.work.waited(st.machine.now))
 	served := st.connection.Pull()
 	if served.Err != nil {
 		return served.Err
@@ -425,7 +430,10 @@ func (st *stream) delivered() error {
 	if !st.sending.queued || !st.sending.written {
 		return nil
 	}
-	st.server.metrics.sendTime.Observe(time.Since(st.sending.since).Seconds())
+	now := time.Now()
+	st.server.metrics.sendTime.Observe(now.Sub(st.sending.since).Seconds())
+	st.server.metrics.pushTime.WithLabelValues(short(st.sending.response.typeURL)).Observe(now.Sub(st.composing).Seconds())
+	st.composing = now
 	st.member.Sending(-int64(st.sending.response.bytes))
 	st.sending = nil
 	st.weighed(st.holds)

@@ -1,7 +1,7 @@
 // Package istiod has the debug pages that istiod has, under its paths and with its JSON, for tools
 // that read them (istioctl, Kiali, scripts): https://istio.io/latest/docs/ops/diagnostic-tools/. It
-// makes them out of what the core knows. What the core does not know is left out or empty, as
-// docs/differences.md says.
+// makes them out of what the core knows, and its metrics (Metrics). What the core does not know is
+// left out or empty, as docs/differences.md says.
 package istiod
 
 import (

@@ -40,6 +40,11 @@ func Spare() []string {
 	return []string{"io.istio.http.peer_metadata.Config", "stats.PluginConfig", "istio.envoy.config.filter.http.alpn.v2alpha1.FilterConfig"}
 }
 
+// Version is what a node says of the version of its client.
+func Version(n *corev3.Node) string {
+	return n.GetMetadata().GetFields()["ISTIO_VERSION"].GetStringValue()
+}
+
 // HealthType is the type by which Istio's agents report the health of their workload, on the stream
 // of their proxy.
 const HealthType = "type.googleapis.com/istio.v1.HealthInformation"

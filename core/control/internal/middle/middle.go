@@ -111,7 +111,7 @@ func New(cfg Config) *Middle {
 	m.State = state.New(state.Config{
 		Log: cfg.Log, Metrics: cfg.Metrics, Rules: cfg.Rules, Epoch: cfg.Epoch, After: cfg.Earlier.History.Number(),
 		DebounceAfter: cfg.DebounceAfter, DebounceMax: cfg.DebounceMax, EndpointPause: cfg.EndpointPause, Gather: cfg.Gather, Seen: cfg.Earlier.Seen,
-		Bounds: cfg.Bounds, Pushes: state.Journal{Off: cfg.Earlier.NoPushes, Finished: m.reached, Shown: shown},
+		Bounds: cfg.Bounds, Pushes: state.Journal{Off: cfg.Earlier.NoPushes, Finished: m.reached, Shown: shown, Reached: cfg.Metrics.Answered},
 		Ring: cfg.Ring, Wake: cfg.Wake, Serving: cfg.Serving,
 	})
 	m.Serving = serving.New(m.State, serving.Config{
@@ -151,6 +151,10 @@ func (m *Middle) Handle(s *state.Session, x *pb.FromPlugin) error {
 	case x.Found != nil && state.PublishesRows(s.Plugin.Ready):
 		m.Stages.Intake.SourceFound(s, now)
 	case x.Progress != nil, x.Pong != nil, x.Credit != nil:
+	case x.Measure != nil:
+		if n := m.State.Metrics.Measured(s.Name(), x.Measure.Samples); n > 0 {
+			m.State.Metrics.Unknown(s.Name(), "sample", n)
+		}
 	case x.Store != nil:
 		return m.Stages.Writes.HandleStore(s, x.Store, now)
 	case x.Stored != nil:

@@ -34,6 +34,7 @@ func (p *Pipeline) overtake() {
 		p.state.Course.Hurry()
 	}
 	p.state.Metrics.Committed("overtaking")
+	p.count(changes)
 	for s := range p.state.Roster.RivalSessions() {
 		s.Feed.Changed(changes)
 	}

@@ -64,11 +64,33 @@ func (p *Pipeline) Begin(kind string, accept func(environment.Name) bool, force 
 	}
 	p.state.Metrics.Hidden(p.state.Env.Precedence.Hidden())
 	p.state.Metrics.Committed(kind)
+	p.count(changes)
 	p.intake.MarkDirty(changes)
 	f := revision.Begin(p.state.Env.Committed.Number(), kind, changes, p.state.Course.TakeForced(), p.timing.holdMax, now)
 	f.Waited = waited
 	p.state.Course.TakeOff(f)
 	p.Advance(now)
+}
+
+// count counts what a commit changed of rows that sources publish.
+func (p *Pipeline) count(changes environment.Changes) {
+	for table, keys := range changes {
+		added, changed, removed := 0, 0, 0
+		for key, c := range keys {
+			switch {
+			case !c.Source:
+			case c.Before == nil:
+				added++
+			case p.state.Env.Committed.Row(environment.Name{Table: table, Key: key}, false) == nil:
+				removed++
+			default:
+				changed++
+			}
+		}
+		if added+changed+removed > 0 {
+			p.state.Metrics.Changed(table, added, changed, removed)
+		}
+	}
 }
 
 // Advance leads the revision through the stages as far as nobody is waited for.

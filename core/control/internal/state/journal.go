@@ -37,6 +37,9 @@ type Journal struct {
 	now    *push   // the one that is being shown; nil: none
 	// Finished is called when all connections that a push concerned have answered it; optional.
 	Finished func(report.Push)
+	// Reached is called when a connection has all of a push, so long after its first change came;
+	// optional.
+	Reached func(took time.Duration)
 	// Shown is called when connections were shown a revision, or it is held; optional.
 	Shown func(report.Push)
 }
@@ -191,6 +194,9 @@ func (j *Journal) HasAll(conn *Connection, number uint64, now time.Time) {
 			return false
 		}
 		p.Waiting--
+		if j.Reached != nil {
+			j.Reached(now.Sub(p.Committed) + p.Waited)
+		}
 		p.finish(j, now)
 		return true
 	})

@@ -2,6 +2,8 @@ package state
 
 import (
 	"time"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // Metrics takes what Control counts. All methods must be quick and must not block.
@@ -18,7 +20,13 @@ type Metrics interface {
 	Unknown(plugin string, what string, n int) // messages skipped
 	Crossed(plugin, limit string)              // it did not keep a limit that is no reason to end it
 	Authenticated(plugin, verdict string)      // an authenticator was asked: accepted, refused, unanswered
-	Retained(views int, bytes int64)           // views that are kept though nobody is in them, and what they count
+	// Changed: a commit changed rows of a table, so many of those that sources publish.
+	Changed(table string, added, changed, removed int)
+	// Answered: a connection has all of a revision, so long after the first of its changes came.
+	Answered(took time.Duration)
+	// Measured: a plugin reports metrics; how many of them are not taken.
+	Measured(plugin string, samples []*pb.Sample) (refused int)
+	Retained(views int, bytes int64) // views that are kept though nobody is in them, and what they count
 }
 
 // NoMetrics counts nothing.
@@ -61,6 +69,15 @@ func (NoMetrics) Crossed(string, string) {}
 
 // Authenticated implements Metrics.
 func (NoMetrics) Authenticated(string, string) {}
+
+// Changed implements Metrics.
+func (NoMetrics) Changed(string, int, int, int) {}
+
+// Answered implements Metrics.
+func (NoMetrics) Answered(time.Duration) {}
+
+// Measured implements Metrics.
+func (NoMetrics) Measured(string, []*pb.Sample) int { return 0 }
 
 // Retained implements Metrics.
 func (NoMetrics) Retained(int, int64) {}
