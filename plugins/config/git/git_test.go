@@ -165,6 +165,12 @@ func entry(name, host string) string {
 // run runs the plugin until the test's end.
 func run(t *testing.T, config map[string]any) *shard {
 	t.Helper()
+	return runFor(t, 0, config)
+}
+
+// runFor is run with a time for each look at the branch; 0: the usual one.
+func runFor(t *testing.T, patience time.Duration, config map[string]any) *shard {
+	t.Helper()
 	whole := map[string]any{"interval": "1s"}
 	maps.Copy(whole, config)
 	text, err := json.Marshal(whole)
@@ -179,7 +185,7 @@ func run(t *testing.T, config map[string]any) *shard {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := (&source{config: c}).Run(ctx, out); err != nil {
+		if err := (&source{c, patience}).Run(ctx, out); err != nil {
 			t.Errorf("Run: %v", err)
 		}
 	})

@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/config"
@@ -18,6 +22,7 @@ import (
 	"github.com/go-git/go-git/v5/storage/memory"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/catalog"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/said"
 )
 
 // repository is where commits come from.
@@ -45,9 +50,9 @@ func (r repository) head(ctx context.Context, known string) (*commit, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := r.ofURL(ctx, access, known)
-	if err != nil && access.password != "" && !errors.As(err, new(*unfit)) {
-		err = errors.New(strings.ReplaceAll(err.Error(), access.password, "[secret]"))
+	c, err := r.ofURL(allow(ctx, r.config), access, known)
+	if access.password != "" && !errors.As(err, new(*unfit)) {
+		err = said.HideIn(err, r.config.Username+":"+access.password, access.password)
 	}
 	return c, err
 }
@@ -119,13 +124,13 @@ func (r repository) ofURL(ctx context.Context, a access, known string) (*commit,
 	if err != nil || hash.String() == known {
 		return nil, err
 	}
-	storage := &bounded{Storage: memory.NewStorage(), left: r.config.Limits.Bytes}
+	storage := &bounded{Storage: memory.NewStorage(), most: r.config.Limits.Bytes}
 	repo, err := git.CloneContext(ctx, storage, nil, &git.CloneOptions{
 		URL: r.config.Repository, Auth: a.auth, ReferenceName: name, SingleBranch: true, NoCheckout: true, Depth: 1, Tags: git.NoTags,
 		CABundle: a.ca, ClientCert: a.cert, ClientKey: a.key,
 	})
-	if storage.left < 0 {
-		return nil, &unfit{errors.New("the commit's objects are larger than limits.bytes")}
+	if storage.unfit != nil {
+		return nil, &unfit{storage.unfit}
 	}
 	if err != nil {
 		return nil, err
@@ -157,19 +162,6 @@ func (r repository) branch(refs []*plumbing.Reference) (plumbing.ReferenceName, 
 	return "", plumbing.ZeroHash, fmt.Errorf("there is no branch %q", branchName(name))
 }
 
-// bounded keeps a commit's objects in memory, up to a size.
-type bounded struct {
-	*memory.Storage
-	left int64
-}
-
-func (b *bounded) SetEncodedObject(o plumbing.EncodedObject) (plumbing.Hash, error) {
-	if b.left -= o.Size(); b.left < 0 {
-		return plumbing.ZeroHash, errors.New("too large")
-	}
-	return b.Storage.SetEncodedObject(o)
-}
-
 // read reads a commit's files of resources.
 func (r repository) read(repo *git.Repository, hash plumbing.Hash) (*commit, error) {
 	of, err := repo.CommitObject(hash)
@@ -187,25 +179,52 @@ func (r repository) read(repo *git.Repository, hash plumbing.Hash) (*commit, err
 		return nil, fmt.Errorf("commit %s: %w", hash, err)
 	}
 	c := &commit{hash: hash.String(), files: map[string][]byte{}, refused: map[string]error{}}
-	return c, r.walk(repo, tree, "", c)
+	return c, (&walk{repository: r, repo: repo, commit: c}).folder(tree, "", 0)
 }
 
-// walk reads a folder and those below it.
-func (r repository) walk(repo *git.Repository, tree *object.Tree, folder string, c *commit) error {
+// walk is one through a commit's folders, whose trees may be the same ones again and again.
+type walk struct {
+	repository
+	repo   *git.Repository
+	commit *commit
+	// entries are so many as were seen.
+	entries int
+}
+
+// mostEntries is how many entries a commit's folders may have, mostDepth how deep they may lie in
+// each other.
+const mostEntries, mostDepth = 1_000_000, 200
+
+// folder reads a folder and those below it.
+func (w *walk) folder(tree *object.Tree, folder string, depth int) error {
+	hash := short(w.commit.hash)
+	if depth > mostDepth {
+		return &unfit{fmt.Errorf("commit %s has folders in each other, more than %d deep", hash, mostDepth)}
+	}
 	for _, e := range tree.Entries {
+		if w.entries++; w.entries > mostEntries {
+			return &unfit{fmt.Errorf("commit %s has more than %d files and folders", hash, mostEntries)}
+		}
 		name := folder + e.Name
 		switch {
 		case catalog.Ignored(e.Name):
 		case e.Mode == filemode.Dir:
-			below, err := object.GetTree(repo.Storer, e.Hash)
+			below, err := object.GetTree(w.repo.Storer, e.Hash)
 			if err == nil {
-				err = r.walk(repo, below, name+"/", c)
+				err = w.folder(below, name+"/", depth+1)
 			}
 			if err != nil {
 				return err
 			}
 		case (e.Mode == filemode.Regular || e.Mode == filemode.Executable || e.Mode == filemode.Deprecated) && catalog.Wanted(e.Name):
-			if err := r.file(repo, e.Hash, name, c); err != nil {
+			if err := w.room(); err != nil {
+				return err
+			}
+			if !named(name) {
+				w.commit.refused[strconv.Quote(name)] = errors.New("its name is no UTF-8, or has control characters or .. in it")
+				continue
+			}
+			if err := w.file(e.Hash, name); err != nil {
 				return err
 			}
 		}
@@ -213,22 +232,32 @@ func (r repository) walk(repo *git.Repository, tree *object.Tree, folder string,
 	return nil
 }
 
-// file reads a file. One that is too large is refused alone; too many, or too much in all, refuse
-// the commit.
-func (r repository) file(repo *git.Repository, hash plumbing.Hash, name string, c *commit) error {
-	if len(c.files)+len(c.refused) == r.config.Limits.Files {
-		return &unfit{fmt.Errorf("commit %s has more files than limits.files, %d", short(c.hash), r.config.Limits.Files)}
+// named reports whether a file has a name that can be told.
+func named(name string) bool {
+	return utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl) && path.Clean("/"+name) == "/"+name
+}
+
+// room returns why there may be no further file.
+func (w *walk) room() error {
+	if len(w.commit.files)+len(w.commit.refused) >= w.config.Limits.Files {
+		return &unfit{fmt.Errorf("commit %s has more files than limits.files, %d", short(w.commit.hash), w.config.Limits.Files)}
 	}
-	blob, err := object.GetBlob(repo.Storer, hash)
+	return nil
+}
+
+// file reads a file. One that is too large is refused alone; too much in all refuses the commit.
+func (w *walk) file(hash plumbing.Hash, name string) error {
+	c, limits := w.commit, w.config.Limits
+	blob, err := object.GetBlob(w.repo.Storer, hash)
 	if err != nil {
 		return fmt.Errorf("commit %s: %s: %w", short(c.hash), name, err)
 	}
-	if blob.Size > r.config.Limits.FileBytes {
-		c.refused[name] = fmt.Errorf("it has %d bytes, which is more than limits.fileBytes, %d", blob.Size, r.config.Limits.FileBytes)
+	if blob.Size > limits.FileBytes {
+		c.refused[name] = fmt.Errorf("it has %d bytes, which is more than limits.fileBytes, %d", blob.Size, limits.FileBytes)
 		return nil
 	}
-	if c.size() > r.config.Limits.Bytes-blob.Size {
-		return &unfit{fmt.Errorf("the files of commit %s are larger than limits.bytes, %d", short(c.hash), r.config.Limits.Bytes)}
+	if c.size() > limits.Bytes-blob.Size {
+		return &unfit{fmt.Errorf("the files of commit %s are larger than limits.bytes, %d", short(c.hash), limits.Bytes)}
 	}
 	text, err := blob.Reader()
 	if err != nil {

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -16,17 +17,20 @@ import (
 )
 
 // source is a branch as a config source.
-type source struct{ config Config }
+type source struct {
+	config Config
+	// patience is how long a look at the branch may take; 0: usual.
+	patience time.Duration
+}
 
-// patience is how long a look at the branch may take.
-const patience = 2 * time.Minute
+const usual = 2 * time.Minute
 
 // Run publishes what the branch's commit holds, and looks for another one, until ctx ends. What
 // can't be looked at changes nothing.
 func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 	p := newPublication(s.config, out)
 	r := repository{s.config}
-	return remote.Follow(ctx, s.config.Interval, patience, func(ctx context.Context) (take func() error, away error) {
+	return remote.Follow(ctx, s.config.Interval, cmp.Or(s.patience, usual), func(ctx context.Context) (take func() error, away error) {
 		c, err := r.head(ctx, p.commit)
 		take = func() error { return p.handle(c, err) }
 		if errors.As(err, new(*unfit)) {

@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding"
+	_ "google.golang.org/grpc/encoding/proto" // which is asked for by its name
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/secure/renewed"
@@ -60,7 +62,7 @@ func (c *Config) dial() (*grpc.ClientConn, error) {
 	}
 	return grpc.NewClient(c.target(),
 		grpc.WithTransportCredentials(security),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(c.Limits.MessageBytes)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(c.Limits.MessageBytes), grpc.ForceCodecV2(counting{encoding.GetCodecV2("proto"), c.Limits.Resources})),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: c.KeepAlive, Timeout: silence}),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: c.MaxRetry, MaxDelay: c.MaxRetry}, MinConnectTimeout: patience}),
 		grpc.WithDisableServiceConfig(),

@@ -67,7 +67,6 @@ func (b *book) handle(m *discovery.DiscoveryResponse) reply {
 	now := make(map[string]bool, len(all))
 	for _, s := range all {
 		now[s.name] = true
-		b.put(s, &r)
 	}
 	if !nameless {
 		for name, e := range b.entries {
@@ -75,6 +74,9 @@ func (b *book) handle(m *discovery.DiscoveryResponse) reply {
 				b.drop(name, e, &r)
 			}
 		}
+	}
+	for _, s := range all {
+		b.put(s, &r)
 	}
 	if r.refused = b.refusal(); r.refused == "" {
 		b.version = m.VersionInfo
@@ -121,6 +123,10 @@ func (b *book) fault(code, format string, args ...any) {
 func (b *book) put(s said, r *reply) {
 	e := b.entries[s.name]
 	if e == nil {
+		if len(b.entries) >= b.most { // of those before, too, where nobody knows which are gone
+			b.left++
+			return
+		}
 		e = &entry{}
 		b.entries[s.name] = e
 	}

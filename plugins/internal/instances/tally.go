@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/said"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
@@ -196,12 +197,5 @@ func (n *Naming) sums(all map[string]Tally) string {
 	return strings.Join(parts, " ")
 }
 
-// Clip makes one line of at most 300 bytes.
-func Clip(text string) string {
-	const most = 300
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
-}
+// Clip makes one printable line of at most 300 bytes.
+func Clip(text string) string { return said.Line(text, 300) }

@@ -5,11 +5,11 @@ package remote
 import (
 	"context"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/catalog"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/said"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
@@ -89,13 +89,16 @@ func (p *Publication) Publish() error {
 	return p.out.Synced()
 }
 
+// mostReason is how many bytes of a reason are told.
+const mostReason = 1000
+
 // Show shows why nobody could be asked; nil: somebody could. The error is the publisher's.
 func (p *Publication) Show(away error) error {
 	var faults []kinds.Fault
 	if away != nil {
 		f := kinds.Fault{
 			File: p.names.Place, Code: kinds.CodeFile,
-			Message: p.names.Whole + " can't be read: " + strings.Join(strings.Fields(away.Error()), " "),
+			Message: p.names.Whole + " can't be read: " + said.Line(away.Error(), mostReason),
 			Hint:    "what was read last stays, and it is tried again",
 		}
 		if !p.synced {

@@ -1,7 +1,10 @@
 package consul
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -33,8 +36,8 @@ type question struct {
 
 // answer is what Consul said, or err.
 type answer struct {
-	names   map[string][]string
-	entries []entry
+	names services
+	listed
 	// index is X-Consul-Index. leader: the server knows one, or the agent follows a stream of
 	// events of one that does. filtered: there is more, which the token may not see. anonymous:
 	// there was no token where it takes one to see anything, unless the anonymous token's policy
@@ -46,6 +49,106 @@ type answer struct {
 	same bool
 	err  error
 }
+
+// count is how much it has: names or instances, whether they can be read or not.
+func (a *answer) count() int {
+	return len(a.names.all) + a.names.left + len(a.entries) + len(a.broken) + a.left
+}
+
+// services are names with the tags of their instances; nil: it was no list. left are how many were
+// not read, beyond mostNames.
+type services struct {
+	all  map[string][]string
+	left int
+}
+
+// mostNames is how many names of a list are read: Config.MaxServices is what is followed of them.
+const mostNames = 1_000_000
+
+// UnmarshalJSON reads names as far as there may be.
+func (s *services) UnmarshalJSON(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if begin, err := d.Token(); err != nil || begin == nil {
+		return err
+	} else if begin != json.Delim('{') {
+		return errors.New("the answer is no object of services")
+	}
+	s.all = map[string][]string{}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		var tags []string
+		err = d.Decode(&tags)
+		if wrong := (*json.UnmarshalTypeError)(nil); err != nil && !errors.As(err, &wrong) {
+			return err
+		}
+		if len(s.all) >= mostNames {
+			s.left++
+			continue
+		}
+		s.all[name.(string)] = tags
+	}
+	return nil
+}
+
+// listed are the instances of a service, each read by itself: one that can't be read harms no
+// other. left are how many were not read, beyond most.
+type listed struct {
+	most    int
+	entries []entry
+	broken  []broken
+	left    int
+	// there: it was a list.
+	there bool
+}
+
+// broken is an instance that can't be read; id is empty where not even that can.
+type broken struct{ id, why string }
+
+// UnmarshalJSON reads instances as far as there may be.
+func (l *listed) UnmarshalJSON(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if begin, err := d.Token(); err != nil || begin == nil {
+		return err
+	} else if begin != json.Delim('[') {
+		return errors.New("the answer is no list of instances")
+	}
+	l.there = true
+	for d.More() {
+		if len(l.entries)+len(l.broken) >= l.most {
+			l.left++
+			var passed ignored
+			if err := d.Decode(&passed); err != nil {
+				return err
+			}
+			continue
+		}
+		var e entry
+		err := d.Decode(&e) // goes on after what has the wrong type, and says so at the end
+		wrong := (*json.UnmarshalTypeError)(nil)
+		switch {
+		case err != nil && !errors.As(err, &wrong):
+			return err
+		case err == nil && e.Node.Node == "" && e.Service.ID == "":
+			l.broken = append(l.broken, broken{why: "it has neither a node nor an ID"})
+		case err != nil && (e.Node.Node == "" || e.Service.ID == ""):
+			l.broken = append(l.broken, broken{why: err.Error()})
+		case err != nil:
+			l.broken = append(l.broken, broken{e.id(), err.Error()})
+		default:
+			l.entries = append(l.entries, e)
+		}
+	}
+	return nil
+}
+
+// ignored reads anything and keeps nothing.
+type ignored struct{}
+
+// UnmarshalJSON takes anything.
+func (*ignored) UnmarshalJSON([]byte) error { return nil }
 
 // refusal is an answer that isn't 200.
 type refusal struct {

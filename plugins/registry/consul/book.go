@@ -1,6 +1,8 @@
 package consul
 
 import (
+	"strconv"
+
 	"github.com/coxswain-mesh/coxswain/plugins/internal/instances"
 )
 
@@ -13,6 +15,8 @@ type book struct {
 	// answer that had them.
 	found map[string]map[string]int
 	round int
+	// total is how many there are.
+	total int
 }
 
 func newBook(c *Config) *book {
@@ -21,43 +25,101 @@ func newBook(c *Config) *book {
 	})}
 }
 
-// set makes entries all that there are of a service in a datacenter. Of an instance whose address
-// or port can't be used any more, what it was before stays.
-func (b *book) set(w *watch, entries []entry) {
+// set makes entries all that there are of a service in a datacenter.
+func (b *book) set(w *watch, entries []entry) { b.take(w, listed{entries: entries}) }
+
+// take makes what is listed all that there is of a service in a datacenter. Of an instance that
+// can't be read, or whose address or port can't be used any more, what it was before stays; and
+// nothing goes where one can't even be told from others. New ones are left out where there are
+// MaxInstances.
+func (b *book) take(w *watch, l listed) {
 	found := b.found[w.place()]
 	if found == nil {
-		found = make(map[string]int, len(entries))
+		found = make(map[string]int, len(l.entries))
 		b.found[w.place()] = found
 	}
 	b.round++
-	for i := range entries {
-		e := &entries[i]
-		key := w.place() + "/" + e.id()
-		for found[key] == b.round { // there once more
-			key += "+"
-		}
-		var lost instances.Tally
-		broken := false
-		members := b.config.members(e, func(r instances.Reason, of string) {
-			if lost == nil {
-				lost = instances.Tally{}
-			}
-			lost.Add(r, of)
-			broken = broken || r == lostAddress || r == lostPort
-		})
-		if len(members) == 0 && broken {
-			members = b.Members(w.name, key)
-		}
-		found[key] = b.round
-		b.Set(w.name, key, members, lost)
+	r := &round{book: b, watch: w, found: found, again: map[string]int{}, lost: instances.Tally{}}
+	for i := range l.entries {
+		r.entry(&l.entries[i])
 	}
-	for key, round := range found {
-		if round != b.round {
+	nameless := false
+	for _, one := range l.broken {
+		nameless = r.broken(one) || nameless
+	}
+	for key, at := range found {
+		if at != b.round && !nameless {
 			delete(found, key)
+			b.total--
 			b.Set(w.name, key, nil, nil)
 		}
 	}
-	b.release(w)
+	if l.left > 0 {
+		r.lost[lostLimit] = instances.Example{Count: r.lost[lostLimit].Count + l.left, Of: w.String()}
+	}
+	b.Set(w.name, w.place(), nil, r.lost)
+}
+
+// round is one answer about a service.
+type round struct {
+	*book
+	watch *watch
+	found map[string]int
+	// again counts those of one ID.
+	again map[string]int
+	lost  instances.Tally
+}
+
+// key is where an instance is found, and whether there is room for it.
+func (r *round) key(id string) (key string, room bool) {
+	key = r.watch.place() + "/" + id
+	if n := r.again[key]; n > 0 { // there once more
+		r.again[key]++
+		key += "+" + strconv.Itoa(n)
+	} else {
+		r.again[key] = 1
+	}
+	if _, known := r.found[key]; !known {
+		if r.total >= r.config.MaxInstances {
+			r.lost.Add(lostLimit, id)
+			return key, false
+		}
+		r.total++
+	}
+	r.found[key] = r.round
+	return key, true
+}
+
+func (r *round) entry(e *entry) {
+	key, room := r.key(e.id())
+	if !room {
+		return
+	}
+	var lost instances.Tally
+	broken := false
+	members := r.config.members(e, func(reason instances.Reason, of string) {
+		if lost == nil {
+			lost = instances.Tally{}
+		}
+		lost.Add(reason, of)
+		broken = broken || reason == lostAddress || reason == lostPort
+	})
+	if len(members) == 0 && broken {
+		members = r.Members(r.watch.name, key)
+	}
+	r.Set(r.watch.name, key, members, lost)
+}
+
+// broken takes an instance that can't be read. It reports whether nobody knows which one it is.
+func (r *round) broken(one broken) (nameless bool) {
+	if one.id == "" {
+		r.lost.Add(lostRecord, one.why)
+		return true
+	}
+	if key, room := r.key(one.id); room {
+		r.Set(r.watch.name, key, r.Members(r.watch.name, key), instances.Tally{lostRecord: {Count: 1, Of: one.id + ": " + one.why}})
+	}
+	return false
 }
 
 // hold notes that what there is of a service stays although an answer says otherwise, and why.

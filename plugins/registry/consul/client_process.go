@@ -10,10 +10,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/consul/api"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/said"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
@@ -39,7 +41,7 @@ func newClient(c *Config) (client, error) {
 	made, err := api.NewClient(&api.Config{
 		Address: c.Address, Namespace: c.Namespace, Partition: c.Partition, Transport: transport,
 		HttpClient: &http.Client{
-			Transport: bounded{transport, c.MaxBytes},
+			Transport: &bounded{next: transport, most: c.MaxBytes},
 			// The token's header would go along to wherever a redirection leads.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
@@ -82,15 +84,16 @@ func (l *library) close() { l.transport.CloseIdleConnections() }
 
 func (l *library) services(ctx context.Context, q question) (a answer) {
 	a.err = l.ask(ctx, "/v1/catalog/services", &a.names, "", q, &a)
-	if a.err == nil && a.names == nil {
+	if a.err == nil && a.names.all == nil {
 		a.err = errNull
 	}
 	return a
 }
 
 func (l *library) instances(ctx context.Context, name string, q question) (a answer) {
-	a.err = l.ask(ctx, "/v1/health/service/"+name, &a.entries, l.config.filter(), q, &a)
-	if a.err == nil && a.entries == nil {
+	a.most = l.config.MaxInstances
+	a.err = l.ask(ctx, "/v1/health/service/"+name, &a.listed, l.config.filter(), q, &a)
+	if a.err == nil && !a.there {
 		a.err = errNull
 	}
 	return a
@@ -109,41 +112,74 @@ func (l *library) ask(ctx context.Context, path string, into any, filter string,
 	var status api.StatusError
 	switch {
 	case errors.As(err, &status):
-		return &refusal{status.Code, status.Body}
+		return &refusal{status.Code, said.Hide(status.Body, token)}
 	case err != nil:
-		return err
+		return said.HideIn(err, token)
 	}
 	a.index, a.filtered, a.anonymous = meta.LastIndex, meta.ResultsFilteredByACLs, token == "" && meta.DefaultACLPolicy == "deny"
 	a.leader = meta.KnownLeader || meta.QueryBackend == api.QueryBackendStreaming
 	return nil
 }
 
-// bounded refuses answers that are larger than most bytes.
+// bounded refuses answers that are larger than most bytes, and those beyond together times as much
+// that are being read at once. Of refusals it reads mostRefusal bytes.
 type bounded struct {
 	next http.RoundTripper
 	most int64
+	// held is how much is being read at once.
+	held atomic.Int64
 }
 
-func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+const together, mostRefusal = 2, 64 << 10
+
+func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := b.next.RoundTrip(r)
-	if err == nil {
-		answer.Body = &boundedBody{answer.Body, b.most, b.most}
+	switch {
+	case err != nil:
+	case answer.StatusCode != http.StatusOK:
+		answer.Body = limited{io.LimitReader(answer.Body, mostRefusal), answer.Body}
+	default:
+		answer.Body = &boundedBody{ReadCloser: answer.Body, of: b}
 	}
 	return answer, err
 }
 
+type limited struct {
+	io.Reader
+	io.Closer
+}
+
 type boundedBody struct {
 	io.ReadCloser
-	left, most int64
+	of   *bounded
+	read int64
 }
 
 func (b *boundedBody) Read(p []byte) (int, error) {
-	if b.left < 0 {
-		return 0, fmt.Errorf("the answer is larger than %d bytes (maxBytes)", b.most)
+	if err := b.full(); err != nil {
+		return 0, err
 	}
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left+1)])
-	if b.left -= int64(n); b.left < 0 {
-		return 0, fmt.Errorf("the answer is larger than %d bytes (maxBytes)", b.most)
+	n, err := b.ReadCloser.Read(p)
+	b.read += int64(n)
+	b.of.held.Add(int64(n))
+	if full := b.full(); full != nil {
+		return 0, full
 	}
 	return n, err
+}
+
+func (b *boundedBody) full() error {
+	switch most := b.of.most; {
+	case b.read > most:
+		return fmt.Errorf("the answer is larger than %d bytes (maxBytes)", most)
+	case b.of.held.Load() > most*together:
+		return fmt.Errorf("the answers to questions that were asked at once are larger than %d bytes (maxBytes, times %d)", most*together, together)
+	}
+	return nil
+}
+
+func (b *boundedBody) Close() error {
+	b.of.held.Add(-b.read)
+	b.read = 0
+	return b.ReadCloser.Close()
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/said"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
@@ -29,15 +30,16 @@ func (granted) close() {}
 
 func (g granted) services(ctx context.Context, q question) (a answer) {
 	a.err = g.ask(ctx, "/v1/catalog/services", &a.names, "", q, &a)
-	if a.err == nil && a.names == nil && !a.same {
+	if a.err == nil && a.names.all == nil && !a.same {
 		a.err = errNull
 	}
 	return a
 }
 
 func (g granted) instances(ctx context.Context, name string, q question) (a answer) {
-	a.err = g.ask(ctx, "/v1/health/service/"+url.PathEscape(name), &a.entries, g.config.filter(), q, &a)
-	if a.err == nil && a.entries == nil && !a.same {
+	a.most = g.config.MaxInstances
+	a.err = g.ask(ctx, "/v1/health/service/"+url.PathEscape(name), &a.listed, g.config.filter(), q, &a)
+	if a.err == nil && !a.there && !a.same {
 		a.err = errNull
 	}
 	return a
@@ -55,9 +57,9 @@ func (g granted) ask(ctx context.Context, path string, into any, filter string, 
 	got, err := sdk.Fetch(ctx, r)
 	switch {
 	case err != nil:
-		return err
+		return said.HideIn(err, token)
 	case got.Status != 200:
-		return &refusal{got.Status, string(got.Body)}
+		return &refusal{got.Status, said.Hide(string(got.Body), token)}
 	}
 	a.index, _ = strconv.ParseUint(got.Headers["X-Consul-Index"], 10, 64) // 0 is refused
 	a.filtered = got.Headers["X-Consul-Results-Filtered-By-Acls"] == "true"

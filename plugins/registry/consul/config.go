@@ -40,6 +40,8 @@ type Config struct {
 	MeshNamespace string        `json:"meshNamespace" doc:"The namespace that the services are in."`
 	Cluster       string        `json:"cluster" doc:"The cluster that the endpoints are said to be in."`
 	Watches       int           `json:"watches" min:"2" max:"1000" doc:"Questions under way at once, at most."`
+	MaxServices   int           `json:"maxServices" min:"1" max:"1000000" doc:"Services that are followed; of more the first in order are."`
+	MaxInstances  int           `json:"maxInstances" min:"1" max:"10000000" doc:"Instances of all services; those that come when there are as many are left out."`
 	MaxBytes      int64         `json:"maxBytes" min:"1024" doc:"The largest answer that is taken."`
 	Wait          time.Duration `json:"wait" min:"1s" max:"10m" doc:"How long Consul lets a question wait for news."`
 	Refresh       time.Duration `json:"refresh" min:"100ms" max:"1h" doc:"How late news may be where there are more services than watches."`
@@ -89,7 +91,7 @@ func defaults() Config {
 		Services: selection{Names: instances.Names{Exclude: []string{"consul"}}},
 		Host:     "{service}.service.consul", Locality: placeKeys{"region", "zone", "subzone"}, Protocol: "HTTP",
 		Meta: metaFields{"protocol", "port", "external", "service-account"}, MeshNamespace: "default", Cluster: "Kubernetes",
-		Watches: min(most, 90), MaxBytes: 64 << 20, Wait: time.Minute, Refresh: 15 * time.Second, Interval: 250 * time.Millisecond, MaxRetry: 15 * time.Second,
+		Watches: min(most, 90), MaxServices: 10_000, MaxInstances: 100_000, MaxBytes: 64 << 20, Wait: time.Minute, Refresh: 15 * time.Second, Interval: 250 * time.Millisecond, MaxRetry: 15 * time.Second,
 	}
 }
 

@@ -13,6 +13,9 @@ const (
 	lostTwice    instances.Reason = "twice"     // a tag that says otherwise than metadata or an earlier tag
 	lostAnswer   instances.Reason = "answer"    // an answer that can't be used; the last good one stays
 	lostHidden   instances.Reason = "hidden"    // the token may not see any more what it saw; it stays
+	lostRecord   instances.Reason = "record"    // an instance that can't be read; its last good one stays
+	lostService  instances.Reason = "service"   // a name that no service can have
+	lostLimit    instances.Reason = "limit"     // beyond maxServices or maxInstances
 )
 
 // reasons is never changed.
@@ -24,6 +27,9 @@ var reasons = map[instances.Reason]instances.Meaning{
 	lostPortMeta: {Effect: instances.Partly, Text: "have metadata for the service's port that is no port; their own port counts"},
 	lostTag:      {Effect: instances.Partly, Text: "are tags that can be no label"},
 	lostTwice:    {Effect: instances.Partly, Text: "are tags that say otherwise than metadata or an earlier tag, which count"},
+	lostRecord:   {Effect: instances.Left, Text: "can't be read; what they were before stays, new ones are left out"},
+	lostService:  {Effect: instances.Left, Text: "have a name that no service can have (empty, with control characters, or a path that leads elsewhere) and are left out"},
+	lostLimit:    {Effect: instances.Left, Text: "are beyond maxServices or maxInstances and are left out"},
 	lostAnswer:   {Effect: instances.Kept, Text: "can't be read; what was read last stays", Told: true},
 	lostHidden:   {Effect: instances.Kept, Text: "are hidden by Consul's ACLs since the token's rights became less; what was read last stays until the plugin is restarted", Told: true},
 }

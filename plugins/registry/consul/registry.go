@@ -5,8 +5,11 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/instances"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -164,7 +167,7 @@ func (l *loop) handle(r result) {
 	case w.lists():
 		l.list(w, r.answer.names, now)
 	default:
-		l.book.set(w, r.answer.entries)
+		l.book.take(w, r.answer.listed)
 	}
 	l.plan.push(w, later(now, w.asked.Add(l.config.Interval)))
 }
@@ -198,13 +201,29 @@ func (l *loop) reach(ctx context.Context) {
 const lostAfter = 2
 
 // list follows a datacenter's list of services. One that it lacks is asked about once more before
-// it goes; one that it has, and that doesn't count, goes at once.
-func (l *loop) list(list *watch, names map[string][]string, now time.Time) {
-	for name, tags := range names {
-		if key := list.datacenter + "/" + name; l.config.Services.selects(name, tags) && l.watches[key] == nil {
+// it goes, unless the list was cut; one that it has, and that doesn't count, goes at once. New ones
+// are left out where there are MaxServices.
+func (l *loop) list(list *watch, all services, now time.Time) {
+	lost, names := instances.Tally{}, all.all
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		key := list.datacenter + "/" + name
+		switch {
+		case l.watches[key] != nil || !l.config.Services.selects(name, names[name]):
+		case !fits(name):
+			lost.Add(lostService, strconv.Quote(name))
+		case len(l.watches) >= l.config.MaxServices:
+			lost.Add(lostLimit, name)
+		default:
 			l.watches[key] = &watch{datacenter: list.datacenter, name: name}
 			l.begin(l.watches[key], now)
 		}
+	}
+	if all.left > 0 {
+		lost[lostLimit] = instances.Example{Count: lost[lostLimit].Count + all.left, Of: list.String()}
+	}
+	l.book.Set(list.String(), "", nil, lost)
+	if all.left > 0 {
+		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(l.watches)) {
 		w := l.watches[key]
@@ -222,6 +241,16 @@ func (l *loop) list(list *watch, names map[string][]string, now time.Time) {
 			l.plan.hurry(w)
 		}
 	}
+}
+
+// fits reports whether a service may have a name: it is asked about by a path that ends with it.
+func fits(name string) bool {
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || part == "." || part == ".." {
+			return false
+		}
+	}
+	return !strings.ContainsFunc(name, unicode.IsControl)
 }
 
 // drop ends a watch, and what there was of its service in its datacenter goes.

@@ -26,6 +26,8 @@ type twin struct {
 	changed chan struct{}
 	// instead answers in its place, if it returns true. It is asked after blocking.
 	instead func(out http.ResponseWriter, r *http.Request) bool
+	// apart is the same, and may take its time: mu isn't held.
+	apart func(out http.ResponseWriter, r *http.Request) bool
 	// behind: a server that was just started knows nothing yet, has no leader, and refuses
 	// consistent questions.
 	behind bool
@@ -87,6 +89,14 @@ func (w *twin) answer(out http.ResponseWriter, r *http.Request) {
 	if w.instead != nil && w.instead(out, r) {
 		return
 	}
+	if apart := w.apart; apart != nil {
+		w.mu.Unlock()
+		done := apart(out, r)
+		w.mu.Lock()
+		if done {
+			return
+		}
+	}
 	if w.behind && !q.Has("stale") {
 		http.Error(out, "No cluster leader", http.StatusInternalServerError)
 		return
@@ -142,7 +152,7 @@ func (w *twin) block(r *http.Request, q url.Values) {
 	over := time.NewTimer(wait)
 	defer over.Stop()
 	for first := true; w.indexOf(r.URL.Path) <= index; first = false {
-		if w.instead != nil || w.behind || !first && len(w.filtered) > 0 {
+		if w.instead != nil || w.apart != nil || w.behind || !first && len(w.filtered) > 0 {
 			return
 		}
 		changed := w.changed

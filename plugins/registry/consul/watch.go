@@ -85,7 +85,7 @@ var (
 // "Blocking Queries", implementation details: an index of 0 is none, and one that goes backwards is
 // one of another history.
 func (w *watch) judge(q question, a answer) (verdict, error) {
-	n := len(a.names) + len(a.entries)
+	n := a.count()
 	switch {
 	case a.err != nil:
 		return fails, a.err

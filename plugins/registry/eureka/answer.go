@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -32,8 +33,9 @@ type list struct {
 	// each status; empty where there are none, or where it doesn't say.
 	hash      string
 	instances []*instance
-	// broken are those that can't be read.
+	// broken are those that can't be read, left how many were not read since there are too many.
 	broken []broken
+	left   int
 }
 
 type broken struct {
@@ -105,78 +107,160 @@ func (l *loose) UnmarshalJSON(text []byte) error {
 // errNone says that an answer is none of Eureka's.
 var errNone = errors.New(`the answer has no "applications": is it Eureka that answers?`)
 
-// read reads an answer. Only one that is no JSON object of applications fails: an instance that
-// can't be read harms no other.
-func read(body []byte) (*list, error) {
-	var whole struct {
-		Applications *struct {
-			Hash string `json:"apps__hashcode"`
-			All  []struct {
-				Name string      `json:"name"`
-				All  []*instance `json:"instance"`
-			} `json:"application"`
-		} `json:"applications"`
-	}
-	err := json.Unmarshal(body, &whole)
-	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
-		return readSlowly(body)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the answer is no JSON: %w", err)
-	}
-	if whole.Applications == nil {
+// read reads an answer, and no more than most instances of it. Only one that is no JSON object of
+// applications fails: an instance that can't be read harms no other.
+func read(body []byte, most int) (*list, error) {
+	r := &reader{Decoder: json.NewDecoder(bytes.NewReader(body)), body: body, most: most, out: &list{}}
+	if r.next() != '{' {
+		if !json.Valid(body) {
+			return nil, errors.New("the answer is no JSON")
+		}
 		return nil, errNone
 	}
-	out := &list{hash: whole.Applications.Hash}
-	for _, a := range whole.Applications.All {
-		for _, i := range a.All {
-			out.add(a.Name, i, nil)
+	there := false
+	err := r.object(func(name string) error {
+		if name != "applications" || r.next() != '{' {
+			return r.skip()
+		}
+		there = true
+		return r.object(r.applications)
+	})
+	if err == nil {
+		if _, err = r.Token(); err == nil {
+			err = errors.New("there is more after it")
+		} else if err == io.EOF {
+			err = nil
 		}
 	}
-	return out, nil
-}
-
-// many is a list, or, as older servers wrote it, the only element of one.
-type many []json.RawMessage
-
-func (m *many) UnmarshalJSON(text []byte) error {
 	switch {
-	case bytes.HasPrefix(text, []byte("[")):
-		return json.Unmarshal(text, (*[]json.RawMessage)(m))
-	case !bytes.Equal(text, []byte("null")):
-		*m = many{bytes.Clone(text)}
-	}
-	return nil
-}
-
-// readSlowly reads each instance by itself, to find those that can't be read.
-func readSlowly(body []byte) (*list, error) {
-	var whole struct {
-		Applications *struct {
-			Hash loose `json:"apps__hashcode"`
-			All  many  `json:"application"`
-		} `json:"applications"`
-	}
-	if err := json.Unmarshal(body, &whole); err != nil || whole.Applications == nil {
+	case err != nil:
+		return nil, fmt.Errorf("the answer is no JSON: %w", err)
+	case !there:
 		return nil, errNone
 	}
-	out := &list{hash: string(whole.Applications.Hash)}
-	for _, raw := range whole.Applications.All {
-		var a struct {
-			Name loose `json:"name"`
-			All  many  `json:"instance"`
+	return r.out, nil
+}
+
+// reader walks through an answer, so that no more of it is kept than may be.
+type reader struct {
+	*json.Decoder
+	body []byte
+	most int
+	out  *list
+}
+
+// next is the first byte of the value that comes; 0: there is none.
+func (r *reader) next() byte {
+	rest := bytes.TrimLeft(r.body[min(int(r.InputOffset()), len(r.body)):], " \t\r\n:,")
+	if len(rest) == 0 {
+		return 0
+	}
+	return rest[0]
+}
+
+// skip passes a value over.
+func (r *reader) skip() error { return r.Decode(&ignored{}) }
+
+// ignored reads anything and keeps nothing.
+type ignored struct{}
+
+// UnmarshalJSON takes anything.
+func (*ignored) UnmarshalJSON([]byte) error { return nil }
+
+// object calls field for each field of an object, which has to take its value.
+func (r *reader) object(field func(name string) error) error {
+	if _, err := r.Token(); err != nil {
+		return err
+	}
+	for r.More() {
+		name, err := r.Token()
+		if err == nil {
+			err = field(name.(string))
 		}
-		if err := json.Unmarshal(raw, &a); err != nil {
-			out.add("applications", nil, errors.New("an application is neither an object nor null"))
-			continue
-		}
-		for _, one := range a.All {
-			var i *instance
-			err := json.Unmarshal(one, &i) // goes on after what has the wrong type, and says so at the end
-			out.add(string(a.Name), i, err)
+		if err != nil {
+			return err
 		}
 	}
-	return out, nil
+	_, err := r.Token()
+	return err
+}
+
+// each calls one for each element of a list, which has to take it; or, as older servers wrote it,
+// for the only one. Null has none.
+func (r *reader) each(one func() error) error {
+	switch r.next() {
+	case 'n':
+		return r.skip()
+	case '[':
+	default:
+		return one()
+	}
+	if _, err := r.Token(); err != nil {
+		return err
+	}
+	for r.More() {
+		if err := one(); err != nil {
+			return err
+		}
+	}
+	_, err := r.Token()
+	return err
+}
+
+func (r *reader) applications(name string) error {
+	switch name {
+	case "apps__hashcode":
+		var hash loose
+		err := r.Decode(&hash)
+		r.out.hash = string(hash)
+		return err
+	case "application":
+		return r.each(r.application)
+	}
+	return r.skip()
+}
+
+// application reads one: its name may come after its instances.
+func (r *reader) application() error {
+	switch r.next() {
+	case '{':
+	case 'n':
+		return r.skip()
+	default:
+		r.out.add("applications", nil, errors.New("an application is neither an object nor null"))
+		return r.skip()
+	}
+	type found struct {
+		instance *instance
+		err      error
+	}
+	var app loose
+	var all []found
+	err := r.object(func(name string) error {
+		switch name {
+		case "name":
+			return r.Decode(&app)
+		case "instance":
+			return r.each(func() error {
+				if len(r.out.instances)+len(r.out.broken)+len(all) >= r.most {
+					r.out.left++
+					return r.skip()
+				}
+				var i *instance
+				err := r.Decode(&i) // goes on after what has the wrong type, and says so at the end
+				if wrong := (*json.UnmarshalTypeError)(nil); err != nil && !errors.As(err, &wrong) {
+					return err
+				}
+				all = append(all, found{i, err})
+				return nil
+			})
+		}
+		return r.skip()
+	})
+	for _, f := range all {
+		r.out.add(string(app), f.instance, f.err)
+	}
+	return err
 }
 
 // add adds an instance; nil: it is none, for a reason.

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/said"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
@@ -53,21 +54,21 @@ func (c *client) get(ctx context.Context, server, path string) ([]byte, error) {
 		return nil, err
 	}
 	request.Header.Set("Accept", "application/json")
+	password := ""
 	if c.config.Username != "" {
-		password, err := c.config.Secret()
-		if err != nil {
+		if password, err = c.config.Secret(); err != nil {
 			return nil, err
 		}
 		request.SetBasicAuth(c.config.Username, password)
 	}
 	answer, err := c.http.Do(request)
 	if err != nil {
-		return nil, because(ctx, err)
+		return nil, said.HideIn(because(ctx, err), c.config.Username+":"+password, password)
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
-		return nil, &refusal{answer.StatusCode, string(text)}
+		return nil, &refusal{answer.StatusCode, said.Hide(string(text), c.config.Username+":"+password, password)}
 	}
 	c.body.Reset()
 	if _, err := c.body.ReadFrom(io.LimitReader(answer.Body, c.config.MaxBytes+1)); err != nil {

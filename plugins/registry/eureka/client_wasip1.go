@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/base64"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/said"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
@@ -22,9 +23,10 @@ func (*client) close() {}
 // get asks a server, and returns what it answered.
 func (c *client) get(ctx context.Context, server, path string) ([]byte, error) {
 	r := sdk.Request{URL: server + path, Headers: map[string]string{"Accept": "application/json"}, Timeout: c.config.Timeout}
+	password := ""
 	if c.config.Username != "" {
-		password, err := c.config.Secret()
-		if err != nil {
+		var err error
+		if password, err = c.config.Secret(); err != nil {
 			return nil, err
 		}
 		r.Headers["Authorization"] = "Basic " + base64.StdEncoding.EncodeToString([]byte(c.config.Username+":"+password))
@@ -34,7 +36,7 @@ func (c *client) get(ctx context.Context, server, path string) ([]byte, error) {
 		return nil, err
 	}
 	if answer.Status != 200 {
-		return nil, &refusal{answer.Status, string(answer.Body)}
+		return nil, &refusal{answer.Status, said.Hide(string(answer.Body), c.config.Username+":"+password, password)}
 	}
 	return answer.Body, nil
 }

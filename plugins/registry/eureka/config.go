@@ -33,6 +33,7 @@ type Config struct {
 	MeshNamespace     string          `json:"meshNamespace" doc:"The namespace that the services are in."`
 	Cluster           string          `json:"cluster" doc:"The cluster that the endpoints are said to be in."`
 	AllowEmpty        bool            `json:"allowEmpty" doc:"A server that has no instance at all is believed."`
+	MaxInstances      int             `json:"maxInstances" min:"1" max:"10000000" doc:"Instances of all applications; those that come when there are as many are left out."`
 	MaxBytes          int64           `json:"maxBytes" min:"1024" doc:"The largest answer that is taken."`
 	Interval          time.Duration   `json:"interval" min:"50ms" max:"1h" doc:"How often it is asked what changed."`
 	Full              time.Duration   `json:"full" min:"1s" max:"24h" doc:"How often it is asked for everything, whatever changes say."`
@@ -69,7 +70,7 @@ func defaults() Config {
 	return Config{
 		Servers: []string{"http://127.0.0.1:8761/eureka"}, By: byVIP, Healthy: []string{up}, Host: "{service}.eureka", Address: atIP, Protocol: "HTTP",
 		Meta: metaKeys{"weight", "protocol", "external", "service-account"}, Locality: placeKeys{"region", "zone", "subzone"},
-		MeshNamespace: "default", Cluster: "Kubernetes", MaxBytes: 128 << 20,
+		MeshNamespace: "default", Cluster: "Kubernetes", MaxInstances: 100_000, MaxBytes: 128 << 20,
 		Interval: 5 * time.Second, Full: 30 * time.Second, DeltaWindow: 2 * time.Minute, Keep: 5 * time.Minute, Timeout: 20 * time.Second, MaxRetry: 15 * time.Second,
 	}
 }

@@ -11,6 +11,7 @@ const (
 	lostWeight  instances.Reason = "weight"  // metadata that is no weight; 1 counts
 	lostRegion  instances.Reason = "region"  // a zone without a region
 	lostLabel   instances.Reason = "label"   // metadata whose key can be no label
+	lostLimit   instances.Reason = "limit"   // beyond maxInstances
 	lostMissing instances.Reason = "missing" // the server has forgotten it; it stays for a while
 )
 
@@ -23,5 +24,6 @@ var reasons = map[instances.Reason]instances.Meaning{
 	lostWeight:  {Effect: instances.Partly, Text: "have metadata for the weight that is no whole number; 1 counts"},
 	lostRegion:  {Effect: instances.Partly, Text: "are in a zone without a region, and so have no locality: set region"},
 	lostLabel:   {Effect: instances.Partly, Text: "are metadata that can be no label"},
+	lostLimit:   {Effect: instances.Left, Text: "are beyond maxInstances and are left out; what is there stays until there are fewer"},
 	lostMissing: {Effect: instances.Kept, Text: "are not there any more since the server was started anew, or another one answers; they stay for as long as their lease, or until keep has passed"},
 }

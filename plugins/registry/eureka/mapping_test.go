@@ -25,7 +25,7 @@ func configured(t testing.TB, config string) *Config {
 // describe tells what is published of an answer that has everything, a line each, and what is lost.
 func describe(t testing.TB, c *Config, body []byte) string {
 	t.Helper()
-	all, err := read(body)
+	all, err := read(body, 100_000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func FuzzMapping(f *testing.F) {
 	}
 	f.Add(`{"applications": {"application": {"name": "A", "instance": {"hostName": "h", "ipAddr": "10.0.0.1", "port": {"$": "80"}}}}}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		all, err := read([]byte(text))
+		all, err := read([]byte(text), 100_000)
 		if err != nil {
 			return
 		}

@@ -76,7 +76,7 @@ type loop struct {
 }
 
 func newLoop(c *Config, client asks, out sdk.Publisher) *loop {
-	return &loop{config: c, client: client, out: out, view: newView(), services: map[string][]string{}, book: instances.New(instances.Naming{
+	return &loop{config: c, client: client, out: out, view: newView(c.MaxInstances), services: map[string][]string{}, book: instances.New(instances.Naming{
 		Source: "eureka", Registry: "Eureka", Namespace: c.MeshNamespace, Host: c.host, Reasons: reasons,
 	})}
 }
@@ -99,7 +99,7 @@ func (l *loop) ask(ctx context.Context, clock func() time.Time) error {
 	if err != nil {
 		return err
 	}
-	all, err := read(body)
+	all, err := read(body, l.config.MaxInstances)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (l *loop) delta(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	changes, err := read(body)
+	changes, err := read(body, l.config.MaxInstances)
 	if err != nil {
 		return false, err
 	}
@@ -215,6 +215,11 @@ func (l *loop) apply() {
 	if l.failures == 0 || !l.lost {
 		l.view.expire(time.Now(), l.config.Keep)
 	}
+	lost := instances.Tally{}
+	if l.view.left > 0 {
+		lost[lostLimit] = instances.Example{Count: l.view.left, Of: "maxInstances"}
+	}
+	l.book.Set("applications", "", nil, lost)
 	changed := l.view.drain()
 	for _, key := range slices.Sorted(maps.Keys(changed)) {
 		i := l.view.have[key]

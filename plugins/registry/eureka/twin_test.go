@@ -46,7 +46,9 @@ type twin struct {
 	changed []record
 	// instead answers in its place, if it returns true.
 	instead func(out http.ResponseWriter, r *http.Request) bool
-	asked   []string
+	// apart answers in its place, and may take its time: mu isn't held.
+	apart func(out http.ResponseWriter, r *http.Request)
+	asked []string
 }
 
 func newTwin(t testing.TB) *twin {
@@ -113,6 +115,12 @@ func (w *twin) answer(out http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked = append(w.asked, r.URL.Path)
+	if apart := w.apart; apart != nil {
+		w.mu.Unlock()
+		apart(out, r)
+		w.mu.Lock()
+		return
+	}
 	if w.instead != nil && w.instead(out, r) {
 		return
 	}

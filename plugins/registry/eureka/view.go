@@ -25,6 +25,8 @@ type view struct {
 	bad map[string]string
 	// changed are keys of which something changed since take.
 	changed map[string]bool
+	// most is how many instances there may be, left how many are left out of the last list.
+	most, left int
 }
 
 type held struct {
@@ -33,8 +35,8 @@ type held struct {
 	since time.Time
 }
 
-func newView() *view {
-	return &view{have: map[string]*instance{}, status: map[string]string{}, counts: map[string]int{}, held: map[string]*held{}, bad: map[string]string{}, changed: map[string]bool{}}
+func newView(most int) *view {
+	return &view{most: most, have: map[string]*instance{}, status: map[string]string{}, counts: map[string]int{}, held: map[string]*held{}, bad: map[string]string{}, changed: map[string]bool{}}
 }
 
 // errEmpty says why a list of everything is none.
@@ -53,7 +55,7 @@ func (v *view) full(l *list, same bool, now time.Time) error {
 	for _, b := range l.broken {
 		counts[b.status]++
 	}
-	if l.hash != "" && hash(counts) != l.hash {
+	if l.hash != "" && l.left == 0 && hash(counts) != l.hash {
 		return fmt.Errorf("it says that it has %s and lists %s", l.hash, hash(counts))
 	}
 	remembers, there := same && v.remembers(l), make(map[string]bool, len(l.instances))
@@ -63,8 +65,9 @@ func (v *view) full(l *list, same bool, now time.Time) error {
 	for _, b := range l.broken {
 		there[b.key()] = true
 	}
+	v.left = l.left
 	for key, i := range v.have {
-		if there[key] {
+		if there[key] || l.left > 0 { // it may be among those that were not read
 			continue
 		}
 		v.gone(key)
@@ -73,7 +76,7 @@ func (v *view) full(l *list, same bool, now time.Time) error {
 		}
 	}
 	for key := range v.bad {
-		if !there[key] {
+		if !there[key] && l.left == 0 {
 			v.gone(key)
 		}
 	}
@@ -123,6 +126,9 @@ func (v *view) delta(l *list) bool {
 func (v *view) put(l *list) {
 	for _, i := range l.instances {
 		key := i.key()
+		if !v.room(key) {
+			continue
+		}
 		if was := v.have[key]; was == nil || v.bad[key] != "" || !was.same(i) {
 			v.changed[key] = true
 		}
@@ -133,6 +139,9 @@ func (v *view) put(l *list) {
 	}
 	for _, b := range l.broken {
 		key, why := b.key(), b.why.Error()
+		if !v.room(key) {
+			continue
+		}
 		if v.bad[key] != why {
 			v.bad[key], v.changed[key] = why, true
 		}
@@ -142,6 +151,15 @@ func (v *view) put(l *list) {
 		}
 		v.count(key, b.status)
 	}
+}
+
+// room reports whether an instance is known, or may be; otherwise it is left out.
+func (v *view) room(key string) bool {
+	if v.have[key] != nil || v.held[key] != nil || v.bad[key] != "" || len(v.have)+len(v.held)+len(v.bad) < v.most {
+		return true
+	}
+	v.left++
+	return false
 }
 
 // key is that of the instance, or of its application where it has none.
@@ -156,7 +174,9 @@ func (v *view) count(key, status string) {
 
 func (v *view) discount(key string) {
 	if was, ok := v.status[key]; ok {
-		v.counts[was]--
+		if v.counts[was]--; v.counts[was] == 0 {
+			delete(v.counts, was)
+		}
 		delete(v.status, key)
 	}
 }

@@ -73,8 +73,19 @@ func (r *reply) refused() error {
 // names are a page of a group's services.
 type names struct {
 	reply
-	Count loose    `json:"count"`
-	Names []string `json:"serviceNames"`
+	Count loose `json:"count"`
+	Names page  `json:"serviceNames"`
+}
+
+// page are names, pageSize at most.
+type page []string
+
+// UnmarshalJSON refuses more names than were asked for.
+func (p *page) UnmarshalJSON(text []byte) error {
+	if bytes.Count(text, []byte(`"`)) > 2*pageSize { // names have none in them: Nacos refuses other characters than letters, digits and a few signs
+		return fmt.Errorf("there are more names than were asked for, %d", pageSize)
+	}
+	return json.Unmarshal(text, (*[]string)(p))
 }
 
 // pushed is what the server sends unasked, or answers to who subscribes.
@@ -87,17 +98,32 @@ type pushed struct {
 // serviceInfo is a service.
 // Source: com.alibaba.nacos.api.naming.pojo.ServiceInfo.
 type serviceInfo struct {
-	Name      string            `json:"name"`
-	Group     string            `json:"groupName"`
-	Protected bool              `json:"reachProtectionThreshold"`
-	Hosts     []json.RawMessage `json:"hosts"`
+	Name      string  `json:"name"`
+	Group     string  `json:"groupName"`
+	Protected bool    `json:"reachProtectionThreshold"`
+	Hosts     written `json:"hosts"`
+}
+
+// written is a list of instances as it is written.
+type written []byte
+
+// UnmarshalJSON takes a list, or null.
+func (h *written) UnmarshalJSON(text []byte) error {
+	if text[0] != '[' && string(text) != "null" {
+		return errors.New("the hosts are no list")
+	}
+	*h = bytes.Clone(text)
+	return nil
 }
 
 // hosted is what a service has.
 type hosted struct {
 	instances []*instance
-	// broken are those that can't be read.
-	broken []broken
+	// broken are those that can't be read; nameless: of one not even the address can be.
+	broken   []broken
+	nameless bool
+	// left are how many were not read, since there are too many, off how many are disabled.
+	left, off int
 	// protected: the server says of all that they are healthy, since too few are.
 	protected bool
 }
@@ -160,37 +186,60 @@ func read(body []byte, into interface{ refused() error }) error {
 
 var errNoService = errors.New("the answer has no service")
 
-// hosted reads a service's instances, but for those that were read before, by their text, and
-// returns all that are read now. One that can't be read harms no other.
-func (s *serviceInfo) hosted(before map[string]*instance) (out *hosted, now map[string]*instance) {
-	out, now = &hosted{protected: s.Protected}, make(map[string]*instance, len(s.Hosts))
-	for n, text := range s.Hosts {
+// empty reports whether there are no instances.
+func (h *hosted) empty() bool { return len(h.instances)+len(h.broken)+h.left+h.off == 0 }
+
+// hosted reads a service's instances, most at most, but for those that were read before, by their
+// text, and returns all that are read now. One that can't be read harms no other.
+func (s *serviceInfo) hosted(before map[string]*instance, most int) (out *hosted, now map[string]*instance) {
+	out, now = &hosted{protected: s.Protected}, map[string]*instance{}
+	d := json.NewDecoder(bytes.NewReader(s.Hosts))
+	if begin, err := d.Token(); err != nil || begin == nil {
+		return out, now
+	}
+	for n := 1; d.More(); n++ {
+		var text json.RawMessage
+		if err := d.Decode(&text); err != nil { // not of what was read as JSON before
+			break
+		}
+		if len(out.instances)+len(out.broken) >= most {
+			out.left++
+			continue
+		}
 		if i := before[string(text)]; i != nil {
 			now[string(text)] = i
 			out.instances = append(out.instances, i)
 			continue
 		}
-		var i *instance
-		err := json.Unmarshal(text, &i) // goes on after what has the wrong type, and says so at the end
-		if i == nil && err == nil {
-			err = errors.New("it is null")
-		}
-		if err == nil && !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
-			err = errors.New("it is no object")
-		}
-		if err != nil {
-			id := "#" + strconv.Itoa(n+1)
+		i, wrong := readInstance(text)
+		switch {
+		case wrong != nil:
+			id := "#" + strconv.Itoa(n)
 			if i != nil && i.IP != "" {
 				id = i.id()
+			} else {
+				out.nameless = true
 			}
-			out.broken = append(out.broken, broken{id, err.Error()})
-			continue
+			out.broken = append(out.broken, broken{id, wrong.Error()})
+		case !i.Enabled.is(): // an operator took it away; the server tells of it in some answers and not in others
+			out.off++
+		default:
+			now[string(text)] = i
+			out.instances = append(out.instances, i)
 		}
-		if !i.Enabled.is() { // an operator took it away; the server tells of it in some answers and not in others
-			continue
-		}
-		now[string(text)] = i
-		out.instances = append(out.instances, i)
 	}
 	return out, now
+}
+
+// readInstance reads one. What can be read of one that is wrong comes with the error.
+func readInstance(text json.RawMessage) (*instance, error) {
+	var i *instance
+	err := json.Unmarshal(text, &i) // goes on after what has the wrong type, and says so at the end
+	switch {
+	case i == nil && err == nil:
+		err = errors.New("it is null")
+	case err == nil && !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")):
+		err = errors.New("it is no object")
+	}
+	return i, err
 }

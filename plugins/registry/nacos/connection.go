@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/said"
 )
 
 // connection is one to a server: requests with answers, and a stream by which the server asks and
@@ -43,7 +45,7 @@ var errMoved = errors.New("the server wants this client elsewhere, as one that e
 
 // connect opens one; ctx ends it, and so does close.
 func connect(ctx context.Context, c *Config, s server, l *login, namespace string) (*connection, error) {
-	out := &connection{config: c, login: l, server: s, local: &atomic.Value{}, heard: make(chan *serviceInfo, 64)}
+	out := &connection{config: c, login: l, server: s, local: &atomic.Value{}, heard: make(chan *serviceInfo, 4)}
 	security := insecure.NewCredentials()
 	if c.TLS != nil {
 		setup, err := c.TLS.Config() // read anew, so that roots may be renewed
@@ -138,10 +140,13 @@ func (c *connection) ask(ctx context.Context, kind string, request map[string]an
 			if status.Code(err) == codes.ResourceExhausted { // so is an answer that is too large
 				return &refusal{tooLarge, "limits.messageBytes: " + plain(err).Error()}
 			}
-			return plain(err)
+			return said.HideIn(plain(err), token)
 		}
 		err = read(got.body, answer)
 		no := (*refusal)(nil)
+		if errors.As(err, &no) {
+			no.text = said.Hide(no.text, token)
+		}
 		if again || !errors.As(err, &no) || no.code != forbidden || !c.login.forget(token) {
 			return err
 		}

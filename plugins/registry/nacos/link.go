@@ -320,7 +320,8 @@ func (s *session) hear(ctx context.Context, info *serviceInfo) {
 
 func (s *session) handle(ctx context.Context, name key, w *watched, info *serviceInfo, now time.Time) {
 	var has *hosted
-	has, w.read = info.hosted(w.read)
+	has, w.read = info.hosted(w.read, s.config.Limits.Instances)
+	empty := has.empty()
 	if len(s.config.Clusters) > 0 {
 		has.instances = slices.DeleteFunc(has.instances, func(i *instance) bool {
 			return !instances.Match(s.config.Clusters, i.Cluster)
@@ -328,7 +329,7 @@ func (s *session) handle(ctx context.Context, name key, w *watched, info *servic
 	}
 	first := !w.told
 	w.answered, w.told = true, true
-	s.idle(w, len(info.Hosts) == 0, now)
+	s.idle(w, empty, now)
 	s.tell(ctx, news{key: name, has: has, first: first})
 }
 
@@ -356,7 +357,7 @@ func (s *session) listed(ctx context.Context, a answer) error {
 	}
 	there, left := make(map[string]bool, len(a.list.names)), 0
 	for _, name := range a.list.names {
-		if !s.config.Services.Select(name) {
+		if name == "" || !s.config.Services.Select(name) {
 			continue
 		}
 		there[name] = true
@@ -420,8 +421,8 @@ const (
 func (c *connection) list(ctx context.Context, namespace, group string) (*listing, error) {
 	var out listing
 	for range listTries {
-		var all []string
-		count := ""
+		var all, last []string
+		count, size := "", 0
 		for page := 1; page <= mostPages; page++ {
 			var got names
 			err := c.ask(ctx, serviceList, map[string]any{
@@ -432,9 +433,16 @@ func (c *connection) list(ctx context.Context, namespace, group string) (*listin
 				return nil, err
 			}
 			all, count = append(all, got.Names...), string(got.Count)
-			if len(got.Names) < pageSize {
+			for _, name := range got.Names {
+				size += len(name)
+			}
+			if size > c.config.Limits.MessageBytes {
+				return nil, &refusal{tooLarge, "limits.messageBytes: the names of services are larger together"}
+			}
+			if len(got.Names) < pageSize || slices.Equal(got.Names, last) { // the same page again and again is none
 				break
 			}
+			last = got.Names
 		}
 		slices.Sort(all)
 		out.names = slices.Compact(all)

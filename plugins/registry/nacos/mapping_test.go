@@ -33,7 +33,7 @@ func describe(t testing.TB, c *Config, services ...string) string {
 		if err := json.Unmarshal([]byte(text), &info); err != nil {
 			t.Fatal(err)
 		}
-		has, _ := info.hosted(nil)
+		has, _ := info.hosted(nil, 100_000)
 		l.view.put(key{"public", info.Group, info.Name}, has, true, time.Now())
 	}
 	l.apply()
@@ -161,7 +161,7 @@ func FuzzMapping(f *testing.F) {
 		var before map[string]*instance
 		for _, first := range []bool{true, false, true} {
 			var has *hosted
-			has, before = info.hosted(before)
+			has, before = info.hosted(before, 100_000)
 			l.view.put(k, has, first, time.Now())
 			l.apply()
 			registrytest.Describe(t, l.book.Changes(), false)

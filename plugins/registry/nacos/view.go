@@ -61,6 +61,9 @@ func (v *view) service(k key) *service {
 	return s
 }
 
+// mostBad is how many instances of a service that can't be read, and never could, are told of.
+const mostBad = 100
+
 // put takes all that the server has of a service. What is lacking goes; but if it is the first
 // answer on a connection, it stays for a while.
 func (v *view) put(k key, h *hosted, first bool, now time.Time) {
@@ -70,7 +73,7 @@ func (v *view) put(k key, h *hosted, first bool, now time.Time) {
 		protected = len(h.instances)
 	}
 	there := make(map[string]bool, len(h.instances))
-	left := 0
+	left := h.left
 	for _, i := range h.instances {
 		id := i.id()
 		there[id] = true
@@ -93,6 +96,10 @@ func (v *view) put(k key, h *hosted, first bool, now time.Time) {
 		s.have[id], v.changed[k] = &entry{instance: i}, true
 	}
 	for _, b := range h.broken {
+		if s.have[b.id] == nil && s.held[b.id] == nil && len(bad) >= mostBad {
+			left++
+			continue
+		}
 		bad[b.id] = b.why
 		if old := s.held[b.id]; old != nil {
 			s.have[b.id] = old.entry
@@ -100,7 +107,7 @@ func (v *view) put(k key, h *hosted, first bool, now time.Time) {
 		}
 	}
 	for id, r := range s.have {
-		if there[id] || bad[id] != "" {
+		if there[id] || bad[id] != "" || h.nameless || h.left > 0 { // it may be the one that can't be read
 			continue
 		}
 		delete(s.have, id)

@@ -24,9 +24,11 @@ type book struct {
 	names   map[string]map[igv]int
 	// rules are overrides, by interface and node; served is what instances of a revision serve, by
 	// its node's path, and waiting who needs that.
-	rules   map[string]map[string]*override
-	served  map[string]*served
-	waiting map[string]map[string]bool
+	rules map[string]map[string]*override
+	// overrides are how many rules there are.
+	overrides int
+	served    map[string]*served
+	waiting   map[string]map[string]bool
 	// notes are what is lost at other places than hosts, and wrong are nodes that can't be read.
 	notes map[string]instances.Tally
 	wrong map[string]kinds.Fault
@@ -282,8 +284,13 @@ func (b *book) override(at, name string, there bool) {
 			return
 		}
 		b.rules[name][at] = r
-	default:
+		b.overrides++
+	case had:
 		delete(b.rules[name], at)
+		b.overrides--
+	}
+	if len(b.rules[name]) == 0 {
+		delete(b.rules, name)
 	}
 	for host, names := range b.names {
 		for one := range names {
@@ -311,8 +318,11 @@ func (b *book) note(place string, r instances.Reason, count int, of string) {
 	}
 }
 
-// full reports whether there are as many providers and instances as may be.
-func (b *book) full() bool { return len(b.sources) >= b.config.Limits.Instances }
+// full reports whether there are as many providers, instances and overrides as may be, those that
+// can't be read among them.
+func (b *book) full() bool {
+	return len(b.sources)+b.overrides+len(b.wrong) >= b.config.Limits.Instances
+}
 
 func (b *book) tooLarge(n int) error {
 	if n > b.config.Limits.NodeBytes {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/go-zookeeper/zk"
 
@@ -30,8 +32,9 @@ type follower struct {
 	// session is the number of the present one, which began at a time.
 	session int
 	began   time.Time
-	// reads are so many as were started, and reading are those that are out.
-	reads, reading int
+	// reads are so many as were started, and reading are those that are out, since when.
+	reads   int
+	reading map[int]time.Time
 	// starved are lists some of whose children are beyond limits.instances.
 	starved map[target]bool
 	// refused are roots that were never read, and why.
@@ -73,7 +76,7 @@ const (
 )
 
 func newFollower(c *Config, b *book) *follower {
-	f := &follower{config: c, book: b, nodes: map[target]*node{}, unread: map[target]bool{}, later: map[target]time.Time{}, starved: map[target]bool{}, refused: map[target]error{}}
+	f := &follower{config: c, book: b, nodes: map[target]*node{}, unread: map[target]bool{}, later: map[target]time.Time{}, starved: map[target]bool{}, refused: map[target]error{}, reading: map[int]time.Time{}}
 	for what, root := range map[what]string{interfaces: c.Roots.Interfaces, applications: c.Roots.Applications, configuration: c.Roots.Rules} {
 		if root != "" {
 			f.want(target{path: root}, what, "")
@@ -149,22 +152,32 @@ func (f *follower) job(t target) readJob {
 
 // starts notes that a read is out. Its answer, which has its number, has to be given to handle,
 // unless the session ends.
-func (f *follower) starts(e readJob) {
+func (f *follower) starts(e readJob, now time.Time) {
 	n := f.nodes[e.target]
 	n.queued, n.read = false, e.number
 	f.queue = f.queue[1:]
 	f.reads = e.number
-	f.reading++
+	f.reading[e.number] = now
+}
+
+// late reports whether the answer of a read is out that was started before a time.
+func (f *follower) late(before time.Time) bool {
+	for _, since := range f.reading {
+		if since.Before(before) {
+			return true
+		}
+	}
+	return false
 }
 
 // busy reports whether there is more to come at once.
-func (f *follower) busy() bool { return f.reading > 0 || len(f.queue) > 0 }
+func (f *follower) busy() bool { return len(f.reading) > 0 || len(f.queue) > 0 }
 
 // begin begins a session: all is read again.
 func (f *follower) begin(now time.Time) {
 	f.session++
 	f.began = now
-	f.reading = 0
+	clear(f.reading)
 	clear(f.later)
 	for _, n := range f.nodes { // answers of the session before don't come any more
 		n.read, n.again = 0, false
@@ -209,7 +222,7 @@ func (f *follower) synced() bool { return len(f.unread) == 0 }
 
 // handle takes what was read. An error ends the session.
 func (f *follower) handle(r found, now time.Time) error {
-	f.reading--
+	delete(f.reading, r.number)
 	n := f.nodes[r.target]
 	if n == nil || n.read != r.number { // nobody wants to know any more, or not of this one
 		return nil
@@ -235,6 +248,7 @@ func (f *follower) handle(r found, now time.Time) error {
 	}
 	delete(f.unread, r.target)
 	f.book.note(shown(r.path), lostHidden, 0, "")
+	f.book.note(shown(r.path), lostAnswer, 0, "")
 	delete(f.refused, r.target)
 	if same && (n.what == oneInstance || n.what == revision) {
 		return nil // as after a new session
@@ -256,11 +270,15 @@ func (f *follower) handle(r found, now time.Time) error {
 	return nil
 }
 
-// refuse notes that a target may not be read. What was read of it stays; nothing tells of a change
-// of rights, so that it is tried again.
+// refuse notes that a target may not, or can't, be read. What was read of it stays; nothing tells of
+// a change of rights, so that it is tried again.
 func (f *follower) refuse(r found, n *node, now time.Time) {
 	f.later[r.target], n.sum = now.Add(f.config.MaxRetry), 0
-	f.book.note(shown(r.path), lostHidden, 1, r.path)
+	why := lostAnswer
+	if errors.Is(r.err, zk.ErrNoAuth) {
+		why = lostHidden
+	}
+	f.book.note(shown(r.path), why, 1, r.path)
 	if f.unread[r.target] && n.what <= applications {
 		f.refused[r.target] = r.err
 		return
@@ -297,7 +315,7 @@ func (f *follower) list(r found, n *node, now time.Time) {
 		return
 	}
 	there := map[string]bool{}
-	children := f.counts(r.children, n)
+	children := f.counts(f.named(r), n)
 	for _, child := range children {
 		there[child] = true
 	}
@@ -360,6 +378,21 @@ func (f *follower) goneAbove(path string) bool {
 	return false
 }
 
+// named are the children that have a name. Source: ZooKeeper, "Data model", unicode characters that
+// a path may not have.
+func (f *follower) named(r found) (all []string) {
+	odd, example := 0, ""
+	for _, child := range r.children {
+		if child == "" || child == "." || child == ".." || strings.Contains(child, "/") || !utf8.ValidString(child) || strings.ContainsFunc(child, unicode.IsControl) {
+			odd, example = odd+1, child
+			continue
+		}
+		all = append(all, child)
+	}
+	f.book.note(shown(r.path), lostName, odd, clip(example))
+	return all
+}
+
 // counts are the children that count, in order.
 func (f *follower) counts(children []string, n *node) (all []string) {
 	for _, child := range children {
@@ -387,7 +420,7 @@ func (f *follower) limits(n *node) bool {
 	case providers, members:
 		return f.book.full()
 	}
-	return len(n.seen) >= f.config.Limits.Services
+	return len(n.seen) >= f.config.Limits.Services || f.book.full()
 }
 
 // child follows a child of a list, or ends that.
@@ -425,7 +458,7 @@ func (f *follower) follow(t target, what what, name string, there bool) {
 	if n == nil {
 		return
 	}
-	for _, r := range []instances.Reason{lostHidden, lostGone, lostLimit, lostRule} {
+	for _, r := range []instances.Reason{lostHidden, lostAnswer, lostName, lostGone, lostLimit, lostRule} {
 		f.book.note(shown(t.path), r, 0, "")
 	}
 	if n.what == oneInstance {
@@ -494,8 +527,13 @@ func isRule(name string) bool {
 	return false
 }
 
-// escapePath keeps a name one part of a path.
-func escapePath(name string) string { return strings.ReplaceAll(name, "/", "%2F") }
+// escapePath keeps a name one part of a path, of its own.
+func escapePath(name string) string {
+	if name == "." || name == ".." {
+		return strings.ReplaceAll(name, ".", "%2E")
+	}
+	return strings.ReplaceAll(name, "/", "%2F")
+}
 
 // shown is a path for people: a URL in it as it is, without user and parameters.
 func shown(at string) string {

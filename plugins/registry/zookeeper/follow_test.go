@@ -243,7 +243,7 @@ func TestRefresh(t *testing.T) {
 		if !e.plain && next != list {
 			t.Errorf("%v is to be watched once more", next)
 		}
-		w.starts(e)
+		w.starts(e, w.now)
 		r := found{target: next, number: e.number, plain: e.plain, children: w.tree.children(next.path)}
 		r.missing = len(r.children) == 0
 		if err := w.handle(r, w.now); err != nil {
@@ -277,7 +277,7 @@ func TestOneReadAtOnce(t *testing.T) {
 			t.Fatalf("%v is to be read, not the list", next)
 		}
 		e := w.job(next)
-		w.starts(e)
+		w.starts(e, w.now)
 		return e
 	}
 	answer := func(e readJob) found {
@@ -293,7 +293,7 @@ func TestOneReadAtOnce(t *testing.T) {
 		if next == list {
 			t.Fatal("it is to be read a second time at once")
 		}
-		w.starts(w.job(next))
+		w.starts(w.job(next), w.now)
 	}
 	if err := w.handle(old, w.now); err != nil {
 		t.Fatal(err)

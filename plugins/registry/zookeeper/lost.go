@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/instances"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/said"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 )
 
@@ -26,6 +26,8 @@ const (
 	lostRule     instances.Reason = "rule"
 	lostMetadata instances.Reason = "metadata"
 	lostHidden   instances.Reason = "hidden"
+	lostAnswer   instances.Reason = "answer"
+	lostName     instances.Reason = "name-of-node"
 	lostLimit    instances.Reason = "limit"
 	lostGone     instances.Reason = "gone"
 	lostRoot     instances.Reason = "root"
@@ -51,6 +53,8 @@ var explanations = map[instances.Reason]string{
 	lostRule:           "are rules for Dubbo's consumers (routers, the configuration center) that proxies don't follow; a VirtualService has to say so",
 	lostMetadata:       "don't say in ZooKeeper which interfaces they serve, and are known by application alone; have their applications say metadata-type: remote, or register by interface, too",
 	lostHidden:         "may not be read; what was read last stays",
+	lostAnswer:         "can't be read: ZooKeeper answers with an error, or with more than limits.answerBytes (4 MiB of a value); what was read last stays",
+	lostName:           "are nodes with a name that no node can have, and are left out",
 	lostLimit:          "are beyond a limit and are left out",
 	lostRoot:           "is not there any more; what was read last stays until it is: is it another ZooKeeper, or one that has lost its disk?",
 	lostGone:           "went while there was no session; they stay until settle has passed",
@@ -71,12 +75,5 @@ func faults(t instances.Tally, place string) (all []kinds.Fault) {
 	return all
 }
 
-// clip makes one line of at most 200 bytes, without what a URL has of users.
-func clip(text string) string {
-	const most = 200
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
-}
+// clip makes one printable line of at most 200 bytes.
+func clip(text string) string { return said.Line(text, 200) }

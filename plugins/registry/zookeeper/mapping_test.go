@@ -93,7 +93,7 @@ func (t tree) walk(f *follower, now clock) {
 			return
 		}
 		e := f.job(next)
-		f.starts(e)
+		f.starts(e, now())
 		r := found{target: next, number: e.number}
 		if value, there := t[next.path]; next.value {
 			r.data, r.missing = []byte(value), !there

@@ -2,7 +2,6 @@ package zookeeper
 
 import (
 	"cmp"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -25,9 +24,9 @@ type override struct {
 
 // readOverride reads the name of a node; nil: it changes nothing.
 func readOverride(name string) (*override, error) {
-	text, err := url.QueryUnescape(name)
+	text, err := unescape(name)
 	if err != nil {
-		return nil, strict.Errorf("", "is no escaped URL")
+		return nil, err
 	}
 	at, p, err := readURL(text)
 	if err != nil {

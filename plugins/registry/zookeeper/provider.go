@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 )
@@ -33,9 +34,9 @@ type offer struct {
 // readProvider reads the name of a node below /dubbo/INTERFACE/providers, a URL that is escaped as
 // one. Source: Dubbo, "Zookeeper Registry"; "dubbo:service", URL parameters.
 func readProvider(name string) (*offer, error) {
-	text, err := url.QueryUnescape(name)
+	text, err := unescape(name)
 	if err != nil {
-		return nil, strict.Errorf("", "is no escaped URL")
+		return nil, err
 	}
 	at, parameters, err := readURL(text)
 	if err != nil {
@@ -49,6 +50,18 @@ func readProvider(name string) (*offer, error) {
 		return nil, strict.Errorf("interface", "is missing")
 	}
 	return o, o.common()
+}
+
+// unescape reads a name that is an escaped URL.
+func unescape(name string) (string, error) {
+	text, err := url.QueryUnescape(name)
+	switch {
+	case err != nil:
+		return "", strict.Errorf("", "is no escaped URL")
+	case !utf8.ValidString(text):
+		return "", strict.Errorf("", "is no UTF-8")
+	}
+	return text, nil
 }
 
 // speaks is the protocol that the provider would be spoken to by, of those that it speaks at its

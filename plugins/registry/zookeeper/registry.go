@@ -2,6 +2,7 @@ package zookeeper
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -107,16 +108,19 @@ func (l *loop) visit(ctx context.Context) error {
 			l.follower.rings(time.Now())
 		case to <- e:
 			timer.Stop()
-			l.follower.starts(e)
+			l.follower.starts(e, time.Now())
 			continue
 		case <-refresh.C:
 			l.follower.refresh()
 		case <-s.wake:
-			for _, path := range s.news() {
+			for path := range s.news() {
 				l.follower.changed(path)
 			}
 		case r := <-results:
-			err = l.handleAll(r, results)
+			err = l.handleAll(s, r, results)
+		}
+		if err == nil && l.follower.late(time.Now().Add(-2*l.config.Session)) {
+			err = errLate
 		}
 		timer.Stop()
 		if ctx.Err() != nil || err != nil {
@@ -147,11 +151,16 @@ func (l *loop) pause() time.Duration {
 	return most
 }
 
+// errLate ends a session in which a question has no answer, though the server is there.
+var errLate = errors.New("an answer has not come within twice the session timeout")
+
 // handleAll takes what was read, and what else was meanwhile, up to as much as one revision should
 // bring.
-func (l *loop) handleAll(r found, results <-chan found) error {
-	for range 1000 {
-		if err := l.follower.handle(r, time.Now()); err != nil {
+func (l *loop) handleAll(s *session, r found, results <-chan found) error {
+	for n := 0; ; n++ {
+		err := l.follower.handle(r, time.Now())
+		s.done(r)
+		if err != nil || n >= 1000 {
 			return err
 		}
 		select {
@@ -160,7 +169,6 @@ func (l *loop) handleAll(r found, results <-chan found) error {
 			return nil
 		}
 	}
-	return l.follower.handle(r, time.Now())
 }
 
 // gather is for how long changes gather while more is being read.

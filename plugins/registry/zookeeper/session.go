@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,20 +22,38 @@ type session struct {
 	// ready is closed when it begins, over when it has ended; why says why.
 	ready, over chan struct{}
 
-	mu      sync.Mutex
-	begun   bool
-	ended   bool
-	why     error
-	wires   []net.Conn
-	changed []string
+	// large has one place: for a list of more than mostValue bytes, until it is handled.
+	large chan struct{}
+
+	mu    sync.Mutex
+	begun bool
+	ended bool
+	why   error
+	wires []net.Conn
+	// changed are paths of nodes that have changed, told how many bytes these have.
+	changed map[string]bool
+	told    int
 	wake    chan struct{}
 }
 
+// mostTold is how many bytes of paths may wait to be looked at.
+const mostTold = 16 << 20
+
+var errEvents = errors.New("more has changed than can be kept; all is read again")
+
+var errComes = errors.New("it comes and goes too often to be read")
+
 var errSilent = errors.New("no session within the session timeout")
+
+func newSession(c *Config) *session {
+	return &session{
+		config: c, ready: make(chan struct{}), over: make(chan struct{}), large: make(chan struct{}, 1), wake: make(chan struct{}, 1), changed: map[string]bool{},
+	}
+}
 
 // open begins one. close must be called.
 func open(ctx context.Context, c *Config) (*session, error) {
-	s := &session{config: c, ready: make(chan struct{}), over: make(chan struct{}), wake: make(chan struct{}, 1)}
+	s := newSession(c)
 	conn, _, err := zk.Connect(c.Servers, c.Session, zk.WithLogger(quiet{s}), zk.WithLogInfo(false), zk.WithDialer(s.dial), zk.WithEventCallback(s.event),
 		zk.WithMaxBufferSize(c.Limits.AnswerBytes))
 	if err != nil {
@@ -81,7 +100,9 @@ func (s *session) dial(network, address string, timeout time.Duration) (net.Conn
 		s.note(err)
 		return nil, err
 	}
-	c = newWire(c, s.config.Limits.AnswerBytes)
+	w := newWire(c, s.config.Limits.AnswerBytes)
+	w.large = s.room
+	c = w
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
@@ -98,7 +119,13 @@ func (s *session) event(e zk.Event) {
 	defer s.mu.Unlock()
 	switch {
 	case e.Type != zk.EventSession:
-		s.changed = append(s.changed, e.Path)
+		if !s.changed[e.Path] {
+			s.changed[e.Path] = true
+			s.told += len(e.Path)
+		}
+		if s.told > mostTold {
+			s.end(errEvents)
+		}
 		select {
 		case s.wake <- struct{}{}:
 		default:
@@ -142,12 +169,32 @@ func (s *session) reason(otherwise error) error {
 }
 
 // news are paths of nodes that have changed since it was asked last.
-func (s *session) news() []string {
+func (s *session) news() map[string]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := s.changed
-	s.changed = nil
+	s.changed, s.told = map[string]bool{}, 0
 	return all
+}
+
+// room waits until there is room for a large list; done makes room when one was handled.
+func (s *session) room() error {
+	select {
+	case s.large <- struct{}{}:
+		return nil
+	case <-s.over:
+		return net.ErrClosed
+	}
+}
+
+func (s *session) done(r found) {
+	n := headBytes + 4 + statBytes
+	for _, child := range r.children {
+		n += 4 + len(child)
+	}
+	if n > mostValue {
+		<-s.large
+	}
 }
 
 // close ends it and its connections. It takes a second at most.
@@ -229,10 +276,23 @@ func (s *session) read(t target) found {
 			return f
 		}
 	}
-	f.err = errors.New("it comes and goes too often to be read")
+	f.err = errComes
 	return f
 }
 
-// refused reports whether ZooKeeper answered that it may not be read; all other errors end a
-// session.
-func refused(err error) bool { return errors.Is(err, zk.ErrNoAuth) }
+// refused reports whether an error is of a node alone: it may not be read, or can't be. All others
+// end a session.
+func refused(err error) bool {
+	for _, of := range []error{
+		zk.ErrNoAuth, zk.ErrUnknown, zk.ErrAPIError, zk.ErrBadArguments, zk.ErrInvalidPath, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists, zk.ErrNotEmpty,
+		zk.ErrInvalidACL, zk.ErrNothing, errComes,
+	} {
+		if errors.Is(err, of) {
+			return true
+		}
+	}
+	return err != nil && strings.HasPrefix(err.Error(), unknown)
+}
+
+// unknown begins the library's errors of codes that it doesn't know, tooLarge among them.
+const unknown = "unknown error: "

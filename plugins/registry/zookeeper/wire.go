@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 )
 
@@ -14,6 +15,8 @@ import (
 type wire struct {
 	net.Conn
 	most int
+	// large waits until there is room for a large list.
+	large func() error
 	// frame is what is left to be handed on of the last answer, with its length.
 	frame []byte
 	begun bool // reading, after the answer to the first request
@@ -23,7 +26,9 @@ type wire struct {
 	asked   map[int32]int32 // what was asked, by the request's number
 }
 
-func newWire(c net.Conn, most int) *wire { return &wire{Conn: c, most: most, asked: map[int32]int32{}} }
+func newWire(c net.Conn, most int) *wire {
+	return &wire{Conn: c, most: most, large: func() error { return nil }, asked: map[int32]int32{}}
+}
 
 // What is asked for.
 // Source: ZooKeeper, ZooDefs.OpCode.
@@ -65,29 +70,111 @@ func (w *wire) next() error {
 		return err
 	}
 	n := int64(binary.BigEndian.Uint32(head[:]))
-	least, most := int64(16), int64(w.most)
 	if !w.begun {
-		least, most = 36, 1024
+		return w.greeting(head[:], n)
 	}
-	if n > most && n < 1<<30 && w.begun {
-		return fmt.Errorf("an answer has %d bytes, which is more than limits.answerBytes, %d", n, w.most)
+	if n < headBytes || n >= 1<<30 {
+		return errAnswer
 	}
+	frame := make([]byte, 4+headBytes, 4+min(n, headBytes+mostValue))
+	copy(frame, head[:])
+	if err := w.full(frame[4:]); err != nil {
+		return err
+	}
+	number := int32(binary.BigEndian.Uint32(frame[4:]))
+	if op, asked := w.answered(number); n > w.bound(number, op) {
+		if !asked {
+			return fmt.Errorf("an answer to nothing has %d bytes, which is more than limits.answerBytes, %d", n, w.most)
+		}
+		return w.passOver(frame, n)
+	} else if !asked && number >= 0 {
+		return errAnswer // before it was asked: nobody knows which form it must have
+	} else if frame, err := w.rest(frame, n); err != nil {
+		return err
+	} else if !fits(frame[4:], op) {
+		return errAnswer
+	} else {
+		w.frame = frame
+	}
+	if len(w.frame) > 4+mostValue {
+		return w.large()
+	}
+	return nil
+}
+
+// greeting reads the answer to the first request, of n bytes.
+func (w *wire) greeting(head []byte, n int64) error {
+	const least, most = 36, 1024
 	if n < least || n > most {
 		return errAnswer
 	}
-	frame := make([]byte, 4+n)
-	copy(frame, head[:])
-	if _, err := io.ReadFull(w.Conn, frame[4:]); err == io.EOF {
+	frame, err := w.rest(slices.Clone(head), n)
+	if err == nil && !greets(frame[4:]) {
+		err = errAnswer
+	}
+	if err == nil {
+		w.frame, w.begun = frame, true
+	}
+	return err
+}
+
+// rest reads what is lacking of an answer of n bytes.
+func (w *wire) rest(frame []byte, n int64) ([]byte, error) {
+	had := len(frame)
+	frame = append(frame, make([]byte, 4+int(n)-had)...)
+	return frame, w.full(frame[had:])
+}
+
+// full reads as much as there is room for.
+func (w *wire) full(p []byte) error {
+	if _, err := io.ReadFull(w.Conn, p); err == io.EOF {
 		return io.ErrUnexpectedEOF // after the length
 	} else if err != nil {
 		return err
 	}
-	if w.begun && !w.fits(frame[4:]) || !w.begun && !greets(frame[4:]) {
-		return errAnswer
-	}
-	w.frame, w.begun = frame, true
 	return nil
 }
+
+// headBytes has each answer: its request's number, a transaction, a code. mostValue are the most
+// that a node's value may have, with what is around it: four times ZooKeeper's own limit. mostEvent
+// is the same of an event.
+const headBytes, mostValue, mostEvent = 16, 4 << 20, 64 << 10
+
+// bound is how many bytes an answer may have.
+func (w *wire) bound(number, op int32) int64 {
+	switch {
+	case number == -1:
+		return int64(min(w.most, mostEvent))
+	case op == opChildren2:
+		return int64(w.most)
+	}
+	return int64(min(w.most, mostValue))
+}
+
+// answered returns what was asked by a request's number, which is asked no more.
+func (w *wire) answered(number int32) (op int32, asked bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	op, asked = w.asked[number]
+	delete(w.asked, number)
+	return op, asked
+}
+
+// passOver puts an error of its request in the place of an answer that is too large: it fails
+// alone.
+func (w *wire) passOver(frame []byte, n int64) error {
+	if _, err := io.CopyN(io.Discard, w.Conn, n-headBytes); err != nil {
+		return err
+	}
+	binary.BigEndian.PutUint32(frame, headBytes)
+	binary.BigEndian.PutUint32(frame[4+12:], uint32(0xffffffff+1-tooLarge))
+	w.frame = frame
+	return nil
+}
+
+// tooLarge is the code, but for its sign, of an answer that is too large. ZooKeeper has none like
+// it.
+const tooLarge = 9001
 
 // greets reports whether the first answer is a session that can be lived in: the library divides by
 // its timeout. Source: ZooKeeper, ConnectResponse: protocol version, timeout in milliseconds,
@@ -101,20 +188,16 @@ func greets(b []byte) bool {
 }
 
 // fits reports whether an answer has the form that its request asks for.
-func (w *wire) fits(b []byte) bool {
+func fits(b []byte, op int32) bool {
 	r := rest(b)
 	number, _ := r.number()
 	r = r[8:] // the transaction
 	code, _ := r.number()
-	w.mu.Lock()
-	op := w.asked[number]
-	delete(w.asked, number)
-	w.mu.Unlock()
 	switch {
 	case number == -1: // an event
 		return r.skip(8) && r.text()
 	case number < 0 || code != 0:
-		return true
+		return len(b) <= mostValue
 	}
 	return r.answers(op)
 }
@@ -163,7 +246,7 @@ func (r *rest) answers(op int32) bool {
 				return false
 			}
 		}
-		return r.skip(statBytes)
+		return r.skip(statBytes) && len(*r) == 0
 	}
 	return true
 }

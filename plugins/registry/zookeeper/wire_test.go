@@ -126,7 +126,7 @@ func TestLibrary(t *testing.T) {
 			var other sync.WaitGroup
 			other.Go(func() { _, _ = io.Copy(io.Discard, there) })
 			other.Go(func() { _, _ = there.Write(said); _ = there.Close() })
-			s := &session{config: c, ready: make(chan struct{}), over: make(chan struct{}), wake: make(chan struct{}, 1)}
+			s := newSession(c)
 			s.conn = connectOver(t, s, newWire(here, 1000))
 			select {
 			case <-s.ready:
