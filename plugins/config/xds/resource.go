@@ -13,6 +13,7 @@ import (
 	mcp "istio.io/api/mcp/v1alpha1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	told "github.com/coxswain-mesh/coxswain/plugins/internal/said"
 	"github.com/coxswain-mesh/coxswain/plugins/validation"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -41,12 +42,7 @@ func open(a *anypb.Any) (said, error) {
 }
 
 // clip shortens what a server wrote, for people.
-func clip(text string) string {
-	if len(text) > 100 {
-		return strings.ToValidUTF8(text[:100], "") + "…"
-	}
-	return text
-}
+func clip(text string) string { return told.Line(text, 100) }
 
 // reader makes rows of resources of one type.
 type reader struct {

@@ -4,13 +4,13 @@ import (
 	"context"
 	"math/rand/v2"
 	"regexp"
-	"strings"
 	"time"
 
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 
+	told "github.com/coxswain-mesh/coxswain/plugins/internal/said"
 	"github.com/coxswain-mesh/coxswain/plugins/validation"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
@@ -127,13 +127,7 @@ func reason(err error, token string) string {
 	if s, ok := status.FromError(err); ok {
 		text = s.Code().String() + ": " + s.Message()
 	}
-	if token != "" {
-		text = strings.ReplaceAll(text, token, "[secret]")
-	}
-	if len(text) > 500 {
-		text = strings.ToValidUTF8(text[:500], "") + "…"
-	}
-	return own.ReplaceAllString(strings.Join(strings.Fields(text), " "), "")
+	return own.ReplaceAllString(told.Line(told.Hide(text, token), 500), "")
 }
 
 // own is the client's side of a connection, which is another one each time.

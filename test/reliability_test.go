@@ -1,0 +1,66 @@
+package test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestReliability: each test that docs/reliability.md names is there, and each cell of who may hurt
+// whom names one, or a case of the last table.
+func TestReliability(t *testing.T) {
+	text, err := os.ReadFile("../docs/reliability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, declared := map[string]bool{}, regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	goFiles(t, "..", func(file string) error {
+		if !strings.HasSuffix(file, "_test.go") {
+			return nil
+		}
+		source, err := os.ReadFile(file)
+		for _, m := range declared.FindAllSubmatch(source, -1) {
+			tests[string(m[1])] = true
+		}
+		return err
+	})
+	page := string(text)
+	cases, row := map[string]bool{}, regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
+	for _, m := range row.FindAllStringSubmatch(page[strings.Index(page, "<!-- figures"):], -1) {
+		cases[m[1]] = true
+	}
+	if len(tests) < 1000 || len(cases) < 50 {
+		t.Fatalf("%d tests, %d cases", len(tests), len(cases))
+	}
+	quoted := regexp.MustCompile("`([^`]+)`")
+	for _, m := range quoted.FindAllStringSubmatch(page, -1) {
+		name, _, _ := strings.Cut(m[1], "/")
+		if strings.HasPrefix(name, "Test") && !tests[name] {
+			t.Errorf("there is no test %s", m[1])
+		}
+	}
+	cells := 0
+	_, rest, _ := strings.Cut(page, "## Who may hurt whom")
+	matrix, _, _ := strings.Cut(rest, "\n\nWhat a hostile trial")
+	for line := range strings.Lines(matrix) {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| |") {
+			continue
+		}
+		parts := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(parts) != 8 {
+			t.Errorf("%s has %d cells, not 8", line, len(parts))
+		}
+		for n, cell := range parts[1:] {
+			cells++
+			names := quoted.FindAllStringSubmatch(cell, -1)
+			if !slices.ContainsFunc(names, func(m []string) bool { return cases[m[1]] || tests[m[1]] }) {
+				t.Errorf("%s, column %d, names neither a test nor a case:%s", strings.TrimSpace(parts[0]), n+1, cell)
+			}
+		}
+	}
+	if cells < 40 {
+		t.Errorf("there are %d cells", cells)
+	}
+}
