@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -96,7 +97,7 @@ func (b *book) open(m *discovery.DiscoveryResponse, r *reply) (all []said, namel
 		sum.Write(s.sum[:])
 		switch {
 		case err != nil:
-			nameless = true
+			nameless = nameless || !errors.Is(err, errNobody)
 			b.fault(kinds.CodeObject, "resource %d of the answer %v", i, err)
 		case seen[s.name]:
 			b.fault(kinds.CodeRival, "%s is in the answer twice; the first one counts", s.name)

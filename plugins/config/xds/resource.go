@@ -3,9 +3,11 @@ package xds
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -35,11 +37,21 @@ func open(a *anypb.Any) (said, error) {
 	}
 	name := m.GetMetadata().GetName()
 	namespace, own, ok := strings.Cut(name, "/")
-	if !ok || namespace == "" || own == "" || strings.Contains(own, "/") {
+	switch {
+	case !ok || namespace == "" || own == "" || strings.Contains(own, "/"):
 		return said{}, fmt.Errorf("metadata.name: %q is no NAMESPACE/NAME", clip(name))
+	case len(name) > mostName || strings.ContainsFunc(name, unicode.IsControl):
+		return said{}, fmt.Errorf("metadata.name: %q %w", clip(name), errNobody)
 	}
 	return said{name, sha256.Sum256(a.Value), m}, nil
 }
+
+// mostName is how long a namespace and a name may be, with what stands between them. Source:
+// Kubernetes, "Object Names and IDs".
+const mostName = 63 + 1 + 253
+
+// errNobody is of a name that no object can have: it is none of those that are known.
+var errNobody = errors.New("is no name of an object: it is too long, or has control characters")
 
 // clip shortens what a server wrote, for people.
 func clip(text string) string { return told.Line(text, 100) }

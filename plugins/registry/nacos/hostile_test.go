@@ -43,7 +43,7 @@ func lists(page func(n int) string) lie {
 	}
 }
 
-func written(r record) string {
+func asWritten(r record) string {
 	text, err := json.Marshal(r)
 	if err != nil {
 		panic(err)
@@ -51,8 +51,8 @@ func written(r record) string {
 	return string(text)
 }
 
-// names are many that sort after web.
-func names(page, n int) string {
+// namesOf are many that sort after web.
+func namesOf(page, n int) string {
 	all := make([]string, n)
 	for i := range all {
 		all[i] = fmt.Sprintf(`"zz%d-%d"`, page, i)
@@ -64,14 +64,14 @@ func names(page, n int) string {
 // other service back; no more is kept than may be, and when it is well again, what there is
 // arrives.
 func TestLiar(t *testing.T) {
-	one, two := written(at(1)), written(at(2))
+	one, two := asWritten(at(1)), asWritten(at(2))
 	several := func(n int, text func(i int) string) (all []string) {
 		for i := range n {
 			all = append(all, text(i))
 		}
 		return all
 	}
-	ill := func(i int) string { return written(at(1000+i, with("healthy", false))) }
+	ill := func(i int) string { return asWritten(at(1000+i, with("healthy", false))) }
 	for name, tt := range map[string]struct {
 		lie lie
 		// about is what it is asked. rest: 10.0.0.2 is there, too. says is the reason of a fault.
@@ -100,13 +100,13 @@ func TestLiar(t *testing.T) {
 			return nil, ctx.Err()
 		}, subscribe, false, ""},
 		"one page for ever": {lists(func(int) string {
-			return `{"resultCode": 200, "count": 7, "serviceNames": [` + names(1, pageSize) + `]}`
+			return `{"resultCode": 200, "count": 7, "serviceNames": [` + namesOf(1, pageSize) + `]}`
 		}), serviceList, false, "limit"},
 		"pages for ever": {lists(func(n int) string {
-			return `{"resultCode": 200, "count": 7, "serviceNames": [` + names(n, pageSize) + `]}`
+			return `{"resultCode": 200, "count": 7, "serviceNames": [` + namesOf(n, pageSize) + `]}`
 		}), serviceList, false, ""},
 		"a large page": {lists(func(int) string {
-			return `{"resultCode": 200, "count": 7, "serviceNames": [` + names(1, 5*pageSize) + `]}`
+			return `{"resultCode": 200, "count": 7, "serviceNames": [` + namesOf(1, 5*pageSize) + `]}`
 		}), serviceList, false, ""},
 		"odd services": {lists(func(int) string {
 			return `{"resultCode": 200, "count": 9, "serviceNames": ["", "../x", "a\u0000b", "\u001b[2J", null]}`

@@ -270,8 +270,8 @@ func (f *follower) handle(r found, now time.Time) error {
 	return nil
 }
 
-// refuse notes that a target may not, or can't, be read. What was read of it stays; nothing tells of
-// a change of rights, so that it is tried again.
+// refuse notes that a target may not, or can't, be read. What was read of it stays; nothing tells
+// of a change of rights, so that it is tried again.
 func (f *follower) refuse(r found, n *node, now time.Time) {
 	f.later[r.target], n.sum = now.Add(f.config.MaxRetry), 0
 	why := lostAnswer
