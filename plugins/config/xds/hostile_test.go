@@ -95,13 +95,20 @@ func TestLiar(t *testing.T) {
 					t.Errorf("%d bytes are told: %q", len(text), text[:min(len(text), 500)])
 				}
 			}
-			s.with(func() { s.on = first })
-			if tt.ends {
+			well := say(entries, "9", a, b, object("shop/d", dns("d.example")))
+			if tt.ends { // each stream has it from now on: who ends takes what was to be said along
+				s.with(func() {
+					s.on = func(r *discovery.DiscoveryRequest) *discovery.DiscoveryResponse {
+						if r.TypeUrl == entries && r.ResponseNonce == "" {
+							return well
+						}
+						return empty(r)
+					}
+				})
 				s.cut(status.Error(codes.Unavailable, "well again"))
+			} else {
+				s.says <- well
 			}
-			streams := s.streamed()
-			eventually(t, "there is a stream", func() bool { return !tt.ends || s.streamed() > streams })
-			s.says <- say(entries, "9", a, b, object("shop/d", dns("d.example")))
 			eventually(t, "what there is arrives", func() bool { return slices.Equal(out.keys(kinds.ServiceEntry), []string{"shop/a", "shop/b", "shop/d"}) })
 			eventually(t, "and is all well", func() bool { return len(out.faults(t)) == 0 })
 		})
