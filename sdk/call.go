@@ -96,6 +96,7 @@ type handling struct {
 // newController runs a controller, and answers calls where it is a CallHandler.
 func newController(ps *pluginSession, c Controller) *source {
 	s := newSource(ps, pb.KindController, c.Run)
+	s.blamed, _ = c.(Blamed)
 	ps.told.large.feeds = true
 	if r, ok := c.(Reader); ok {
 		s.more = r.Reads()

@@ -33,7 +33,7 @@ type Reporter interface {
 	Report(r Report)
 }
 
-// Blame is a row of the plugin, and a resource that was made from it and that proxies refuse.
+// Blame is a row of the plugin, or one that a controller reads, and a resource that was made from it and that proxies refuse.
 type Blame struct {
 	Table, Key string
 	// Type and Resource are what is refused, Reason why, in the words of the first that refused it.
@@ -49,7 +49,8 @@ type Blame struct {
 }
 
 // Blamed is an optional extra of registries and config sources that want to know for which of their
-// rows proxies refuse what was made from them, to say so where people wrote them.
+// rows proxies refuse what was made from them, to say so where people wrote them; and of
+// controllers, which are told of the rows of all tables that they read.
 type Blamed interface {
 	// Blame has all that is known now, nothing where it is over. It is called when that changes,
 	// and must not wait.

@@ -23,6 +23,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/controller/exports"
 	deployer "github.com/coxswain-mesh/coxswain/plugins/controller/gateway"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/injector"
+	"github.com/coxswain-mesh/coxswain/plugins/controller/status"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/validator"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/api"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/grpc"
@@ -70,6 +71,7 @@ func builtins() map[string]sdk.Declaration {
 		"controller/exports":        exports.Plugin(),
 		"controller/gateway":        deployer.Plugin(),
 		"controller/injector":       injector.Plugin(),
+		"controller/status":         status.Plugin(),
 		"controller/validator":      validator.Plugin(),
 		"generator/api":             api.Plugin(),
 		"generator/grpc":            grpc.Plugin(),

@@ -102,6 +102,9 @@ istio: pilot
       {{- if and $.lease (eq (toJson $rule.resourceNames) "[\"istio-gateway-deployment-default\"]") -}}
         {{- $rule = set $rule "resourceNames" (list $.lease) -}}
       {{- end }}
+      {{- if has "istio-gateway-status-leader-default" ($rule.resourceNames | default list) -}}
+        {{- $rule = set $rule "resourceNames" (append (without $rule.resourceNames "istio-gateway-status-leader-default") (printf "istio-gateway-status-leader-%s" ($.root.Values.revision | default "default"))) -}}
+      {{- end -}}
       {{- if and $.signers (eq (toJson $rule.resources) "[\"signers\"]") -}}
         {{- $rule = set $rule "resourceNames" $.signers -}}
       {{- end }}

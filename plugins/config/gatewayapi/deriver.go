@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi/derive"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
@@ -41,7 +43,8 @@ func newDeriver(c Config) *deriver {
 	in := derive.NewInputs(g)
 	return &deriver{
 		graph: g, in: in, loaded: map[string]map[string]bool{}, faults: map[state.Name]error{},
-		derived:    derive.New(g, in, derive.Config{Domain: c.Domain, ClusterSetHosts: c.ClusterSet, AllCredentials: c.AllSecrets}),
+		derived:    derive.New(g, in, derive.Config{Domain: c.Domain, ClusterSetHosts: c.ClusterSet, AllCredentials: c.AllSecrets,
+			Controller: gateway.GatewayController(c.Controller), Statuses: c.Statuses}),
 		complaints: map[derive.Name]*derive.Complaint{}, shown: kinds.NewFaultSet(time.Now), left: map[string]map[string]*sdk.Row{},
 	}
 }
@@ -108,6 +111,10 @@ func (d *deriver) gather() error {
 	err = errors.Join(err, gather(d, kinds.DestinationRule, rules, gone, func(key string, r *derive.DestinationRule) (*sdk.Row, error) {
 		return row(key, r.Spec, r.Annotations, r.From[0])
 	}))
+	for _, root := range d.derived.Statuses {
+		upserts, removes := root.Delta()
+		err = errors.Join(err, d.judged(upserts, removes))
+	}
 	for _, root := range d.derived.Complaints {
 		upserts, removes := root.Delta()
 		for _, n := range removes {
@@ -135,6 +142,37 @@ func gather[V any](d *deriver, table string, upserts []incr.Item[string, V], rem
 			continue
 		}
 		d.left[table][i.Key] = r
+	}
+	return errors.Join(errs...)
+}
+
+// judged makes rows of what is to be said in statuses of objects that are in an API server.
+func (d *deriver) judged(upserts []incr.Item[derive.Name, *derive.Judged], removes []derive.Name) error {
+	if d.left[gatewayapi.Statuses] == nil {
+		d.left[gatewayapi.Statuses] = map[string]*sdk.Row{}
+	}
+	key := func(n derive.Name) string {
+		if n.Namespace == "" {
+			return gatewayapi.StatusKey(n.Table(), n.Name)
+		}
+		return gatewayapi.StatusKey(n.Table(), n.Key())
+	}
+	for _, n := range removes {
+		d.left[gatewayapi.Statuses][key(n)] = nil
+	}
+	var errs []error
+	for _, i := range upserts {
+		k := key(i.Key)
+		if _, there := gatewayapi.Generation(i.Value.Row); !there {
+			d.left[gatewayapi.Statuses][k] = nil
+			continue
+		}
+		r, err := i.Value.Judged.Row(k, i.Value.Row)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		d.left[gatewayapi.Statuses][k] = r
 	}
 	return errors.Join(errs...)
 }

@@ -12,7 +12,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi/derive"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi/status"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
@@ -25,15 +27,24 @@ type Config struct {
 	AllSecrets bool `json:"allSecrets" doc:"Secrets and ConfigMaps that no source publishes are missing, so that listeners which name them are not served. false: they are taken for there, as where a source reads those alone that proxies ask for."`
 	// ClusterSet: ServiceImports are reached by the names that registry/mcs makes.
 	ClusterSet bool `json:"clusterSet" doc:"Backends of the kind ServiceImport are reached as NAME.NAMESPACE.svc.clusterset.local (registry/mcs), not as the service of the cluster."`
+	// Controller is the controllerName of classes that are served.
+	Controller string `json:"controller" doc:"The controllerName of GatewayClasses that are served, and the name by which statuses know this control plane. With another one than istio.io/gateway-controller the class istio is left to others."`
+	// Statuses: what is to be said in objects' statuses is published.
+	Statuses bool `json:"statuses" doc:"Publish what is to be said in the statuses of objects, for controller/status to write it."`
 }
 
 // defaults are what counts where the config says nothing.
-func defaults() Config { return Config{Domain: "cluster.local", AllSecrets: true} }
+func defaults() Config {
+	return Config{Domain: "cluster.local", AllSecrets: true, Controller: string(status.Controller)}
+}
 
 // Check is an sdk.Checker's.
 func (c *Config) Check() error {
 	if c.Domain == "" || strings.HasPrefix(c.Domain, ".") || strings.ContainsAny(c.Domain, "/ ") {
 		return &sdk.FieldError{Field: "domain", Err: fmt.Errorf("%q is no DNS domain, such as cluster.local", c.Domain)}
+	}
+	if domain, path, ok := strings.Cut(c.Controller, "/"); !ok || domain == "" || path == "" || len(c.Controller) > 253 {
+		return &sdk.FieldError{Field: "controller", Err: fmt.Errorf("%q is no controllerName, such as %s", c.Controller, status.Controller)}
 	}
 	return nil
 }
@@ -44,7 +55,7 @@ func Plugin() sdk.DeriverPlugin {
 		Name:      "config/gatewayapi",
 		Version:   "1",
 		Reads:     derive.Reads(),
-		Publishes: []string{kinds.Gateway, kinds.VirtualService, kinds.DestinationRule, kinds.FaultTable},
+		Publishes: []string{kinds.Gateway, kinds.VirtualService, kinds.DestinationRule, kinds.FaultTable, gatewayapi.Statuses},
 		New:       sdk.WithConfig(defaults(), func(c Config) (sdk.Deriver, error) { return newDeriver(c), nil }),
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
@@ -91,39 +92,14 @@ func (b *blames) byObject() map[key]string {
 	defer b.mu.Unlock()
 	lines := map[key][]string{}
 	for _, r := range b.rows {
-		what := "those that refuse it have what they accepted before, or nothing"
-		if r.Held {
-			what = "all have what was accepted before"
-		}
 		k := key{r.Table, r.Key}
-		if r.Resource == "" { // the object itself is refused
-			lines[k] = append(lines[k], r.Reason)
-			continue
-		}
-		refused := short(r.Type) + " " + r.Resource
-		if r.Parts != "" {
-			refused = r.Parts + " of " + refused
-		}
-		lines[k] = append(lines[k], fmt.Sprintf("proxies refuse %s, which was made from it (%s): %s", refused, what, r.Reason))
+		lines[k] = append(lines[k], kinds.Refusal(r))
 	}
 	out := map[key]string{}
 	for k, all := range lines {
-		slices.Sort(all)
-		text := all[0]
-		if len(all) > 1 {
-			text += fmt.Sprintf("; and %d more", len(all)-1)
-		}
-		if len(text) > mostMessage {
-			text = strings.ToValidUTF8(text[:mostMessage-len("…")], "") + "…"
-		}
-		out[k] = text
+		out[k] = kinds.Refusals(all)
 	}
 	return out
-}
-
-// short is the last part of a resource's type: Listener of type.googleapis.com/….Listener.
-func short(typeURL string) string {
-	return typeURL[strings.LastIndexAny(typeURL, "./")+1:]
 }
 
 // refused says at the objects what proxies refuse, and where that is over.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -32,7 +33,7 @@ type source struct {
 func newSource(c Config, s *server) *source {
 	out := &source{store: store{server: s}, config: c, blames: blames{newer: make(chan struct{}, 1)}}
 	if c.Writes {
-		out.tables = append(kinds.Tables(), lead.Table)
+		out.tables = slices.Concat(kinds.Tables(), gatewayapi.Tables(), []string{lead.Table})
 	}
 	return out
 }
@@ -365,6 +366,12 @@ func (p *publication) read(k key) *sdk.Row {
 	}
 	p.events.fine(k)
 	d.Row.Source = place(k)
+	if _, ok := gatewayapi.Lookup(k.table); ok { // statuses say of which generation they are
+		if d.Row.Annotations == nil {
+			d.Row.Annotations = map[string]string{}
+		}
+		d.Row.Annotations[gatewayapi.GenerationAnnotation] = strconv.FormatInt(o.Generation, 10)
+	}
 	return d.Row
 }
 

@@ -17,6 +17,7 @@ import (
 	kjson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/lead"
@@ -41,6 +42,9 @@ func (s *store) at(ctx context.Context, table string) (schema.GroupVersionResour
 		return coordination.SchemeGroupVersion.WithResource("leases"), nil
 	}
 	k, ok := kinds.Lookup(table)
+	if of, gateways := gatewayapi.Lookup(table); gateways {
+		k, ok = kinds.Kind{Table: of.Table, Versions: of.Versions}, true
+	}
 	if !ok || !slices.Contains(s.tables, table) {
 		return schema.GroupVersionResource{}, &sdk.StoreError{Code: sdk.StoreUnsupported, Reason: table + " is not written here"}
 	}
@@ -63,9 +67,18 @@ func (s *store) in(ctx context.Context, table, namespace string) (dynamic.Resour
 	return s.server.objects.Resource(at).Namespace(namespace), nil
 }
 
+// whole reports whether objects of a table are in no namespace.
+func whole(table string) bool {
+	k, ok := gatewayapi.Lookup(table)
+	return ok && k.Cluster
+}
+
 // one returns the client for an object that is named.
 func (s *store) one(ctx context.Context, table, namespace, name string) (dynamic.ResourceInterface, error) {
-	if namespace == "" || name == "" {
+	switch {
+	case whole(table) && namespace != "":
+		return nil, &sdk.StoreError{Code: sdk.StoreInvalid, Reason: "objects of this kind are in no namespace"}
+	case namespace == "" && !whole(table) || name == "":
 		return nil, &sdk.StoreError{Code: sdk.StoreInvalid, Reason: "an object is named by its namespace and its name; one of them is empty"}
 	}
 	return s.in(ctx, table, namespace)
@@ -187,8 +200,10 @@ func (s *store) given(ctx context.Context, table string, given []byte) (dynamic.
 		return invalid("apiVersion", "%q is none of %s", u.GetAPIVersion(), group)
 	case u.GetKind() != kind:
 		return invalid("kind", "%q is not %s", u.GetKind(), kind)
-	case u.GetNamespace() == "":
+	case u.GetNamespace() == "" && !whole(table):
 		return invalid("metadata.namespace", "is missing")
+	case u.GetNamespace() != "" && whole(table):
+		return invalid("metadata.namespace", "objects of this kind are in none")
 	case u.GetName() == "":
 		return invalid("metadata.name", "is missing")
 	}

@@ -100,7 +100,11 @@ func lean(sent any) (any, error) {
 	content := map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "metadata": map[string]any{
 		"name": u.GetName(), "namespace": u.GetNamespace(), "labels": u.GetLabels(), "annotations": annotations, "creationTimestamp": u.GetCreationTimestamp(),
 	}}
-	for _, key := range []string{"spec", "status"} {
+	parts := []string{"spec", "status"}
+	if _, ok := gatewayapi.Lookup(u.GroupVersionKind().Group + "/" + u.GetKind()); ok {
+		parts = parts[:1] // their statuses are written, not read: a change of one changes nothing
+	}
+	for _, key := range parts {
 		if part, ok := u.Object[key]; ok {
 			content[key] = part
 		}

@@ -58,6 +58,8 @@ func (c *Config) service(s *corev1.Service, in *corev1.Namespace, aliases []stri
 	}
 	if outside := external(s); len(outside) > 0 {
 		out.ExternalAddresses = map[string]string{c.Cluster: strings.Join(outside, ",")}
+	} else {
+		out.AwaitsAddress = s.Spec.Type == corev1.ServiceTypeLoadBalancer
 	}
 	return out
 }

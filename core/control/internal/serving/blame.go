@@ -14,7 +14,7 @@ import (
 const mostBlamed = 1000
 
 // Blame tells sources for which of their rows proxies refuse what was made from them, and which are
-// refused because their namespace is full.
+// refused because their namespace is full; and controllers the same of rows that they read.
 type Blame struct {
 	state      *state.State
 	quarantine *Quarantine
@@ -31,7 +31,7 @@ func (b *Blame) Tell() {
 			delete(b.told, s)
 		}
 	}
-	var rows map[string][]pb.Blamed
+	var rows *blamed
 	changes := [2]uint64{b.quarantine.changes, b.state.Env.Spaces.Changes()}
 	for s := range b.state.Roster.Sessions() {
 		last, known := b.told[s]
@@ -41,7 +41,7 @@ func (b *Blame) Tell() {
 		if rows == nil {
 			rows = b.rows()
 		}
-		now := rows[s.Name()]
+		now := rows.of(s)
 		b.told[s] = now
 		if slices.EqualFunc(now, last, same) {
 			continue
@@ -55,20 +55,45 @@ func (b *Blame) Tell() {
 	b.seen = changes
 }
 
+// blamed are rows by the plugin whose they are, and by their table.
+type blamed struct{ byShard, byTable map[string][]pb.Blamed }
+
+func (b *blamed) add(shard string, r pb.Blamed) {
+	if len(b.byShard[shard]) < mostBlamed {
+		b.byShard[shard] = append(b.byShard[shard], r)
+	}
+	if len(b.byTable[r.Table]) < mostBlamed {
+		b.byTable[r.Table] = append(b.byTable[r.Table], r)
+	}
+}
+
+// of are the rows that a plugin is told of: its own; a controller, which has none, those of tables
+// that it reads.
+func (b *blamed) of(s *state.Session) []pb.Blamed {
+	if s.Kind() != pb.KindController {
+		return b.byShard[s.Name()]
+	}
+	var out []pb.Blamed
+	for _, r := range s.Plugin.Ready.Reads {
+		out = append(out, b.byTable[r.Table]...)
+	}
+	return out[:min(len(out), mostBlamed)]
+}
+
 // rows returns the rows that resources were made from which identities refuse by their votes, and
-// those that are refused themselves, by the plugin whose they are.
-func (b *Blame) rows() map[string][]pb.Blamed {
-	out := map[string][]pb.Blamed{}
+// those that are refused themselves.
+func (b *Blame) rows() *blamed {
+	out := &blamed{map[string][]pb.Blamed{}, map[string][]pb.Blamed{}}
 	for _, r := range b.quarantine.Refusals() {
 		if r.Votes == 0 {
 			continue
 		}
 		for _, n := range r.Rows {
 			row := b.state.Env.Committed.Row(environment.Name{Table: n.Table, Key: n.Key}, false)
-			if row == nil || len(out[row.Shard]) == mostBlamed {
+			if row == nil {
 				continue
 			}
-			out[row.Shard] = append(out[row.Shard], pb.Blamed{
+			out.add(row.Shard, pb.Blamed{
 				Table: n.Table, Key: n.Key, Type: r.Type, Resource: r.Name, Reason: r.Reason, Held: r.Held, Proxies: uint32(r.Refusing),
 				Parts: budget.Clip(strings.Join(r.Pieces, ", "), state.MostDetail/16),
 			})
@@ -79,12 +104,10 @@ func (b *Blame) rows() map[string][]pb.Blamed {
 }
 
 // refused adds the rows that are refused because their namespace is full.
-func (b *Blame) refused(out map[string][]pb.Blamed) {
+func (b *Blame) refused(out *blamed) {
 	for _, f := range b.state.Env.Spaces.Crowded() {
 		for r := range b.state.Env.Spaces.Refused(f.Namespace, f.Policies) {
-			if shard := r.Shard.Name; len(out[shard]) < mostBlamed {
-				out[shard] = append(out[shard], pb.Blamed{Table: r.Table, Key: r.Key, Reason: Unserved(f, r), Held: r.Kept})
-			}
+			out.add(r.Shard.Name, pb.Blamed{Table: r.Table, Key: r.Key, Reason: Unserved(f, r), Held: r.Kept})
 		}
 	}
 }

@@ -29,6 +29,9 @@ type front struct {
 	// judged says what is wrong with the Gateway, sets with each of its ListenerSets.
 	judged status.Gateway
 	sets   map[string]status.ListenerSet
+	// unserved: its class is known, but nothing is served of it (waypoints, and gateways between
+	// networks of ambient mode). plain: addresses of both kinds are told.
+	unserved, plain bool
 }
 
 // server is a derived Gateway with its one server.
@@ -147,6 +150,8 @@ func (w world) front(of *gatewayObject, controller gateway.GatewayController) *f
 		f.out.judged = status.Gateway{Remote: true, Spec: &of.Spec}
 		return f.out
 	}
+	f.out.plain = f.class.plainName
+	f.out.unserved = controller == status.MeshController || controller == status.EastWestController
 	f.hosts, f.problem = w.servicesOf(of, f.class)
 	f.out.judged = status.Gateway{Spec: &of.Spec, Services: f.hosts, Problem: f.problem, Client: w.clientCertificate(of)}
 	sets := f.attached()
@@ -210,6 +215,9 @@ func (f *fronting) ofSet(s *setObject, lost conflicts) {
 		}
 		made, one := f.listener(l, by, portProblem)
 		judged.Listeners = append(judged.Listeners, one)
+		if made != nil {
+			judged.Ports = append(judged.Ports, made.Port.Number)
+		}
 		if one.Valid() {
 			f.serve(l, by, made, true)
 		}

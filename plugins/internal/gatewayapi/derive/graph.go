@@ -44,6 +44,9 @@ type Derived struct {
 	// Complaints are what is wrong with objects, and Gateways with their ListenerSets, routes and
 	// policies apart.
 	Complaints []*incr.SetRoot[Name, *Complaint]
+	// Statuses are what is to be said in the statuses of objects; of classes, Gateways with their
+	// ListenerSets, routes and policies apart. None where nobody wants them.
+	Statuses []*incr.SetRoot[Name, *Judged]
 }
 
 // pieceKey tells apart what one object adds to others.
@@ -81,6 +84,11 @@ func New(g *incr.Graph, in *Inputs, config Config) *Derived {
 	}
 	for _, list := range []incr.Collection[Name, *Complaint]{x.ofFronts(fronts), x.ofRoutes(), x.ofPolicies()} {
 		out.Complaints = append(out.Complaints, incr.ObserveAll(list))
+	}
+	if config.Statuses {
+		for _, list := range x.statusesOf(fronts) {
+			out.Statuses = append(out.Statuses, incr.ObserveAll(list))
+		}
 	}
 	return out
 }

@@ -14,6 +14,7 @@ import (
 	experimental "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi/status"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -27,6 +28,31 @@ type Config struct {
 	// AllCredentials: Secrets and ConfigMaps that are not among the inputs are missing. Otherwise
 	// nothing is known of them, and they are taken for right.
 	AllCredentials bool
+	// Controller is the controllerName of classes that are ours; empty: Istio's. With another one
+	// the class istio is there only as an object.
+	Controller gateway.GatewayController
+	// Statuses: what is to be said in objects' statuses is wanted.
+	Statuses bool
+}
+
+// controller is the name by which statuses know us.
+func (c Config) controller() gateway.GatewayController {
+	if c.Controller == "" {
+		return status.Controller
+	}
+	return c.Controller
+}
+
+// known is the controller of Istio's that a controllerName stands for; false: it is none of ours.
+func (c Config) known(name gateway.GatewayController) (gateway.GatewayController, bool) {
+	switch {
+	case name == c.controller():
+		return status.Controller, true
+	case name == status.Controller:
+		return name, false
+	}
+	_, ours := controllers[name]
+	return name, ours
 }
 
 // Inputs are the objects, and what they refer to. Keys are NAMESPACE/NAME, but for those of classes

@@ -109,14 +109,16 @@ func (w world) permits(from kind, namespace string, to kind, toNamespace, toName
 // classOf returns the controller of a Gateway's class; false: it is none of Istio's.
 func (w world) classOf(name gateway.ObjectName) (gateway.GatewayController, bool) {
 	controller, builtin := classes[string(name)]
+	if w.config.controller() != status.Controller && controller == status.Controller {
+		builtin = false // it is another control plane's
+	}
 	if c, ok := w.in.Classes.Get(w.c, string(name)); ok {
 		controller, builtin = c.Spec.ControllerName, true
 	}
 	if !builtin {
 		return "", false
 	}
-	_, ours := controllers[controller]
-	return controller, ours
+	return w.config.known(controller)
 }
 
 // older orders objects: the first by when they were created, then by namespace and name.

@@ -197,10 +197,33 @@ func (g Gateway) remote() gateway.GatewayStatus {
 	return out
 }
 
-// Class is what is to be said of a GatewayClass.
-func Class() gateway.GatewayClassStatus {
-	return gateway.GatewayClassStatus{Conditions: []metav1.Condition{{
+// Class is what is to be said of a GatewayClass of a controller, and what is served of its Gateways.
+func Class(controller gateway.GatewayController) gateway.GatewayClassStatus {
+	out := gateway.GatewayClassStatus{Conditions: []metav1.Condition{{
 		Type: string(gateway.GatewayClassConditionStatusAccepted), Status: metav1.ConditionTrue,
 		Reason: string(gateway.GatewayClassReasonAccepted), Message: "Handled by Istio controller",
 	}}}
+	switch controller {
+	case Controller:
+		for _, name := range Served() {
+			out.SupportedFeatures = append(out.SupportedFeatures, gateway.SupportedFeature{Name: gateway.FeatureName(name)})
+		}
+	case MeshController, EastWestController:
+		c := &out.Conditions[0]
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, string(gateway.GatewayClassReasonUnsupported), unserved
+	}
+	return out
+}
+
+const unserved = "Gateways of ambient mode are not served by this control plane"
+
+// Unserved is the status of a Gateway of which nothing is served.
+func Unserved(s gateway.GatewayStatus) gateway.GatewayStatus {
+	for i := range s.Conditions {
+		switch c := &s.Conditions[i]; c.Type {
+		case string(gateway.GatewayConditionAccepted), string(gateway.GatewayConditionProgrammed):
+			c.Status, c.Reason, c.Message = metav1.ConditionFalse, string(gateway.GatewayReasonInvalid), unserved
+		}
+	}
+	return s
 }

@@ -14,6 +14,8 @@ type ListenerSet struct {
 	NoService bool
 	Services  []string
 	Listeners []Listener
+	// Ports are those of its servers.
+	Ports []uint32
 }
 
 // NoListenerSets says that a class has none.

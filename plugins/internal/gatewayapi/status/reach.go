@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 )
 
@@ -25,6 +26,16 @@ type Reach struct {
 	// where it is empty.
 	Prefers gateway.AddressType
 }
+
+// Programmed is the condition of that name, of what is to be reached by services.
+func (r Reach) Programmed(services []string) metav1.Condition {
+	c := conditions{}
+	r.programmed(c, services)
+	return c[string(gateway.GatewayConditionProgrammed)]
+}
+
+// Addresses are those outside, or else those in the cluster.
+func (r Reach) Addresses() []gateway.GatewayStatusAddress { return r.addresses() }
 
 // programmed sets the condition Programmed.
 func (r Reach) programmed(c conditions, services []string) {
