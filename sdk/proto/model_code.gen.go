@@ -88,6 +88,9 @@ func (m *Service) Size() int {
 	if len(m.Cluster) > 0 {
 		n += 2 + protowire.SizeBytes(len(m.Cluster))
 	}
+	if m.AwaitsAddress {
+		n += 2 + 1
+	}
 	return n
 }
 
@@ -192,6 +195,9 @@ func (m *Service) AppendTo(b []byte) []byte {
 	}
 	if len(m.Cluster) > 0 {
 		b = addString(b, 0xca, m.Cluster)
+	}
+	if m.AwaitsAddress {
+		b = addVarint(b, 0xd0, protowire.EncodeBool(m.AwaitsAddress))
 	}
 	return b
 }
@@ -338,6 +344,8 @@ func (m *Service) Unmarshal(b []byte) error {
 			m.ServiceAccounts = append(m.ServiceAccounts, c.string())
 		case 0xca:
 			m.Cluster = c.string()
+		case 0xd0:
+			m.AwaitsAddress = c.bool()
 		default:
 			c.unknown()
 		}

@@ -83,6 +83,8 @@ type Service struct {
 	ServiceAccounts []string `json:"service_accounts,omitempty"`
 	// The cluster that the row is of, where it is of one.
 	Cluster string `json:"cluster,omitempty"`
+	// It is to be reached from outside, and has no address there yet.
+	AwaitsAddress bool `json:"awaits_address,omitempty"`
 }
 
 type Port struct {

@@ -45,6 +45,7 @@ var layoutService = layout{
 		{number: 23, offset: uint16(unsafe.Offsetof(Service{}.ExternalPorts)), kind: kindNumbers},
 		{number: 24, offset: uint16(unsafe.Offsetof(Service{}.ServiceAccounts)), kind: kindString, repeated: true},
 		{number: 25, offset: uint16(unsafe.Offsetof(Service{}.Cluster)), kind: kindString},
+		{number: 26, offset: uint16(unsafe.Offsetof(Service{}.AwaitsAddress)), kind: kindBool},
 	},
 }
 

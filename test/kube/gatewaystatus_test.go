@@ -248,10 +248,9 @@ func TestManyStatuses(t *testing.T) {
 	}
 	p := mesh.Start(t, program, "", statusSet(t, c, fmt.Sprintf("{rate: %d, alone: true}", rate))...)
 	p.Ready(t)
-	patience := time.Duration(routes/rate)*time.Second + 2*time.Minute
 	took := func(status string) (per map[string]int) {
 		t.Helper()
-		wait.ForLong(t, patience, "all routes are "+status, func() error {
+		wait.For(t, "all routes are "+status, func() error {
 			per = map[string]int{}
 			text := c.Kubectl(t, "get", "httproutes", "-n", "shop", "-o",
 				`jsonpath={range .items[*]}{range .status.parents[*].conditions[?(@.type=="Accepted")]}{.status} {.lastTransitionTime}{"\n"}{end}{end}`)

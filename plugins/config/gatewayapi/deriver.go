@@ -43,7 +43,7 @@ func newDeriver(c Config) *deriver {
 	in := derive.NewInputs(g)
 	return &deriver{
 		graph: g, in: in, loaded: map[string]map[string]bool{}, faults: map[state.Name]error{},
-		derived:    derive.New(g, in, derive.Config{Domain: c.Domain, ClusterSetHosts: c.ClusterSet, AllCredentials: c.AllSecrets,
+		derived: derive.New(g, in, derive.Config{Domain: c.Domain, ClusterSetHosts: c.ClusterSet, AllCredentials: c.AllSecrets,
 			Controller: gateway.GatewayController(c.Controller), Statuses: c.Statuses}),
 		complaints: map[derive.Name]*derive.Complaint{}, shown: kinds.NewFaultSet(time.Now), left: map[string]map[string]*sdk.Row{},
 	}

@@ -80,7 +80,9 @@ func mergeWhole(status fields, w *wanted, now time.Time) {
 func mergeEntries(had, want []fields, ref string, most int, w *wanted, now time.Time) []fields {
 	ours := func(e fields) bool { return slices.Contains(w.controllers, word(e, "controllerName")) }
 	of := func(e fields) func(fields) bool {
-		return func(o fields) bool { return word(o, "controllerName") == word(e, "controllerName") && same(o[ref], e[ref]) }
+		return func(o fields) bool {
+			return word(o, "controllerName") == word(e, "controllerName") && same(o[ref], e[ref])
+		}
 	}
 	out, placed := []fields{}, make([]bool, len(want))
 	for _, e := range had {
@@ -157,6 +159,10 @@ func mergeCondition(had, want fields, generation int64, now time.Time) fields {
 	return out
 }
 
+// istiod is the manager that istiods are. What they were the last to write is theirs, whatever it
+// calls its controller.
+const istiod = "pilot-discovery"
+
 // strip returns an object's status without what is ours in it: entries of our controllers, and, in
 // a status that has no entries, what we were the last to write. The conditions that each Gateway
 // and class has say again what they say before any controller has come. Source: Gateway API, the
@@ -170,6 +176,9 @@ func strip(o *object, controllers []string) (status fields, changed bool) {
 			continue
 		}
 		hasEntries = true
+		if o.writtenBy(istiod, "f:"+e.field) {
+			continue
+		}
 		status[e.field] = anyOf(without(list(had), func(f fields) bool { return slices.Contains(controllers, word(f, "controllerName")) }))
 	}
 	if !hasEntries {

@@ -117,6 +117,13 @@ func (o *object) owns(path ...string) bool {
 	return ours
 }
 
+// writtenBy reports whether somebody was the last to write a part of the status.
+func (o *object) writtenBy(who string, path ...string) bool {
+	return slices.ContainsFunc(o.meta.ManagedFields, func(m managed) bool {
+		return m.Manager == who && m.Subresource == "status" && has(m.FieldsV1, append([]string{"f:status"}, path...))
+	})
+}
+
 func has(f fields, path []string) bool {
 	for i, name := range path {
 		next, ok := f[name]

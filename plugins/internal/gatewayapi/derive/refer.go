@@ -8,6 +8,7 @@ import (
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi/status"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )

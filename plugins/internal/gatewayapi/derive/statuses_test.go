@@ -22,10 +22,22 @@ import (
 
 // otherStatuses are the fixtures whose objects get other statuses than istiod's, with the reason.
 var otherStatuses = map[string]string{
-	"xbackend":          "XBackend is experimental, and not read",
-	"waypoint":          "waypoints are not served, and their Gateways' statuses say so",
-	"east-west-ambient": "gateways of ambient mode are not served, and their statuses say so",
+	"xbackend":                       "XBackend is experimental, and not read",
+	"waypoint":                       ambient,
+	"east-west-ambient":              ambient,
+	"listenerset-invalid":            ambient,
+	"backend-tls-client-cert":        spoiled,
+	"backend-tls-policy":             spoiled + "; an ancestor that is the Gateway of the backend's routes is not told",
+	"invalid":                        spoiled,
+	"gateway-invalid-parameters-ref": "the ConfigMap that is there is not among the objects of the file",
+	"mix-backend-policy":             "of two policies that are equally old the second by name has the conflict, as the API has it",
+	"reference-policy-inferencepool": "InferencePools are not served: a backend is told by its name",
 }
+
+const (
+	ambient = "gateways of ambient mode are not served, and their statuses say so"
+	spoiled = "what is wrong with a malformed certificate is said in other words, as the test's credentials have none"
+)
 
 // said is what istiod wrote, or what we would, by KIND NAMESPACE/NAME.
 type said map[string]any
@@ -33,7 +45,9 @@ type said map[string]any
 // places are the services of istiod's examples: each has an endpoint for each port.
 type places map[string]*pb.Service
 
-func (p places) Service(namespace, host string) *pb.Service { return p[sdk.ServiceKey(namespace, host)] }
+func (p places) Service(namespace, host string) *pb.Service {
+	return p[sdk.ServiceKey(namespace, host)]
+}
 
 func (p places) Elsewhere(host string) (out []string) {
 	for _, s := range p {
@@ -47,7 +61,11 @@ func (p places) Elsewhere(host string) (out []string) {
 
 func (p places) Endpoints(namespace, host string) (out []*pb.Endpoint) {
 	for _, port := range p.Service(namespace, host).Ports {
-		out = append(out, &pb.Endpoint{ServicePort: port.Number, Port: 8080})
+		e := &pb.Endpoint{ServicePort: port.Number, Port: port.Number}
+		if port.Number == 80 {
+			e.Port = 8080
+		}
+		out = append(out, e)
 	}
 	return out
 }
@@ -213,9 +231,11 @@ func lean(v any) any {
 			}
 		}
 	case []any:
+		v = slices.DeleteFunc(v, func(e any) bool { m, _ := e.(map[string]any); return m["type"] == "dummy" }) // it was there before
 		for i, e := range v {
 			v[i] = lean(e)
 		}
+		return v
 	}
 	return v
 }

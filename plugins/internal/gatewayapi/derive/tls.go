@@ -95,14 +95,14 @@ func (f *fronting) certificate(ref gateway.SecretObjectReference, by owner) (str
 		return "", status.CertificateKind(ref)
 	}
 	namespace := string(or(ref.Namespace, gateway.Namespace(by.namespace)))
+	if namespace != by.namespace && !f.permits(by.kind, by.namespace, secretKind, namespace, string(ref.Name)) {
+		return "", status.CertificateNotPermitted(string(ref.Name), namespace, by.namespace) // nor is said whether there is one
+	}
 	switch has := f.credential(Name{secrets.Secret, namespace, string(ref.Name)}); {
 	case has.Missing:
 		return "", status.NoCertificate(ref, namespace)
 	case has.Pair != "":
 		return "", status.BadCertificate(ref, has.Pair)
-	}
-	if namespace != by.namespace && !f.permits(by.kind, by.namespace, secretKind, namespace, string(ref.Name)) {
-		return "", status.CertificateNotPermitted(string(ref.Name), namespace, by.namespace)
 	}
 	return gatewayScheme + namespace + "/" + string(ref.Name), nil
 }
@@ -123,17 +123,17 @@ func (f *fronting) clients(port gateway.PortNumber, mode string, by owner, out *
 	if of != configMapKind && of != secretKind {
 		return status.RootsKind(ref)
 	}
-	switch has := f.credential(Name{of.Kind, namespace, string(ref.Name)}); {
-	case has.Missing:
-		return status.NoRoots(ref, namespace)
-	case has.Roots != "":
-		return status.BadRoots(ref, has.Roots)
-	}
 	name := string(ref.Name) + secrets.RootsSuffix
 	// As istiod: what is granted is the object of the roots' name.
 	if namespace != by.namespace && !f.permits(by.kind, by.namespace, of, namespace, string(ref.Name)) &&
 		!f.permits(by.kind, by.namespace, of, namespace, name) {
 		return status.RootsNotPermitted(string(ref.Name), namespace, by.namespace)
+	}
+	switch has := f.credential(Name{of.Kind, namespace, string(ref.Name)}); {
+	case has.Missing:
+		return status.NoRoots(ref, namespace)
+	case has.Roots != "":
+		return status.BadRoots(ref, has.Roots)
 	}
 	scheme := configMapScheme
 	if of == secretKind {
@@ -178,14 +178,14 @@ func (w world) clientCertificate(g *gatewayObject) *status.Problem {
 		return status.ClientCertificateKind(ref)
 	}
 	namespace := string(or(ref.Namespace, gateway.Namespace(g.Namespace)))
+	if namespace != g.Namespace && !w.permits(gatewayKind, g.Namespace, secretKind, namespace, string(ref.Name)) {
+		return status.ClientCertificateNotPermitted(string(ref.Name), namespace, g.Namespace)
+	}
 	switch has := w.credential(Name{secrets.Secret, namespace, string(ref.Name)}); {
 	case has.Missing:
 		return status.NoClientCertificate(ref, namespace)
 	case has.Pair != "":
 		return status.BadClientCertificate(ref, has.Pair)
-	}
-	if namespace != g.Namespace && !w.permits(gatewayKind, g.Namespace, secretKind, namespace, string(ref.Name)) {
-		return status.ClientCertificateNotPermitted(string(ref.Name), namespace, g.Namespace)
 	}
 	return nil
 }
