@@ -251,7 +251,7 @@ type Ready struct {
 	// Authenticators only: which of the headers authorization, clusterid and x-forwarded-client-cert they are shown; absent: all three. What a plugin doesn't need it
 	// should not have: callers' tokens stay in its memory for a while.
 	Headers *HeaderNames `json:"headers,omitempty"`
-	// Sources only: it wants Blame messages.
+	// Sources and controllers only: it wants Blame messages.
 	Blame bool `json:"blame,omitempty"`
 }
 
@@ -592,13 +592,13 @@ type Report struct {
 	Revision   *Revision   `json:"revision,omitempty"`
 }
 
-// Blame says for which of a plugin's rows proxies refuse what was made from them: all of them that are known at the time, none where that is
-// over. It comes when that changes; only to plugins that asked for it. It asks for nothing: it is for telling people where they wrote the row.
+// Blame says for which of a plugin's rows, and for a controller, for which rows of the tables that it reads, proxies refuse what was made from them:
+// all of them that are known at the time, none where that is over. It comes when that changes; only to plugins that asked for it. It asks for nothing: it is for telling people where they wrote the row.
 type Blame struct {
 	Rows []*Blamed `json:"rows,omitempty"`
 }
 
-// Blamed is a row of the plugin, and a resource that was made from it.
+// Blamed is a row of the plugin, or one that it reads, and a resource that was made from it.
 type Blamed struct {
 	Table string `json:"table,omitempty"`
 	Key   string `json:"key,omitempty"`
