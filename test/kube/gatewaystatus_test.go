@@ -280,3 +280,66 @@ func TestManyStatuses(t *testing.T) {
 	c.Kubectl(t, "patch", "gateway", "edge", "-n", "shop", "--type", "json", "-p", `[{"op": "replace", "path": "/spec/listeners/0/hostname", "value": "*.other"}]`)
 	bounded(took("False"))
 }
+
+// everyKind has an object of each kind whose status is written.
+const everyKind = `
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: every, namespace: shop}
+spec:
+  gatewayClassName: istio
+  allowedListeners: {namespaces: {from: Same}}
+  listeners:
+  - {name: http, port: 80, protocol: HTTP}
+  - {name: tcp, port: 9000, protocol: TCP}
+  - {name: tls, port: 443, protocol: TLS, tls: {mode: Passthrough}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: {name: every, namespace: shop}
+spec: {parentRef: {name: every}, listeners: [{name: more, port: 81, protocol: HTTP}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: every, namespace: shop}
+spec: {parentRefs: [{name: every}], rules: [{backendRefs: [{name: web, port: 80}]}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GRPCRoute
+metadata: {name: every, namespace: shop}
+spec: {parentRefs: [{name: every}], hostnames: [grpc.example], rules: [{backendRefs: [{name: web, port: 80}]}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: TCPRoute
+metadata: {name: every, namespace: shop}
+spec: {parentRefs: [{name: every}], rules: [{backendRefs: [{name: web, port: 80}]}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: TLSRoute
+metadata: {name: every, namespace: shop}
+spec: {parentRefs: [{name: every}], hostnames: [tls.example], rules: [{backendRefs: [{name: web, port: 80}]}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: BackendTLSPolicy
+metadata: {name: every, namespace: shop}
+spec: {targetRefs: [{group: "", kind: Service, name: web}], validation: {hostname: web.example, wellKnownCACertificates: System}}
+---
+apiVersion: gateway.networking.x-k8s.io/v1alpha1
+kind: XBackendTrafficPolicy
+metadata: {name: every, namespace: shop}
+spec: {targetRefs: [{group: "", kind: Service, name: web}], retryConstraint: {budget: {percent: 20, interval: 10s}}}`
+
+// eachStatus waits until the status of an object of each kind says something of ours.
+func eachStatus(t *testing.T, c *kube.Cluster) {
+	t.Helper()
+	c.Apply(t, everyKind)
+	for _, kind := range []string{"gateways.gateway.networking.k8s.io", "listenersets", "httproutes", "grpcroutes", "tcproutes", "tlsroutes", "backendtlspolicies", "xbackendtrafficpolicies"} {
+		wait.For(t, kind+" have a status", func() error {
+			text := c.Kubectl(t, "get", kind, "every", "-n", "shop", "-o", "jsonpath={.status}")
+			if !strings.Contains(text, `"observedGeneration":`) {
+				return fmt.Errorf("it is %s", text)
+			}
+			return nil
+		})
+	}
+}

@@ -91,6 +91,7 @@ func audited(t *testing.T, flags ...string) map[string]int {
 		}
 		return nil
 	})
+	eachStatus(t, c)
 	rootReturns(t, c, "shop")
 	good, bad := route("web", "web.example", "", direct("fine")), route("web", "web.example", "", "match: [{uri: {regex: '('}}], "+direct("x"))
 	for n := range 2 { // the second time it is counted
