@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -74,6 +75,25 @@ func (d *deployer) versions() string {
 		`jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.resourceVersion}{"\n"}{end}`)
 }
 
+// told is the condition of a Gateway that says what is wrong with what is deployed.
+const told = `.status.conditions[?(@.type=="coxswain-mesh.github.io/Deployed")]`
+
+// predecessor makes a Service as istiod does, and somebody adds to it.
+func (d *deployer) predecessor() {
+	d.t.Helper()
+	file := filepath.Join(d.t.TempDir(), "service.yaml")
+	put(d.t, file, "apiVersion: v1\nkind: Service\nmetadata: {name: edge-istio, namespace: shop, annotations: {old: gone}, labels: {gateway.istio.io/managed: istio.io-gateway-controller, "+
+		"gateway.networking.k8s.io/gateway-name: edge}}\nspec: {type: LoadBalancer, ports: [{name: http, port: 80, protocol: TCP}]}\n")
+	d.cluster.Kubectl(d.t, "apply", "--server-side", "--field-manager", "istio.io/gateway-controller", "-f", file)
+	d.cluster.Kubectl(d.t, "annotate", "service/edge-istio", "-n", "shop", "own=kept")
+}
+
+// remove runs the command by which a cluster is left.
+func (d *deployer) remove(args ...string) (string, error) {
+	out, err := exec.Command(program, append([]string{"gateways", "remove", "--kubeconfig", d.cluster.Kubeconfig}, args...)...).CombinedOutput()
+	return string(out), err
+}
+
 func edgeOf(name, more string) string {
 	return "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: " + name + ", namespace: shop}\n" +
 		"spec: {gatewayClassName: istio, listeners: [{name: http, port: 80, protocol: HTTP}]" + more + "}\n"
@@ -94,7 +114,10 @@ func TestDeployments(t *testing.T) {
 	d := newDeployer(t)
 	c := d.cluster
 	c.Apply(t, edgeOf("edge", ""))
+	d.predecessor()
 	p := d.start()
+	d.has("service/edge-istio", ".metadata.annotations.old", "")
+	d.has("service/edge-istio", ".metadata.annotations.own", "kept")
 	d.has("service/edge-istio", ".spec.ports[*].port", "15021 80")
 	d.has("deployment/edge-istio", ".spec.template.spec.serviceAccountName", "edge-istio")
 	d.has("deployment/edge-istio", ".metadata.ownerReferences[0].uid", d.get("gateway/edge", ".metadata.uid"))
@@ -136,6 +159,12 @@ func TestDeployments(t *testing.T) {
 	d.has("deployment/edge-istio", ".spec.replicas", "4")
 	c.Apply(t, optionsOf("options", map[string]string{"deployment": `{spec: {template: {spec: {hostNetwork: true}}}}`}))
 	d.says(p, "hostNetwork")
+	wait.For(t, "the Gateway's status says so", func() error {
+		if got := d.get("gateway/edge", told+".message"); !strings.Contains(got, "hostNetwork") {
+			return fmt.Errorf("it says %q", got)
+		}
+		return nil
+	})
 	d.has("deployment/edge-istio", ".spec.template.spec.hostNetwork", "")
 
 	// What is somebody else's.
@@ -158,6 +187,7 @@ func TestDeployments(t *testing.T) {
 	c.Kubectl(t, "annotate", "gateway/edge", "-n", "shop", "gateway.istio.io/name-override=front")
 	c.Apply(t, optionsOf("options", map[string]string{}))
 	d.has("deployment/front", ".metadata.name", "front")
+	d.has("gateway/edge", told+".message", "")
 	d.has("deployment/edge-istio", ".metadata.name", "")
 	c.Apply(t, "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: other}\nspec: {controllerName: example.com/other}\n")
 	c.Kubectl(t, "patch", "gateway/edge", "-n", "shop", "--type", "merge", "-p", `{"spec": {"gatewayClassName": "other"}}`)

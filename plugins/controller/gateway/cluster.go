@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -95,8 +96,14 @@ func leanName(object any) (any, error) {
 		return object, nil
 	}
 	return &metav1.PartialObjectMetadata{TypeMeta: m.TypeMeta, ObjectMeta: metav1.ObjectMeta{
-		Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
+		Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Generation: m.Generation,
+		ManagedFields: slices.DeleteFunc(slices.Clone(m.ManagedFields), func(e metav1.ManagedFieldsEntry) bool { return !toldByUs(e) }),
 	}}, nil
+}
+
+// toldByUs reports whether an entry of managedFields is of what we have told in a status.
+func toldByUs(e metav1.ManagedFieldsEntry) bool {
+	return e.Manager == agent && e.Subresource == "status" && e.Operation == metav1.ManagedFieldsOperationApply
 }
 
 // change is what has changed in the cluster: objects of a Gateway, a ConfigMap, or what counts for

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
@@ -108,18 +107,21 @@ type work struct {
 
 // memory is what is remembered of a Gateway.
 type memory struct {
-	// due is when it is looked at again, if that is sure by now; pause how long after the last time.
+	// due is when it is looked at again, if that is sure by now; pause is how long that is after the
+	// last time.
 	due   time.Time
 	pause time.Duration
 	// settled is the digest of what it was to have when it had it; zero: something has changed.
 	settled digest
 	// fresh are objects that were written and have not been seen yet.
 	fresh map[ref]written
-	// stuck are objects that are not as wished even as they were just applied, because somebody else
-	// changes them on their way: applying again would change nothing.
+	// stuck are objects that are not as wished even as they were just applied, because somebody
+	// else changes them on their way: applying again would change nothing.
 	stuck map[ref]digest
-	// problem is what is wrong; empty: nothing.
-	problem string
+	// problem is what is wrong; empty: nothing. told is what its status says of that, known whether
+	// we have ever told it something, or had nothing to tell.
+	problem, told string
+	known         bool
 }
 
 // digest is that of wishes, or of an object.
@@ -249,7 +251,15 @@ func (w *work) look(ctx context.Context, key string) {
 		return
 	}
 	m := w.memory(key)
-	err := w.bring(ctx, key, m)
+	w.judge(ctx, key, m, w.bring(ctx, key, m))
+	if err := w.tellOwner(ctx, key, m); err != nil && ctx.Err() == nil {
+		m.again(shortest)
+		w.complain(key, err)
+	}
+}
+
+// judge takes what came of bringing a Gateway's objects to what they are to be.
+func (w *work) judge(ctx context.Context, key string, m *memory, err error) {
 	var wrong *problem
 	switch {
 	case ctx.Err() != nil:
@@ -270,14 +280,18 @@ func (w *work) look(ctx context.Context, key string) {
 	default:
 		m.again(shortest)
 	}
-	if w.said.Allow("write", err, time.Now()) {
-		w.out.Log(sdk.Warn, "a gateway is not deployed; it is tried again", "gateway", key, "error", err.Error())
-	}
+	w.complain(key, err)
 	if apierrors.ReasonForError(err) == metav1.StatusReasonUnknown { // no answer: others get none, either
 		select {
 		case <-ctx.Done():
 		case <-time.After(shortest):
 		}
+	}
+}
+
+func (w *work) complain(key string, err error) {
+	if w.said.Allow("write", err, time.Now()) {
+		w.out.Log(sdk.Warn, "a gateway is not deployed as it should be; it is tried again", "gateway", key, "error", err.Error())
 	}
 }
 
@@ -291,13 +305,11 @@ func short(text string) string {
 	return strings.ToValidUTF8(text[:mostText], "") + "…"
 }
 
-// uid is that of a Gateway's object; empty: it is not there.
-func (w *work) uid(key string) types.UID {
+// object is a Gateway's object; nil: it is not there.
+func (w *work) object(key string) *metav1.PartialObjectMetadata {
 	o, _, _ := w.gateways.GetStore().GetByKey(key)
-	if m, ok := o.(*metav1.PartialObjectMetadata); ok {
-		return m.UID
-	}
-	return ""
+	m, _ := o.(*metav1.PartialObjectMetadata)
+	return m
 }
 
 // valuesOf returns the values, and whether there are any.

@@ -307,3 +307,62 @@ func TestSettled(t *testing.T) {
 		}
 	}
 }
+
+// TestCrowded: of a namespace with thousands of Gateways the oldest count, and others are not
+// concerned.
+func TestCrowded(t *testing.T) {
+	w := &world{gateways: map[string]*gatewayRow{}, beyond: map[string]bool{}, crowded: map[string]int{}}
+	add := func(namespace, name string, created int64, class string) {
+		key := namespace + "/" + name
+		w.gateways[key] = &gatewayRow{
+			row: &pb.Row{Key: key, Created: created}, namespace: namespace, name: name, spec: gateway.GatewaySpec{GatewayClassName: gateway.ObjectName(class)},
+		}
+	}
+	for i := range 3000 {
+		add("loud", fmt.Sprint(i), int64(3000-i), "istio")
+		add("loud", fmt.Sprint("other", i), 0, "example")
+	}
+	add("quiet", "a", 9999, "istio")
+	w.count(500)
+	if len(w.beyond) != 2500 || w.crowded["loud"] != 3000 || len(w.crowded) != 1 || w.beyond["loud/2999"] || !w.beyond["loud/0"] || w.beyond["quiet/a"] {
+		t.Errorf("%d are beyond, %v", len(w.beyond), w.crowded)
+	}
+}
+
+// TestRevisions: whose Gateways are left alone.
+func TestRevisions(t *testing.T) {
+	w := &world{namespaces: map[string]map[string]string{"canary": {revisionLabel: "canary"}, "shop": {}}}
+	for _, c := range []struct {
+		namespace, label, revision string
+		want                       bool
+	}{
+		{"shop", "", "default", true}, {"shop", "", "canary", false}, {"shop", "default", "default", true}, {"shop", "canary", "default", false}, {"shop", "canary", "canary", true},
+		{"canary", "", "default", false}, {"canary", "", "canary", true}, {"canary", "default", "canary", false}, {"unknown", "", "default", true},
+	} {
+		g := &gatewayRow{namespace: c.namespace}
+		if c.label != "" {
+			g.labels = map[string]string{revisionLabel: c.label}
+		}
+		if got := w.concerns(g, c.revision); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+// TestManaged: for which Gateways something is deployed.
+func TestManaged(t *testing.T) {
+	for spec, want := range map[string]bool{
+		`{}`: true, `{addresses: [{value: 10.0.0.1}]}`: true, `{addresses: [{type: IPAddress, value: 10.0.0.1}]}`: true, `{addresses: [{type: Hostname, value: mine}]}`: false,
+		`{addresses: [{type: NamedAddress, value: x}]}`: false, `{addresses: [{value: 10.0.0.1}, {value: 10.0.0.2}]}`: false,
+	} {
+		if got := subjectOf(t, "{metadata: {name: a, namespace: n}, spec: "+spec+"}").managed(); got != want {
+			t.Errorf("%s: %v", spec, got)
+		}
+	}
+	for version, want := range map[string]bool{"5": false, "1": false, "6": true, "x": true} {
+		g := &gatewayRow{annotations: map[string]string{versionAnnotation: version}}
+		if got := g.newer(); got != want {
+			t.Errorf("version %s: %v", version, got)
+		}
+	}
+}

@@ -21,10 +21,11 @@ import (
 // server said.
 func (w *work) bring(ctx context.Context, key string, m *memory) error {
 	g := w.world.gateways[key]
-	uid := w.uid(key)
-	if uid == "" || !w.world.concerns(g, w.config.revision()) || g.newer() || w.world.beyond[key] {
+	object := w.object(key)
+	if object == nil || !w.world.concerns(g, w.config.revision()) || g.newer() || w.world.beyond[key] {
 		return nil
 	}
+	uid := object.UID
 	if !w.world.ours(g) || !g.managed() {
 		return w.clean(ctx, key, uid, nil)
 	}

@@ -40,8 +40,8 @@ const (
 
 	// reserved is the prefix of labels and annotations that Gateways don't hand on.
 	reserved = "gateway.networking.k8s.io/"
-	// controllerVersion is what istiod calls its way of deploying; who has a higher one has taken the
-	// Gateway over.
+	// controllerVersion is what istiod calls its way of deploying; who has a higher one has taken
+	// the Gateway over.
 	controllerVersion = 5
 	defaultRevision   = "default"
 	statusPort        = 15021

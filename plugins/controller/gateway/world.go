@@ -35,7 +35,8 @@ type world struct {
 	gateways map[string]*gatewayRow
 	// classes are the controllers of classes, by name.
 	classes map[string]gateway.GatewayController
-	// sets are ListenerSets by the key of the Gateway that they want to belong to, the oldest first.
+	// sets are ListenerSets by the key of the Gateway that they want to belong to, the oldest
+	// first.
 	sets       map[string][]*gatewayapi.Object[gateway.ListenerSetSpec]
 	namespaces map[string]map[string]string
 	mesh       *mesh.MeshConfig
