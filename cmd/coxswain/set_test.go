@@ -306,6 +306,25 @@ func TestTrial(t *testing.T) {
 	}
 }
 
+// TestManageGateways: what deploys gateways runs where settings ask for it, and a set without it
+// says so.
+func TestManageGateways(t *testing.T) {
+	in := settings.Defaults().Inputs
+	for _, on := range []bool{false, true} {
+		in.ManageGateways = on
+		s, err := set(in, kubernetesSet, coxswain.KubernetesSet())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all := s.Builtins("controller/gateway"); len(all) != 1 || all[0].Runs() != on {
+			t.Errorf("manageGateways %v: %v", on, all)
+		}
+	}
+	if _, err := set(in, "own.yaml", []byte("plugins: [{name: files, kind: config, builtin: config/file}]\n")); err == nil || !strings.Contains(err.Error(), "builtin: controller/gateway") {
+		t.Errorf("a set without it: %v", err)
+	}
+}
+
 // TestReadOnlySet: where nothing is to be written no controller runs, whoever made it, and each
 // says why; what was disabled anyway says nothing. Plugins are told by their environment.
 func TestReadOnlySet(t *testing.T) {
@@ -315,9 +334,9 @@ func TestReadOnlySet(t *testing.T) {
 - {name: files, kind: config, builtin: config/file}
 `)
 	in := settings.Defaults().Inputs
-	for _, text := range [][]byte{coxswain.KubernetesSet(), own} {
+	for i, text := range [][]byte{coxswain.KubernetesSet(), own} {
 		for _, only := range []bool{false, true} {
-			in.ReadOnly = only
+			in.ReadOnly, in.ManageGateways = only, i == 0 // else nobody deploys any
 			s, err := set(in, "plugins.yaml", text)
 			if err != nil {
 				t.Fatal(err)

@@ -174,7 +174,7 @@ func TestPods(t *testing.T) {
 func TestRightsAreOnes(t *testing.T) {
 	t.Parallel()
 	want := map[string][]rbacv1.PolicyRule{}
-	for _, file := range []string{"rights.yaml", "signers.yaml", "trustbundles.yaml"} {
+	for _, file := range []string{"rights.yaml", "signers.yaml", "trustbundles.yaml", "gateways.yaml"} {
 		text, err := os.ReadFile(filepath.Join(deployed, file))
 		if err != nil {
 			t.Fatal(err)
@@ -210,6 +210,13 @@ func TestRightsAreOnes(t *testing.T) {
 	is(of, "ClusterRole/istio-reader-clusterrole-istio-system", remote...)
 	of = objects(t, "--set", "global.certSigners={issuers.example.com/*}", "--set", "env.ENABLE_CLUSTER_TRUST_BUNDLE_API=true")
 	is(of, wide, slices.Concat(want["rights.yaml ClusterRole"], want["signers.yaml ClusterRole"], want["trustbundles.yaml ClusterRole"])...)
+	of = objects(t, "--set", "coxswain.settings.manageGateways=true")
+	is(of, wide, slices.Concat(want["rights.yaml ClusterRole"], want["gateways.yaml ClusterRole"])...)
+	is(of, own, slices.Concat(want["rights.yaml Role"], want["gateways.yaml Role"])...)
+	lease, _ := yaml.Marshal(as[rbacv1.Role](t, objects(t, "--set", "revision=canary", "--set", "env.PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER=true"), "Role/istiod-canary").Rules)
+	if !strings.Contains(string(lease), "- istio-gateway-deployment-canary\n") {
+		t.Errorf("with a revision it may have another Lease: %s", lease)
+	}
 	text, _ := yaml.Marshal(as[rbacv1.Role](t, objects(t, "--set", "revision=canary"), "Role/istiod-canary").Rules)
 	if !strings.Contains(string(text), "- istio-canary\n") || strings.Contains(string(text), "- istio\n") {
 		t.Errorf("with a revision it may read another ConfigMap: %s", text)

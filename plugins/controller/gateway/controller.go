@@ -107,8 +107,8 @@ type work struct {
 
 // memory is what is remembered of a Gateway.
 type memory struct {
-	// due is when it is looked at again, if that is sure by now; pause is how long that is after the
-	// last time.
+	// due is when it is looked at again, if that is sure by now; pause is how long that is after
+	// the last time.
 	due   time.Time
 	pause time.Duration
 	// settled is the digest of what it was to have when it had it; zero: something has changed.
