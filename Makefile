@@ -607,6 +607,27 @@ $(PEER)/.built:
 	@cd $(PEER_SERVERS) && go build -ldflags='-s -w' -o '$(PEER)/' istio.io/istio/istioctl/cmd/istioctl istio.io/istio/pilot/cmd/pilot-agent istio.io/istio/pilot/cmd/pilot-discovery
 	@touch $@
 
+GATEWAY_SUITE_MODULE := test/gateway-conformance
+GATEWAY_SUITE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/gateway-suite-$(shell sha256sum $(GATEWAY_SUITE_MODULE)/go.sum | cut -c1-16)
+
+.PHONY: gateway-suite
+gateway-suite: $(GATEWAY_SUITE)/.built ## Build the Gateway API's conformance suite and its backend (a minute, once)
+
+# With the definitions of the suite's own version, whose annotations it compares.
+$(GATEWAY_SUITE)/.built:
+	@echo "building the Gateway API's conformance suite: a minute, this once"
+	@mkdir -p '$(GATEWAY_SUITE)/crds'
+	@cd $(GATEWAY_SUITE_MODULE) && go test -c -ldflags='-s -w' -o '$(GATEWAY_SUITE)/suite' .
+	@cd $(GATEWAY_SUITE_MODULE) && go build -ldflags='-s -w' -o '$(GATEWAY_SUITE)/' sigs.k8s.io/gateway-api/conformance/echo-basic
+	@cp "$$(cd $(GATEWAY_SUITE_MODULE) && go list -m -f '{{.Dir}}' sigs.k8s.io/gateway-api)"/config/crd/experimental/gateway.* '$(GATEWAY_SUITE)/crds/'
+	@chmod -R u+w '$(GATEWAY_SUITE)/crds'
+	@touch $@
+
+# CONFORMANCE='-only HTTPRouteWeight -suite-log FILE' runs one test of it, -update writes the document.
+.PHONY: gateway-conformance
+gateway-conformance: gateway-suite kube envoy ## Run the Gateway API's conformance suite; compare with docs/gateway-conformance.md (CONFORMANCE=-update writes it)
+	@COXSWAIN_TEST_ALL=1 go test -count=1 -timeout 2h -v -run Conformance ./test/gatewayapi -args $(CONFORMANCE)
+
 CONSUL_SERVER := test/registries/consul/server
 CONSUL := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/consul-$(shell sha256sum $(CONSUL_SERVER)/go.sum | cut -c1-16)
 

@@ -4,9 +4,11 @@
 package netns
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
 	"testing"
 
@@ -38,6 +40,38 @@ func Command(t testing.TB, program string, args ...string) *exec.Cmd {
 	possible(t)
 	return command(append([]string{program}, args...))
 }
+
+// within is the variable of the environment of a test binary that runs in a namespace of its own.
+const within = "COXSWAIN_TEST_WITHIN"
+
+// Within runs this test binary once more, in a namespace of its own, and ends with its exit code;
+// there, and where namespaces are forbidden, it returns. It comes after Main in TestMain of a
+// package whose tests and servers are to share a namespace.
+func Within() {
+	if os.Getenv(within) != "" {
+		return
+	}
+	if _, err := command([]string{"/bin/true"}).CombinedOutput(); err != nil {
+		return
+	}
+	runtime.LockOSThread() // of the main thread, which ends with the process: what it starts is killed then
+	cmd := command(append([]string{"/proc/self/exe"}, os.Args[1:]...))
+	cmd.Env = append(os.Environ(), within+"=1")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	err := cmd.Run()
+	var ended *exec.ExitError
+	switch {
+	case err == nil:
+		os.Exit(0)
+	case errors.As(err, &ended) && ended.ExitCode() > 0:
+		os.Exit(ended.ExitCode())
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+// Apart reports whether Within has put this process into a namespace of its own.
+func Apart() bool { return os.Getenv(within) != "" }
 
 func command(args []string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe", append([]string{inside}, args...)...)

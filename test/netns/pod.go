@@ -22,7 +22,8 @@ type Pod struct {
 	Name, Address string
 
 	// thread is where work is done: a thread of its own, which is in the namespace.
-	thread chan func()
+	thread      chan func()
+	quit, ended chan struct{}
 	// path of the namespace, for `ip link`.
 	path string
 }
@@ -31,22 +32,75 @@ type Pod struct {
 // it.
 func NewPod(t testing.TB, name, address string) *Pod {
 	t.Helper()
+	Rights(t)
+	p, err := New(name, address)
+	if err != nil {
+		need.Missing(t, "no network namespaces here, which root has where the kernel allows them: %v", err)
+	}
+	t.Cleanup(p.Close)
+	p.Run(t, "ip", "addr", "add", address+"/32", "dev", "lo")
+	return p
+}
+
+// Rights skips a test that may not make pods.
+func Rights(t testing.TB) {
+	t.Helper()
 	if os.Getuid() != 0 || !users() {
 		need.Missing(t, "pods need root and its users (without: unshare -Ur --map-auto)")
 	}
 	if _, err := exec.LookPath("ip"); err != nil {
 		need.Missing(t, "no program ip to make pods with: install iproute2")
 	}
-	p := &Pod{Name: name, Address: address, thread: make(chan func())}
+}
+
+// New makes a pod that nobody ends but Close.
+func New(name, address string) (*Pod, error) {
+	p := &Pod{Name: name, Address: address, thread: make(chan func()), quit: make(chan struct{}), ended: make(chan struct{})}
 	ready := make(chan error)
-	ended := make(chan struct{})
-	go func() { defer close(ended); p.work(ready) }()
-	t.Cleanup(func() { close(p.thread); <-ended })
+	go func() { defer close(p.ended); p.work(ready) }()
 	if err := <-ready; err != nil {
-		need.Missing(t, "no network namespaces here, which root has where the kernel allows them: %v", err)
+		p.Close()
+		return nil, err
 	}
-	p.Run(t, "ip", "addr", "add", address+"/32", "dev", "lo")
-	return p
+	return p, nil
+}
+
+// Close ends it, and all programs that Start started there.
+func (p *Pod) Close() { close(p.quit); <-p.ended }
+
+// Attach joins it to a bridge of the caller's own namespace, by the device eth0 that has its address
+// in a network of a number of bits. What is not in that network goes by a gateway.
+func (p *Pod) Attach(bridge string, bits int, gateway string) error {
+	device := "p-" + strings.ReplaceAll(strings.TrimPrefix(p.Address, "10."), ".", "-")
+	for _, args := range [][]string{
+		{"link", "add", "name", device, "type", "veth", "peer", "name", "eth0", "netns", p.path},
+		{"link", "set", "dev", device, "master", bridge, "up"},
+	} {
+		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+			return fmt.Errorf("ip %s: %w: %s", strings.Join(args, " "), err, out)
+		}
+	}
+	for _, args := range [][]string{
+		{"addr", "add", fmt.Sprintf("%s/%d", p.Address, bits), "dev", "eth0"},
+		{"link", "set", "dev", "eth0", "up"},
+		{"route", "add", "default", "via", gateway},
+	} {
+		if err := p.IP(args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// IP runs `ip` there.
+func (p *Pod) IP(args ...string) error {
+	var out []byte
+	err := net.ErrClosed
+	p.In(func() { out, err = exec.Command("ip", args...).CombinedOutput() })
+	if err != nil {
+		return fmt.Errorf("%s: ip %s: %w: %s", p.Name, strings.Join(args, " "), err, out)
+	}
+	return nil
 }
 
 // users reports whether there are others than root: a namespace of users may have root alone.
@@ -69,16 +123,26 @@ func (p *Pod) work(ready chan<- error) {
 		err = loopback()
 	}
 	ready <- err
-	for f := range p.thread {
-		f()
+	for {
+		select {
+		case f := <-p.thread:
+			f()
+		case <-p.quit:
+			return
+		}
 	}
 }
 
-// In does something in the pod.
-func (p *Pod) In(f func()) {
+// In does something in the pod, and reports whether it has: not after Close.
+func (p *Pod) In(f func()) bool {
 	done := make(chan struct{})
-	p.thread <- func() { defer close(done); f() }
-	<-done
+	select {
+	case p.thread <- func() { defer close(done); f() }:
+		<-done
+		return true
+	case <-p.ended:
+		return false
+	}
 }
 
 // Run runs a program there to its end. The test fails if it fails.
@@ -101,7 +165,7 @@ func (p *Pod) Finish(t testing.TB, cmd *exec.Cmd) {
 // Start starts a program there, as a user. It ends with the pod.
 func (p *Pod) Start(cmd *exec.Cmd, uid uint32) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: &syscall.Credential{Uid: uid, Gid: uid}}
-	var err error
+	err := net.ErrClosed
 	p.In(func() { err = cmd.Start() })
 	return err
 }
@@ -121,7 +185,7 @@ func (p *Pod) Listen(t testing.TB, address string) net.Listener {
 // Dial dials an IP address from there.
 func (p *Pod) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	var c net.Conn
-	var err error
+	err := net.ErrClosed
 	p.In(func() { c, err = new(net.Dialer).DialContext(ctx, network, address) })
 	return c, err
 }

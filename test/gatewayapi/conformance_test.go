@@ -1,0 +1,162 @@
+package gatewayapi
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/node"
+)
+
+var (
+	update = flag.Bool("update", false, "write what was reported into docs/gateway-conformance.md")
+	only   = flag.String("only", "", "the suite's test to run")
+	log    = flag.String("suite-log", "", "file for all that the suite says")
+)
+
+// report is what counts of the suite's own.
+// Source: ConformanceReport of sigs.k8s.io/gateway-api/conformance/apis/v1
+type report struct {
+	GatewayAPIVersion string `yaml:"gatewayAPIVersion"`
+	GatewayAPIChannel string `yaml:"gatewayAPIChannel"`
+	Profiles          []profile
+}
+
+type profile struct {
+	Name     string
+	Core     result
+	Extended struct {
+		Result      result   `yaml:",inline"`
+		Unsupported []string `yaml:"unsupportedFeatures"`
+	}
+}
+
+type result struct {
+	Statistics                struct{ Passed, Skipped, Failed int }
+	FailedTests, SkippedTests []string
+}
+
+// run runs the suite with flags, and returns its report and the names of tests that failed.
+func (w *world) run(t *testing.T, flags ...string) (r report, failed []string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "report.yaml")
+	cmd := exec.Command(filepath.Join(w.tools, "suite"), append([]string{
+		"-test.v", "-test.run=^TestConformance$", "-test.timeout=1h", "-report-output=" + file, "-organization=coxswain-mesh", "-project=coxswain",
+		"-url=https://github.com/coxswain-mesh/coxswain", "-version=" + version(), "-contact=@coxswain-mesh/maintainers", "-cleanup-base-resources=false",
+	}, flags...)...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.cluster.Kubeconfig)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	keep := os.Stderr
+	if *log != "" {
+		if keep, err = os.Create(*log); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = keep.Close() }()
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		line := lines.Text()
+		if *log != "" {
+			fmt.Fprintln(keep, line)
+		}
+		if at := strings.Index(line, "--- FAIL: TestConformance/"); at >= 0 {
+			name, _, _ := strings.Cut(line[at+len("--- FAIL: TestConformance/"):], " ")
+			failed = append(failed, name)
+			t.Log(name, "failed")
+		}
+	}
+	_ = cmd.Wait() // failures are in its report
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("the suite has reported nothing (-suite-log FILE keeps what it says): %v", err)
+	}
+	t.Logf("%s", text)
+	if err := yaml.Unmarshal(text, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r, failed
+}
+
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				return s.Value
+			}
+		}
+	}
+	return "development"
+}
+
+// document keeps the reports.
+const document = "../../docs/gateway-conformance.md"
+
+const begin, end = "<!-- report -->\n", "<!-- end -->\n"
+
+// TestConformance runs the suite's profiles for gateways. What it reports is what
+// docs/gateway-conformance.md says.
+func TestConformance(t *testing.T) {
+	need.All(t)
+	w := newWorld(t)
+	flags := []string{"-gateway-class=istio", "-conformance-profiles=GATEWAY-HTTP,GATEWAY-GRPC,GATEWAY-TCP,GATEWAY-TLS", "-usable-address=" + node.Static + "1", "-unusable-address=192.0.2.1"}
+	if *only != "" {
+		w.run(t, append(flags, "-run-test="+*only)...)
+		return
+	}
+	r, _ := w.run(t, flags...)
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	kept, after, also := strings.Cut(rest, end)
+	if !ok || !also {
+		t.Fatalf("%s has no place for a report", document)
+	}
+	if is := r.String(); is != kept && *update {
+		if err := os.WriteFile(document, []byte(before+begin+is+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if is != kept {
+		t.Errorf("%s says\n%s, the suite\n%s; -update writes it", document, kept, is)
+	}
+}
+
+// String is a table of the report.
+func (r report) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nAPI %s, channel %s.\n\n| profile | core: passed, skipped, failed | extended: passed, skipped, failed | not claimed |\n|---|---|---|---|\n", r.GatewayAPIVersion, r.GatewayAPIChannel)
+	slices.SortFunc(r.Profiles, func(a, b profile) int { return strings.Compare(a.Name, b.Name) })
+	var failed []string
+	for _, p := range r.Profiles {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", p.Name, p.Core, p.Extended.Result, strings.Join(p.Extended.Unsupported, ", "))
+		failed = append(append(failed, p.Core.FailedTests...), p.Extended.Result.FailedTests...)
+	}
+	slices.Sort(failed)
+	if failed = slices.Compact(failed); len(failed) > 0 {
+		fmt.Fprintf(&b, "\nFailed: %s.\n", strings.Join(failed, ", "))
+	}
+	b.WriteString("\n")
+	return b.String()
+}
+
+func (r result) String() string {
+	s := r.Statistics
+	return fmt.Sprintf("%d, %d, %d", s.Passed, s.Skipped, s.Failed)
+}

@@ -1,0 +1,136 @@
+package gatewayapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coxswain-mesh/coxswain/test/envoy"
+	"github.com/coxswain-mesh/coxswain/test/kube"
+	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/node"
+	"github.com/coxswain-mesh/coxswain/test/program"
+)
+
+// plain is the path of the binary under test.
+var plain string
+
+func TestMain(m *testing.M) {
+	node.Main()
+	mesh.Plain(&plain, m.Run)
+}
+
+// world is a cluster with a control plane that serves its Gateways.
+type world struct {
+	cluster *kube.Cluster
+	plane   *mesh.Plane
+	tools   string // the folder of the suite and its backend
+}
+
+// xds is where pods reach the control plane: proxies show who they are by tokens of their accounts.
+const xds = node.Address + ":15010"
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{tools: program.Built(t, "test/gateway-conformance", "gateway-suite", "suite", "echo-basic", "crds")}
+	proxy := envoy.Binary(t)
+	w.cluster = kube.Start(t)
+	w.cluster.Controllers(t)
+	w.cluster.Kubectl(t, "apply", "--server-side", "-f", filepath.Join(w.tools, "crds"))
+	w.cluster.Apply(t, `{apiVersion: v1, kind: Namespace, metadata: {name: istio-system}}`)
+	node.Start(t, w.cluster.Kubeconfig, map[string]node.Image{
+		"registry.k8s.io/gateway-api/echo-basic": {Entrypoint: []string{"/echo-basic"}, Files: map[string]string{"/echo-basic": filepath.Join(w.tools, "echo-basic")}},
+		// It answers for UDPRoutes alone, which nobody claims here.
+		"registry.k8s.io/coredns/coredns": {Entrypoint: []string{"sh", "-c", "trap exit TERM; while :; do sleep 1; done"}},
+		"docker.io/istio/proxyv2":         {Prepare: func(p *node.Process) error { return w.gateway(p, proxy) }, Entrypoint: []string{"pilot-agent"}},
+	})
+	set := filepath.Join(t.TempDir(), "plugins.yaml")
+	if err := os.WriteFile(set, plugins(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("COXSWAIN_AUTH_PLAINTEXT", "true")
+	w.plane = mesh.Start(t, plain, "", "--grpcAddr", xds, "--plugins", set, "--kubeconfig", w.cluster.Kubeconfig)
+	w.plane.Ready(t)
+	return w
+}
+
+// plugins is the set for Kubernetes with what is off in it unless asked for: statuses and gateways.
+func plugins(t *testing.T) []byte {
+	t.Helper()
+	set, err := os.ReadFile("../../deploy/kubernetes/plugins.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// gateway makes an Envoy of what a gateway's agent is told: there are no agents here.
+func (w *world) gateway(p *node.Process, proxy string) error {
+	kind := "router"
+	if len(p.Args) > 2 {
+		kind = p.Args[2]
+	}
+	token, err := p.Token("istio-ca")
+	if err != nil {
+		return err
+	}
+	var labels []string
+	for k, v := range p.Pod.Labels {
+		labels = append(labels, k+"="+v)
+	}
+	slices.Sort(labels)
+	out, err := exec.Command(plain, "bootstrap", "--type", kind, "--name", p.Pod.Name, "--namespace", p.Pod.Namespace, "--ip", p.Pod.Status.PodIP, "--labels", strings.Join(labels, ","),
+		"--metadata", "SERVICE_ACCOUNT="+p.Pod.Spec.ServiceAccountName, "--xds", xds, "--protocol", "delta", "--header", "authorization: Bearer "+token).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("coxswain bootstrap: %w: %s", err, out)
+	}
+	if out, err = withHealth(out); err != nil {
+		return err
+	}
+	file := filepath.Join(p.Dir, "bootstrap.json")
+	if err := os.WriteFile(file, out, 0o644); err != nil { // another user's process reads it
+		return err
+	}
+	p.Args = []string{proxy, "-c", file, "--concurrency", "1", "--disable-hot-restart", "--drain-time-s", "1"}
+	return nil
+}
+
+// withHealth adds to a bootstrap what an agent answers at port 15021: whether Envoy is ready.
+func withHealth(bootstrap []byte) ([]byte, error) {
+	var all map[string]any
+	if err := json.Unmarshal(bootstrap, &all); err != nil {
+		return nil, err
+	}
+	var more map[string]any
+	if err := json.Unmarshal([]byte(health), &more); err != nil {
+		return nil, err
+	}
+	static, _ := all["staticResources"].(map[string]any)
+	if static == nil {
+		static, _ = all["static_resources"].(map[string]any)
+	}
+	if static == nil {
+		return nil, fmt.Errorf("a bootstrap without static resources")
+	}
+	for _, kind := range []string{"listeners", "clusters"} {
+		list, _ := static[kind].([]any)
+		static[kind] = append(list, more[kind].([]any)...)
+	}
+	return json.Marshal(all)
+}
+
+const health = `{
+"clusters": [{"name": "admin-pages", "type": "STATIC", "load_assignment": {"cluster_name": "admin-pages", "endpoints": [{"lb_endpoints": [
+  {"endpoint": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": 15000}}}}]}]}}],
+"listeners": [{"address": {"socket_address": {"address": "0.0.0.0", "port_value": 15021}}, "filter_chains": [{"filters": [{
+  "name": "envoy.filters.network.http_connection_manager",
+  "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager", "stat_prefix": "health",
+    "http_filters": [{"name": "envoy.filters.http.router", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"}}],
+    "route_config": {"virtual_hosts": [{"name": "health", "domains": ["*"], "routes": [
+      {"match": {"path": "/healthz/ready"}, "route": {"cluster": "admin-pages", "prefix_rewrite": "/ready"}}]}]}}}]}]}]
+}`
