@@ -219,12 +219,17 @@ func (p *pod) launch(run *Process, dir string, in io.Reader, out, errs io.Writer
 	return r, nil
 }
 
-// signal sends a signal to the process and those that it has started, unless it has ended.
+// signal sends a signal to the process, unless it has ended; SIGKILL to those that it has started,
+// too.
 func (r *process) signal(s syscall.Signal) {
 	select {
 	case <-r.ended:
 	default:
-		_ = syscall.Kill(-r.cmd.Process.Pid, s)
+		pid := r.cmd.Process.Pid
+		if s == syscall.SIGKILL {
+			pid = -pid
+		}
+		_ = syscall.Kill(pid, s)
 	}
 }
 
