@@ -68,8 +68,8 @@ func New(name, address string) (*Pod, error) {
 // Close ends it, and all programs that Start started there.
 func (p *Pod) Close() { close(p.quit); <-p.ended }
 
-// Attach joins it to a bridge of the caller's own namespace, by the device eth0 that has its address
-// in a network of a number of bits. What is not in that network goes by a gateway.
+// Attach joins it to a bridge of the caller's own namespace, by the device eth0 that has its
+// address in a network of a number of bits. What is not in that network goes by a gateway.
 func (p *Pod) Attach(bridge string, bits int, gateway string) error {
 	device := "p-" + strings.ReplaceAll(strings.TrimPrefix(p.Address, "10."), ".", "-")
 	for _, args := range [][]string{

@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// balance gives Services of type LoadBalancer the addresses of their ready pods, which are dialled at
-// the Service's own ports: only where these are the pods' own, too, does anybody answer. One that asks
-// for an address by loadBalancerIP has that, if it begins with Static, and a pod of it has it, too;
-// no other address is ever given.
+// balance gives Services of type LoadBalancer the addresses of their ready pods, which are dialled
+// at the Service's own ports: only where these are the pods' own, too, does anybody answer. One
+// that asks for an address by loadBalancerIP has that, if it begins with Static, and a pod of it
+// has it, too; no other address is ever given.
 func (n *Node) balance(ctx context.Context) {
 	for _, o := range n.services.List() {
 		s := o.(*corev1.Service)

@@ -274,7 +274,8 @@ func imageName(image string) string {
 }
 
 // commandOf is what a container runs.
-// Source: https://kubernetes.io/docs/tasks/inject-data-application/define-command-argument-container/
+// Source:
+// https://kubernetes.io/docs/tasks/inject-data-application/define-command-argument-container/
 func commandOf(is *corev1.Container, image Image, env []string) (args []string) {
 	command, rest := is.Command, is.Args
 	if len(command) == 0 {

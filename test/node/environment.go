@@ -55,8 +55,8 @@ func (p *pod) envFrom(from corev1.EnvFromSource) (env []string, err error) {
 	return env, nil
 }
 
-// envValue is a value that stands elsewhere, and whether it is there; if it has to be, an error says
-// that it isn't.
+// envValue is a value that stands elsewhere, and whether it is there; if it has to be, an error
+// says that it isn't.
 func (p *pod) envValue(is *corev1.Container, from *corev1.EnvVarSource) (value string, there bool, err error) {
 	var values map[string]string
 	var key, of string

@@ -30,8 +30,8 @@ type place struct {
 	UID  uint32
 }
 
-// inside becomes the process of a container, if this is to be one: it never returns then. The process
-// has a mount and a UTS namespace of its own already.
+// inside becomes the process of a container, if this is to be one: it never returns then. The
+// process has a mount and a UTS namespace of its own already.
 func inside() {
 	if len(os.Args) != 3 || os.Args[1] != insideArg {
 		return

@@ -110,7 +110,7 @@ func (n *Node) serveLogs(w http.ResponseWriter, r *http.Request) {
 }
 
 // logOptions reads what pods/log is asked.
-// Source: PodLogOptions of core/v1
+// Source: PodLogOptions of k8s.io/api
 func logOptions(q url.Values) (o corev1.PodLogOptions, err error) {
 	number := func(name string) *int64 {
 		text := q.Get(name)

@@ -1,15 +1,15 @@
 // Package node plays a machine of a Kubernetes cluster for tests, on an API server of test/kube: it
-// binds pods to itself, as the scheduler would, runs them, as a kubelet would, and gives addresses to
-// Services of type LoadBalancer, as a cloud would. There are no images: a table says which program
-// stands for each.
+// binds pods to itself, as the scheduler would, runs them, as a kubelet would, and gives addresses
+// to Services of type LoadBalancer, as a cloud would. There are no images: a table says which
+// program stands for each.
 //
-// A pod is a network namespace on a bridge, with an address that every other pod and the test itself
-// can dial. Each process of its containers sees the file system of this machine with the pod's
-// volumes, its own /etc/hosts and /etc/resolv.conf, and its image's files in it. What is played:
-// init containers and those that go on running, environment, volumes (Secret, ConfigMap, projected,
-// downward API, emptyDir), probes of readiness and of starts, restarts, graceful deletion, names of
-// services, logs, exec and port-forward. Limits of resources, liveness probes, host networks, terminals, and everything
-// that is between Services and pods (ClusterIPs) are not.
+// A pod is a network namespace on a bridge, with an address that every other pod and the test
+// itself can dial. Each process of its containers sees the file system of this machine with the
+// pod's volumes, its own /etc/hosts and /etc/resolv.conf, and its image's files in it. What is
+// played: init containers and those that go on running, environment, volumes (Secret, ConfigMap,
+// projected, downward API, emptyDir), probes of readiness and of starts, restarts, graceful
+// deletion, names of services, logs, exec and port-forward. Limits of resources, liveness probes,
+// host networks, terminals, and everything that is between Services and pods (ClusterIPs) are not.
 //
 // Tests and servers share a network namespace of their own, which Main makes. A machine needs root,
 // or a user namespace with more users than root, and iproute2.
@@ -53,8 +53,8 @@ const (
 	bits   = 16
 )
 
-// Main comes first in TestMain of a package that uses Start. All that the tests start is in a network
-// namespace of their own.
+// Main comes first in TestMain of a package that uses Start. All that the tests start is in a
+// network namespace of their own.
 func Main() {
 	inside()
 	netns.Main()
