@@ -148,7 +148,7 @@ test: build servers ## Pass all tests, with the race detector and real Envoys
 LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' 'need\.\(All\|Long\)\b\|mesh\.Quick\b' test core plugins sdk cmd examples)) $(wildcard test/registries/*/))
 
 .PHONY: test-all
-test-all: test peer consul eureka nacos vault goreleaser ui-stories migration-programs ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)
+test-all: test peer consul eureka nacos vault goreleaser prometheus ui-stories migration-programs ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)
 	@PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_ALL=1 COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' COXSWAIN_TEST_PLAIN='$(CURDIR)/bin/coxswain' GORACE=atexit_sleep_ms=0 \
 		go test -race -p 1 -timeout 1h $(LONG:%/=./%)
 	@go test -timeout 1h -run Conform ./examples/... ./plugins/... 2>&1 | grep -v 'no test\(s to run\| files\)'
@@ -573,6 +573,17 @@ $(GORELEASER)/goreleaser:
 	@echo "building GoReleaser: minutes, this once"
 	@mkdir -p '$(GORELEASER)'
 	@cd $(GORELEASER_TOOL) && go build -trimpath -ldflags='-s -w' -o '$@.new' github.com/goreleaser/goreleaser/v2 && mv '$@.new' '$@'
+
+PROMETHEUS_TOOLS := test/monitoring/prometheus
+PROMETHEUS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/prometheus-$(shell sha256sum $(PROMETHEUS_TOOLS)/go.sum | cut -c1-16)
+
+.PHONY: prometheus
+prometheus: $(PROMETHEUS)/promtool $(PROMETHEUS)/prometheus ## Build Prometheus and promtool, for make test-all (minutes and 3 GB of memory, once)
+
+$(PROMETHEUS)/promtool $(PROMETHEUS)/prometheus:
+	@echo "building $(@F): minutes, this once"
+	@mkdir -p '$(PROMETHEUS)'
+	@cd $(PROMETHEUS_TOOLS) && go build -trimpath -ldflags='-s -w' -o '$@.new' github.com/prometheus/prometheus/cmd/$(@F) && mv '$@.new' '$@'
 
 # The module has the database as of its version: newer ones bring what was found since.
 VULNCHECK_VERSION := 1.9.0

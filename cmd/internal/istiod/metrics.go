@@ -26,7 +26,7 @@ func Metrics(own []*dto.MetricFamily) []*dto.MetricFamily {
 	for _, s := range summed {
 		all = append(all, s.family(of))
 	}
-	return all
+	return slices.DeleteFunc(all, func(f *dto.MetricFamily) bool { return len(f.Metric) == 0 }) // which can't be written
 }
 
 // families are metrics by name.
