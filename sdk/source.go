@@ -172,6 +172,11 @@ func (p *publisher) Log(level Level, text string, args ...any) {
 	p.source.log(p.ctx, level, text, args...)
 }
 
+// measure reports metrics.
+func (p *publisher) measure(all []*pb.Sample) {
+	p.source.say(p.ctx, &pb.FromPlugin{Measure: &pb.Measure{Samples: all}})
+}
+
 func declared(p *plugin, table string) error {
 	if slices.Contains(p.Publishes, table) {
 		return nil

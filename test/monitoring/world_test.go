@@ -54,6 +54,8 @@ const set = `plugins:
   - {name: mesh, kind: config, builtin: config/mesh}
   - {name: serviceentry, kind: registry, builtin: registry/serviceentry}
   - {name: istio, kind: generator, builtin: generator/istio}
+  - {name: who, kind: authenticator, builtin: authenticator/certificate}
+  - {name: ca, kind: controller, builtin: controller/ca}
   - name: fixed
     kind: registry
     builtin: registry/memory

@@ -59,8 +59,6 @@ var renamed = []renaming{
 	{name: "pilot_xds_write_timeout", of: "coxswain_xds_write_timeouts_total", help: "Streams ended because the client took nothing."},
 	{name: "pilot_info", of: "coxswain_info", help: "1, with the version that runs."},
 	{name: "istiod_uptime_seconds", of: "coxswain_uptime_seconds", help: "For how long the control plane has run."},
-	{name: "citadel_server_root_cert_expiry_timestamp", of: "plugin_root_expiry_timestamp_seconds", help: "When the root certificate expires, in seconds of Unix' epoch."},
-	{name: "citadel_server_cert_chain_expiry_timestamp", of: "plugin_signer_expiry_timestamp_seconds", help: "When the certificate that signs expires, in seconds of Unix' epoch."},
 }
 
 func (n renaming) family(f *dto.MetricFamily) *dto.MetricFamily {
@@ -204,7 +202,7 @@ func same(outcome string, labels ...string) func(*dto.Metric) []string {
 	}
 }
 
-// What plugins report (sdk.Measure): validator, injector and ca.
+// What plugins report (sdk.Counts): validator, injector and ca.
 const (
 	validations  = "plugin_validations_total"
 	injections   = "plugin_injections_total"

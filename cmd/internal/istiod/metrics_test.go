@@ -132,6 +132,7 @@ var lacking = [][2]string{
 	{"`pilot_no_ip`, `pilot_endpoint_not_ready`, `endpoint_no_pod`, `pilot_k8s_endpoints_*`, `pilot_k8s_proxies_with_no_service_targets`, `pilot_eds_no_instances`, `pilot_dns_cluster_without_endpoints`", "nothing counts them; `coxswain explain` says of a cluster why it has no endpoints"},
 	{"`pilot_xds_recv_max`, `pilot_sds_certificate_errors_total`, `pilot_jwks_resolver_*`, `provider_lookup_cluster_failures`, `controller_sync_errors_total`, `istiod_managed_clusters`, `remote_cluster_*`", "nothing counts them; what a plugin can't have is in its log and its state (`coxswain plugins`)"},
 	{"`xds_cache_*`, `pilot_worker_queue_*`, `auto_registration_*`, `pilot_envoy_filter_status`, `webhook_patch_*`, `galley_validation_config_*`", "there is no such thing here"},
+	{"`citadel_server_root_cert_expiry_*`, `citadel_server_cert_chain_expiry_*`, `citadel_server_id_extraction_err_count`, `sidecar_injection_time_seconds`", "the certificate itself says it: `/debug/rowz?table=trustbundles`"},
 	{"`grpc_server_*`", "`coxswain_xds_*` say it of xDS"},
 	{"labels `node` and `err` of `pilot_xds_*_reject`", "they grow with proxies and their words; `coxswain proxies --refused` lists them"},
 }

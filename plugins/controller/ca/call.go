@@ -2,6 +2,7 @@ package ca
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -46,6 +47,31 @@ func (c *Controller) Methods() []string {
 // for nothing, but where the core itself calls.
 // Source: istio.io/api/security/v1alpha1, IstioCertificateService.
 func (c *Controller) Call(ctx context.Context, call sdk.Call) (response []byte, err error) {
+	response, err = c.sign(ctx, call)
+	c.counts.Add("certificate_requests_total", "outcome", outcome(err))
+	return response, err
+}
+
+// outcome is the word by which a request for a certificate is counted.
+func outcome(err error) string {
+	var refused *sdk.CallError
+	switch {
+	case err == nil:
+		return "issued"
+	case !errors.As(err, &refused):
+		return "unsigned"
+	}
+	switch codes.Code(refused.Code) {
+	case codes.InvalidArgument:
+		return "unreadable"
+	case codes.PermissionDenied, codes.Unauthenticated:
+		return "unauthenticated"
+	}
+	return "unsigned"
+}
+
+// sign is Call.
+func (c *Controller) sign(ctx context.Context, call sdk.Call) (response []byte, err error) {
 	m := &security.IstioCertificateRequest{}
 	if len(call.Request) > maxCall {
 		return nil, refuse(codes.InvalidArgument, "the request has %d bytes; %d are taken", len(call.Request), maxCall)

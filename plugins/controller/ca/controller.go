@@ -40,6 +40,7 @@ type Controller struct {
 	client  *kube.Client // nil without a cluster
 	nodes   nodes
 	others  others
+	counts  sdk.Counts
 	// claims are roots that it may overwrite; reported is what people are shown.
 	claims   *claims
 	reported reported
@@ -113,6 +114,7 @@ func (c *Controller) Run(ctx context.Context, out sdk.Publisher) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
+	running.Go(func() { c.counts.Report(ctx, out) })
 	if c.config.Distribute != nowhere {
 		c.config.Report(ctx, out)
 		running.Go(func() { c.distribute(ctx, out) })

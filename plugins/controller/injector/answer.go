@@ -42,14 +42,29 @@ func (c *Controller) Call(ctx context.Context, call sdk.Call) ([]byte, error) {
 	}
 	review, err := admission.Read(call.Request)
 	if err != nil {
+		c.counts.Add(counted, "outcome", "failure")
 		return nil, &sdk.CallError{Code: codeInvalidArgument, Message: err.Error()}
 	}
 	env, err := variables(strings.TrimPrefix(call.Method, pb.Webhook+path))
 	if err != nil {
+		c.counts.Add(counted, "outcome", "failure")
 		return nil, &sdk.CallError{Code: codeInvalidArgument, Message: err.Error()}
 	}
-	return admission.Answer(review, c.answer(s, review.Request, env))
+	a := c.answer(s, review.Request, env)
+	switch {
+	case !a.Allowed:
+		c.counts.Add(counted, "outcome", "failure")
+	case len(a.Patch) == 0:
+		c.counts.Add(counted, "outcome", "skip")
+	default:
+		c.counts.Add(counted, "outcome", "success")
+	}
+	return admission.Answer(review, a)
 }
+
+// counted counts pods: those that got a proxy (success), get none (skip), or could get none
+// (failure).
+const counted = "injections_total"
 
 // answer is what becomes of a pod.
 func (c *Controller) answer(s *render.Settings, r *admissionv1.AdmissionRequest, env map[string]string) admissionv1.AdmissionResponse {

@@ -30,6 +30,7 @@ import (
 type Controller struct {
 	config Config
 	client *kube.Client
+	counts sdk.Counts
 
 	// settings are the last good ones, mesh and proxies what counts of the state.
 	settings atomic.Pointer[render.Settings]
@@ -73,6 +74,7 @@ func (c *Controller) Run(ctx context.Context, out sdk.Publisher) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
+	running.Go(func() { c.counts.Report(ctx, out) })
 	first, newer, err := kube.FirstState(ctx, out)
 	if err != nil {
 		return nil

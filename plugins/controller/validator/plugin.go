@@ -72,6 +72,7 @@ type controller struct {
 	config Config
 	client *kube.Client
 
+	counts sdk.Counts
 	// mu is the checker's.
 	mu      sync.Mutex
 	checker *validation.Checker
@@ -79,6 +80,9 @@ type controller struct {
 
 // Run keeps the webhooks' configurations until ctx ends.
 func (c *controller) Run(ctx context.Context, out sdk.Publisher) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { c.counts.Report(ctx, out) })
 	if c.client != nil {
 		if _, _, err := kube.FirstState(ctx, out); err != nil {
 			return nil
@@ -100,10 +104,22 @@ func (c *controller) Methods() []string { return []string{pb.Webhook + path} }
 func (c *controller) Call(_ context.Context, call sdk.Call) ([]byte, error) {
 	review, err := admission.Read(call.Request)
 	if err != nil {
+		c.counts.Add(counted, "outcome", "error", "reason", "400", "group", "", "resource", "", "version", "")
 		return nil, &sdk.CallError{Code: codeInvalidArgument, Message: err.Error()}
 	}
-	return admission.Answer(review, c.judge(review.Request))
+	verdict := c.judge(review.Request)
+	outcome, reason := "passed", ""
+	if !verdict.Allowed {
+		outcome, reason = "failed", "invalid_resource"
+	}
+	if of := review.Request.Resource; review.Request.DryRun == nil || !*review.Request.DryRun {
+		c.counts.Add(counted, "outcome", outcome, "reason", reason, "group", of.Group, "resource", of.Resource, "version", of.Version)
+	}
+	return admission.Answer(review, verdict)
 }
+
+// counted counts verdicts: passed, failed (with the reason), or error (with the HTTP status).
+const counted = "validations_total"
 
 // judge says what is wrong with what is written. What is deleted, and kinds of others, pass.
 func (c *controller) judge(r *admissionv1.AdmissionRequest) admissionv1.AdmissionResponse {
