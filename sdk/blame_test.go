@@ -24,8 +24,9 @@ func (h hearing) Blame(rows []sdk.Blame) { h.heard <- rows }
 func TestBlamed(t *testing.T) {
 	h := hearing{make(chan []sdk.Blame, 2)}
 	for name, p := range map[string]sdk.Declaration{
-		"config":   sdk.ConfigSourcePlugin{Name: "hearing", Version: "1", New: sdk.WithoutConfig(func() (sdk.ConfigSource, error) { return h, nil })},
-		"registry": sdk.RegistryPlugin{Name: "hearing", Version: "1", New: sdk.WithoutConfig(func() (sdk.Registry, error) { return h, nil })},
+		"config":     sdk.ConfigSourcePlugin{Name: "hearing", Version: "1", New: sdk.WithoutConfig(func() (sdk.ConfigSource, error) { return h, nil })},
+		"registry":   sdk.RegistryPlugin{Name: "hearing", Version: "1", New: sdk.WithoutConfig(func() (sdk.Registry, error) { return h, nil })},
+		"controller": sdk.ControllerPlugin{Name: "hearing", Version: "1", New: sdk.WithoutConfig(func() (sdk.Controller, error) { return h, nil })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := plugintest.Start(t, p, nil)

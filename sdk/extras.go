@@ -33,7 +33,8 @@ type Reporter interface {
 	Report(r Report)
 }
 
-// Blame is a row of the plugin, or one that a controller reads, and a resource that was made from it and that proxies refuse.
+// Blame is a row of the plugin, or one that a controller reads, and a resource that was made from
+// it and that proxies refuse.
 type Blame struct {
 	Table, Key string
 	// Type and Resource are what is refused, Reason why, in the words of the first that refused it.

@@ -187,7 +187,8 @@ func (w *writer) write(ctx context.Context, key string) error {
 	return w.judgeError(key, err)
 }
 
-// judgeError says whether an object is to be written again.
+// judgeError queues an object again whose write may succeed later, and returns what is wrong then
+// with more than this object.
 func (w *writer) judgeError(key string, err error) error {
 	switch sdk.CodeOf(err) {
 	case 0, sdk.StoreNotFound, sdk.StoreUnsupported:

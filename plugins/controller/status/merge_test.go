@@ -186,7 +186,8 @@ listeners:
 	}
 }
 
-// TestStripOfGateway: what we were the last to write goes, what anybody else has written since stays.
+// TestStripOfGateway: what we were the last to write goes, what anybody else has written since
+// stays.
 func TestStripOfGateway(t *testing.T) {
 	got, changed := strip(parsed(t, edge), []string{"istio.io/gateway-controller"})
 	if !changed {

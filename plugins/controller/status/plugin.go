@@ -1,11 +1,11 @@
 // Package status is the built-in plugin controller/status: it writes into objects of the Gateway
 // API what is to be said of them.
 //
-// config/gatewayapi publishes what that is (the table gatewaystatuses); reach.go adds where Gateways
-// can be reached. merge.go, a pure function, puts it into an object's status beside what others say
-// there, and takes it out again. writer.go knows what is left to be written, and controller.go
-// writes it, one object after another, while this replica leads. classes.go makes GatewayClasses,
-// takeback.go ends it all.
+// config/gatewayapi publishes what that is (the table gatewaystatuses); reach.go adds where
+// Gateways can be reached, and refused.go what proxies refuse. merge.go, a pure function, puts it
+// into an object's status beside what others say there, and takes it out again. writer.go knows
+// what is left to be written, and controller.go writes it, one object after another, while this
+// replica leads, and makes GatewayClasses. takeback.go takes all of it back.
 package status
 
 import (

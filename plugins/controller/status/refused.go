@@ -80,7 +80,8 @@ func refusalsOf(s *state.State, rows []sdk.Blame) map[string]refusal {
 	return out
 }
 
-// ofParent reads what a derived row was made of: KIND/NAME.NAMESPACE, or KIND/NAME/SECTION.NAMESPACE.
+// ofParent reads what a derived row was made of: KIND/NAME.NAMESPACE, or
+// KIND/NAME/SECTION.NAMESPACE.
 func ofParent(text string) (key, section string, ok bool) {
 	dot := strings.LastIndexByte(text, '.')
 	kind, rest, ok := strings.Cut(text, "/")

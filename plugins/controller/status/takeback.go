@@ -42,8 +42,8 @@ const pageOfList = 500
 
 // FindLeft finds what is ours in statuses of an API server's objects, of those of a revision alone
 // if it isn't empty: entries of the controllerName (empty: Istio's) that no istiod was the last to
-// write, and of Gateways and classes what config/kubernetes was the last to write. about is a client
-// of the API server. Kinds without a definition have none.
+// write, and of Gateways and classes what config/kubernetes was the last to write. about is a
+// client of the API server. Kinds without a definition have none.
 func FindLeft(ctx context.Context, about rest.Interface, controller, revision string) (*Left, error) {
 	c := defaults()
 	if controller != "" {

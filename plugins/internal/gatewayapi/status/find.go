@@ -10,7 +10,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// managedLabel is on services that a controller made for Gateways. Source: Istio, "Resource Labels".
+// managedLabel is on services that a controller made for Gateways. Source: Istio, "Resource
+// Labels".
 const managedLabel = "gateway.istio.io/managed"
 
 // Services are the services that Gateways may be reached by.

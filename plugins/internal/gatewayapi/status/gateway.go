@@ -197,7 +197,8 @@ func (g Gateway) remote() gateway.GatewayStatus {
 	return out
 }
 
-// Class is what is to be said of a GatewayClass of a controller, and what is served of its Gateways.
+// Class is what is to be said of a GatewayClass of a controller, and what is served of its
+// Gateways.
 func Class(controller gateway.GatewayController) gateway.GatewayClassStatus {
 	out := gateway.GatewayClassStatus{Conditions: []metav1.Condition{{
 		Type: string(gateway.GatewayClassConditionStatusAccepted), Status: metav1.ConditionTrue,
