@@ -11,9 +11,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/test/kube"
 	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/need"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
@@ -233,5 +235,64 @@ func (d *deployer) rights() {
 		if _, ok := used[right]; !ok && !older && !itself {
 			d.t.Errorf("nobody uses %s", right)
 		}
+	}
+}
+
+// TestDeploymentsOfTwo: of two replicas one deploys; when it is killed the other one goes on, and
+// writes nothing of what is as it should be. A namespace with hundreds of Gateways keeps no other
+// waiting.
+func TestDeploymentsOfTwo(t *testing.T) {
+	t.Parallel()
+	need.All(t)
+	d := newDeployer(t)
+	c := d.cluster
+	first, second := d.start(), d.start()
+	leads := func(p *mesh.Plane) bool {
+		return strings.Contains(p.Log(), "this replica leads\" plugin=deployments")
+	}
+	wait.For(t, "one leads", func() error {
+		if leads(first) == leads(second) {
+			return fmt.Errorf("%v, %v", leads(first), leads(second))
+		}
+		return nil
+	})
+	if leads(second) {
+		first, second = second, first
+	}
+	const loud = 300
+	c.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: loud}\n")
+	var all []string
+	for n := range loud {
+		all = append(all, strings.Replace(edgeOf(fmt.Sprintf("g%d", n), ""), "namespace: shop", "namespace: loud", 1))
+	}
+	began := time.Now()
+	c.Apply(t, documents(append(all, edgeOf("quiet", ""))...))
+	of := func() int {
+		return len(strings.Fields(c.Kubectl(t, "get", "services", "-n", "loud", "-o", "name")))
+	}
+	d.has("service/quiet-istio", ".spec.type", "LoadBalancer")
+	before := of()
+	wait.For(t, "all are deployed", func() error {
+		if n := of(); n != loud {
+			return fmt.Errorf("%d are", n)
+		}
+		return nil
+	})
+	t.Logf("%d Gateways are deployed after %s; the quiet one when %d were", loud, time.Since(began).Round(time.Second), before)
+	versions := func() string {
+		return c.Kubectl(t, "get", "deployments,services,serviceaccounts", "-n", "loud", "-o", "jsonpath={.items[*].metadata.resourceVersion}")
+	}
+	was := versions()
+	first.Kill()
+	wait.For(t, "the other one leads", func() error {
+		if !leads(second) {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+	c.Apply(t, edgeOf("late", ""))
+	d.has("service/late-istio", ".spec.type", "LoadBalancer")
+	if versions() != was {
+		t.Error("the new leader has written what was as it should be")
 	}
 }
