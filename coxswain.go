@@ -21,6 +21,15 @@ var kubernetesSet []byte
 // cluster.
 func KubernetesSet() []byte { return append([]byte(nil), kubernetesSet...) }
 
+//go:embed deploy/kubernetes/rights.yaml deploy/kubernetes/webhooks.yaml deploy/kubernetes/signers.yaml deploy/kubernetes/trustbundles.yaml
+var rights embed.FS
+
+// Rights returns a file of deploy/kubernetes that says what a control plane may do in a cluster:
+// rights, webhooks, signers or trustbundles.
+func Rights(name string) ([]byte, error) {
+	return rights.ReadFile("deploy/kubernetes/" + name + ".yaml")
+}
+
 //go:embed LICENSE go.mod go.sum sdk internal/nearest internal/strict
 var sdk embed.FS
 

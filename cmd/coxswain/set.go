@@ -12,6 +12,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain"
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
+	"github.com/coxswain-mesh/coxswain/cmd/internal/webhooks"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/files"
 )
@@ -117,7 +118,7 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 		{shorthand{"sharedMeshConfig", in.SharedMeshConfig, []string{"config/mesh"}, "sharedConfigMap", false}, ""},
 		{shorthand{"domain", in.Domain, []string{"registry/kubernetes", "controller/exports"}, "domain", false}, usual.Domain},
 		{shorthand{"domain", in.Domain, []string{"config/gatewayapi"}, "domain", true}, usual.Domain},
-		{shorthand{"revision", in.Revision, []string{"config/kubernetes", "registry/kubernetes", "controller/injector", "controller/status", "controller/gateway"}, "revision", false}, ""},
+		{shorthand{"revision", in.Revision, []string{"config/kubernetes", "registry/kubernetes", "controller/injector", "controller/validator", "controller/status", "controller/gateway"}, "revision", false}, ""},
 	} {
 		if s.value != s.usual && !reflect.ValueOf(s.value).IsZero() {
 			given = append(given, s.shorthand)
@@ -175,6 +176,9 @@ func configured(s *manifest.Set, in settings.Inputs, name string) (*manifest.Set
 	if name == kubernetesSet && in.Revision != "" && in.Revision != "default" { // as istiod names it
 		given = append(given, shorthand{"revision", "istio-" + in.Revision, []string{"config/mesh"}, "configMap", false})
 	}
+	if name == kubernetesSet && in.Webhooks {
+		given = append(given, hooksOf(in)...)
+	}
 	for _, short := range given {
 		if err := short.configure(s, in.ConfigDir != ""); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -195,6 +199,15 @@ func configured(s *manifest.Set, in settings.Inputs, name string) (*manifest.Set
 		}
 	}
 	return s, nil
+}
+
+// hooksOf are what a port for webhooks has the set for a cluster do: answer them, and keep the root
+// in the revision's configurations.
+func hooksOf(in settings.Inputs) []shorthand {
+	return []shorthand{
+		{"httpsAddr", []any{webhooks.Injector(in.Revision)}, []string{"controller/injector"}, "webhooks", false},
+		{"httpsAddr", []any{webhooks.Validator(in.Revision)}, []string{"controller/validator"}, "webhooks", false},
+	}
 }
 
 // fromFiles has config/file (the default set's, if there is none) in the place of config/kubernetes

@@ -120,15 +120,17 @@ func TestNames(t *testing.T) {
 		of := objects(t, "--set", "revision="+revision)
 		reader := strings.Replace(name, "istiod", "istio-reader-clusterrole", 1) + "-istio-system"
 		wide, mesh := strings.Replace(name, "istiod", "istiod-clusterrole", 1)+"-istio-system", strings.Replace(name, "istiod", "istio", 1)
+		injector, validator := strings.Replace(name, "istiod", "coxswain-injector", 1), strings.Replace(name, "istiod", "coxswain-validator", 1)
 		var ids []string
 		for id := range of {
 			ids = append(ids, id)
 		}
 		slices.Sort(ids)
 		want := []string{
-			"ClusterRole/" + reader, "ClusterRole/" + wide, "ClusterRoleBinding/" + reader, "ClusterRoleBinding/" + wide, "ConfigMap/" + mesh, "Deployment/" + name, "HorizontalPodAutoscaler/" + name,
-			"PodDisruptionBudget/" + name, "Role/" + name, "RoleBinding/" + name, "Service/" + name, "ServiceAccount/" + name,
+			"ClusterRole/" + reader, "ClusterRole/" + wide, "ClusterRoleBinding/" + reader, "ClusterRoleBinding/" + wide, "ConfigMap/" + mesh, "ConfigMap/" + strings.Replace(name, "istiod", "istio-sidecar-injector", 1), "Deployment/" + name,
+			"HorizontalPodAutoscaler/" + name, "MutatingWebhookConfiguration/" + injector, "PodDisruptionBudget/" + name, "Role/" + name, "RoleBinding/" + name, "Service/" + name, "ServiceAccount/" + name, "ValidatingWebhookConfiguration/" + validator,
 		}
+		slices.Sort(want)
 		if !slices.Equal(ids, want) {
 			t.Errorf("with the revision %q there are %q, not %q", revision, ids, want)
 		}
@@ -137,7 +139,7 @@ func TestNames(t *testing.T) {
 		for _, p := range s.Spec.Ports {
 			ports = append(ports, fmt.Sprintf("%s %d", p.Name, p.Port))
 		}
-		if !slices.Equal(ports, []string{"grpc-xds 15010", "https-dns 15012", "http-monitoring 15014"}) {
+		if !slices.Equal(ports, []string{"grpc-xds 15010", "https-dns 15012", "https-webhook 443", "http-monitoring 15014"}) {
 			t.Errorf("the Service has %q", ports)
 		}
 		for what, selector := range map[string]map[string]string{"Service": s.Spec.Selector, "Deployment": d.Spec.Selector.MatchLabels} {
@@ -174,7 +176,7 @@ func TestPods(t *testing.T) {
 func TestRightsAreOnes(t *testing.T) {
 	t.Parallel()
 	want := map[string][]rbacv1.PolicyRule{}
-	for _, file := range []string{"rights.yaml", "signers.yaml", "trustbundles.yaml", "gateways.yaml"} {
+	for _, file := range []string{"rights.yaml", "signers.yaml", "trustbundles.yaml", "gateways.yaml", "webhooks.yaml"} {
 		text, err := os.ReadFile(filepath.Join(deployed, file))
 		if err != nil {
 			t.Fatal(err)
@@ -201,25 +203,30 @@ func TestRightsAreOnes(t *testing.T) {
 		}
 	}
 	of := objects(t)
-	is(of, wide, want["rights.yaml ClusterRole"]...)
-	is(of, own, want["rights.yaml Role"]...)
+	is(of, wide, slices.Concat(want["rights.yaml ClusterRole"], want["webhooks.yaml ClusterRole"])...)
+	is(of, own, slices.Concat(want["rights.yaml Role"], want["webhooks.yaml Role"])...)
+	without := objects(t, "--set", "webhooks.enabled=false")
+	is(without, wide, want["rights.yaml ClusterRole"]...)
+	is(without, own, want["rights.yaml Role"]...)
 	// Another cluster's control plane reads what is read of other clusters, and writes nothing.
 	remote := slices.DeleteFunc(slices.Clone(want["rights.yaml ClusterRole"]), func(r rbacv1.PolicyRule) bool {
 		return len(r.ResourceNames) > 0 || !slices.Contains([]string{"services", "endpointslices", "gateways", "tokenreviews", "secrets", "subjectaccessreviews"}, r.Resources[0])
 	})
 	is(of, "ClusterRole/istio-reader-clusterrole-istio-system", remote...)
 	of = objects(t, "--set", "global.certSigners={issuers.example.com/*}", "--set", "env.ENABLE_CLUSTER_TRUST_BUNDLE_API=true")
-	is(of, wide, slices.Concat(want["rights.yaml ClusterRole"], want["signers.yaml ClusterRole"], want["trustbundles.yaml ClusterRole"])...)
+	is(of, wide, slices.Concat(want["rights.yaml ClusterRole"], want["signers.yaml ClusterRole"], want["trustbundles.yaml ClusterRole"], want["webhooks.yaml ClusterRole"])...)
 	of = objects(t, "--set", "coxswain.settings.manageGateways=true")
-	is(of, wide, slices.Concat(want["rights.yaml ClusterRole"], want["gateways.yaml ClusterRole"])...)
-	is(of, own, slices.Concat(want["rights.yaml Role"], want["gateways.yaml Role"])...)
+	is(of, wide, slices.Concat(want["rights.yaml ClusterRole"], want["gateways.yaml ClusterRole"], want["webhooks.yaml ClusterRole"])...)
+	is(of, own, slices.Concat(want["rights.yaml Role"], want["gateways.yaml Role"], want["webhooks.yaml Role"])...)
 	lease, _ := yaml.Marshal(as[rbacv1.Role](t, objects(t, "--set", "revision=canary", "--set", "env.PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER=true"), "Role/istiod-canary").Rules)
 	if !strings.Contains(string(lease), "- istio-gateway-deployment-canary\n") {
 		t.Errorf("with a revision it may have another Lease: %s", lease)
 	}
 	text, _ := yaml.Marshal(as[rbacv1.Role](t, objects(t, "--set", "revision=canary"), "Role/istiod-canary").Rules)
-	if !strings.Contains(string(text), "- istio-canary\n") || strings.Contains(string(text), "- istio\n") {
-		t.Errorf("with a revision it may read another ConfigMap: %s", text)
+	for _, name := range []string{"istio", "istio-sidecar-injector", "coxswain-injector", "coxswain-validator"} {
+		if !strings.Contains(string(text), "- "+name+"-canary\n") || strings.Contains(string(text), "- "+name+"\n") {
+			t.Errorf("with a revision it may read another ConfigMap, or hold another Lease: %s", text)
+		}
 	}
 }
 
@@ -249,6 +256,13 @@ func TestValues(t *testing.T) {
 		{"ipFamilyPolicy=PreferDualStack", "Service/istiod", `"ipFamilyPolicy":"PreferDualStack"`},
 		{"coxswain.settings.debounceAfter=50ms", "ConfigMap/coxswain", `debounceAfter: 50ms`},
 		{"coxswain.settings.debounceAfter=50ms", "Deployment/istiod", `"--settings=/etc/coxswain/settings.yaml"`},
+		{"global.proxy.includeIPRanges=10.0.0.0/8", "ConfigMap/istio-sidecar-injector", `\"includeIPRanges\": \"10.0.0.0/8\"`},
+		{"global.proxy.autoInject=disabled", "ConfigMap/istio-sidecar-injector", `policy: disabled`},
+		{"sidecarInjectorWebhook.defaultTemplates={sidecar,mine}", "ConfigMap/istio-sidecar-injector", `defaultTemplates: [\"sidecar\",\"mine\"]`},
+		{"pilot.cni.enabled=true", "ConfigMap/istio-sidecar-injector", `\"cni\": {\n      \"enabled\": true`},
+		{"coxswain.proxyTag=1.30.0", "ConfigMap/istio-sidecar-injector", `\"tag\": \"1.30.0\"`},
+		{"sidecarInjectorWebhookAnnotations.a=b", "MutatingWebhookConfiguration/coxswain-injector", `"a":"b"`},
+		{"global.networkPolicy.enabled=true", "NetworkPolicy/istiod", `"port":15017`},
 		{"coxswain.pluginImages[0].name=a,coxswain.pluginImages[0].image=" + image, "Deployment/istiod", `"mountPath":"/plugins/a"`},
 	} {
 		if got := string(objects(t, "--set", c.set)[c.id]); !strings.Contains(got, c.has) {
@@ -278,23 +292,27 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: %v, %q", path, err, hint)
 		}
 	}
-	for _, path := range []string{"profile", "global.proxy.statusPort", "sidecarInjectorWebhook", "telemetry.v2.stackdriver"} {
+	for _, path := range []string{"profile", "global.proxy.tracer", "defaultRevision", "telemetry.v2.stackdriver"} {
 		if _, err := template(t, "--set", path+".x=1"); err == nil || !strings.Contains(err.Error(), path+" is a value of istiod's chart that means nothing here: "+refused[path]) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
 	for set, want := range map[string]string{
-		"pilot.traceSampling=1":            "pilot.traceSampling is a value of istiod's chart",
-		"unknown=1":                        "additional properties 'unknown' not allowed",
-		"pilot.unknown=1":                  "additional properties 'unknown' not allowed",
-		"global.proxy.unknown=1":           "additional properties 'unknown' not allowed",
-		"replicaCount=many":                "got string, want integer",
-		"revision=Not_A_Label":             "does not match pattern",
-		"image=coxswain":                   "no image is published",
-		"global.logging.level=ads:debug":   "coxswain log set",
-		"webhooks.enabled=true":            "not built yet",
-		"coxswain.settings.clusterID=east": "it is said by global.multiCluster.clusterName",
-		"env.EXTERNAL_CA=x":                "name them in global.certSigners",
+		"pilot.traceSampling=1":                   "pilot.traceSampling is a value of istiod's chart",
+		"unknown=1":                               "additional properties 'unknown' not allowed",
+		"pilot.unknown=1":                         "additional properties 'unknown' not allowed",
+		"global.proxy.unknown=1":                  "additional properties 'unknown' not allowed",
+		"replicaCount=many":                       "got string, want integer",
+		"revision=Not_A_Label":                    "does not match pattern",
+		"image=coxswain":                          "no image is published",
+		"global.logging.level=ads:debug":          "coxswain log set",
+		"coxswain.plugins=a":                      "has no controller/injector",
+		"revisionTags={a},revision=a":             "is the revision itself",
+		"revisionTags={a},webhooks.enabled=false": "they are webhooks",
+		"sidecarInjectorWebhook.unknown=1":        "additional properties 'unknown' not allowed",
+		"coxswain.settings.httpsAddr=x":           "it is said by webhooks.enabled",
+		"coxswain.settings.clusterID=east":        "it is said by global.multiCluster.clusterName",
+		"env.EXTERNAL_CA=x":                       "name them in global.certSigners",
 		"coxswain.pluginImages[0].name=a,coxswain.pluginImages[0].image=registry.example.com/a:1": "name it by its digest",
 	} {
 		if _, err := template(t, "--set", set); err == nil || !strings.Contains(err.Error(), want) {

@@ -111,7 +111,7 @@ func started(t *testing.T, c *kube.Cluster) *mesh.Plane {
 		name, _, _ := strings.Cut(a, "=")
 		return a == "discovery" || strings.HasSuffix(name, "Addr")
 	})
-	if len(args) != len(pod.Containers[0].Args)-5 {
+	if len(args) != len(pod.Containers[0].Args)-6 {
 		t.Fatalf("pods have %q", pod.Containers[0].Args)
 	}
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")

@@ -72,6 +72,7 @@ func Load(fs *pflag.FlagSet, environ []string) (s Settings, unknown []string, er
 	if s.IstiodDefaults {
 		s.Ports.likeIstiod(at)
 	}
+	s.Webhooks = s.HTTPSAddr != "" && s.HTTPSAddr != server.None
 	return s, unknown, at.locate(s.Check())
 }
 

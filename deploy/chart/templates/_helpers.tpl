@@ -7,6 +7,11 @@ istiod{{ with .Values.revision }}-{{ . }}{{ end }}
 istiod-clusterrole{{ with .Values.revision }}-{{ . }}{{ end }}-{{ .Release.Namespace }}
 {{- end -}}
 
+{{/* What names of a revision's webhooks and of its injector's ConfigMap end with. */}}
+{{- define "coxswain.suffix" -}}
+{{ with .Values.revision }}{{ if ne . "default" }}-{{ . }}{{ end }}{{ end }}
+{{- end -}}
+
 {{/* The ConfigMap with settings and plugins, which istiod's chart does not have. */}}
 {{- define "coxswain.own" -}}
 coxswain{{ with .Values.revision }}-{{ . }}{{ end }}
@@ -39,7 +44,7 @@ istio: pilot
 
 {{/* Values of the control plane: those at the top, and over them those below pilot. */}}
 {{- define "coxswain.pilot" -}}
-{{- $top := omit .Values "global" "pilot" "meshConfig" "revision" "ownerName" "coxswain" "webhooks" "telemetry" -}}
+{{- $top := omit .Values "global" "pilot" "meshConfig" "revision" "ownerName" "coxswain" "webhooks" "telemetry" "revisionTags" "sidecarInjectorWebhook" "gateways" -}}
 {{- mergeOverwrite (deepCopy $top) (deepCopy (.Values.pilot | default dict)) | toYaml -}}
 {{- end -}}
 
@@ -84,11 +89,11 @@ istio: pilot
 {{- end -}}
 {{- end -}}
 
-{{/* Rules of a role in a file of deploy/kubernetes: (dict "root" $ "file" FILE "kind" KIND "map" the ConfigMap's name
-"only" resources, of which a rule has one first). */}}
+{{/* Rules of a role in a file of deploy/kubernetes: (dict "root" $ "file" FILE "kind" KIND "names" what names there are
+called here, each by RESOURCE/NAME, a list; "only" resources, of which a rule has one first). */}}
 {{- define "coxswain.rules" -}}
 {{- $kind := .kind -}}
-{{- $map := .map | default "istio" -}}
+{{- $names := .names | default dict -}}
 {{- $only := .only -}}
 {{- range $text := regexSplit "(?m)^---$" (.root.Files.Get .file) -1 -}}
   {{- $role := fromYaml $text -}}
@@ -96,8 +101,12 @@ istio: pilot
     {{- range $rule := $role.rules }}
       {{- $rule = deepCopy $rule -}}
       {{- if or (not $only) (has (first $rule.resources) $only) -}}
-      {{- if eq (toJson $rule.resourceNames) "[\"istio\"]" -}}
-        {{- $rule = set $rule "resourceNames" (list $map) -}}
+      {{- if $rule.resourceNames -}}
+        {{- $called := list -}}
+        {{- range $rule.resourceNames -}}
+          {{- $called = concat $called (index $names (print (first $rule.resources) "/" .) | default (list .)) -}}
+        {{- end -}}
+        {{- $rule = set $rule "resourceNames" $called -}}
       {{- end -}}
       {{- if and $.lease (eq (toJson $rule.resourceNames) "[\"istio-gateway-deployment-default\"]") -}}
         {{- $rule = set $rule "resourceNames" (list $.lease) -}}
@@ -112,5 +121,52 @@ istio: pilot
       {{- end }}
     {{- end }}
   {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The configurations of webhooks in a file, which `coxswain webhooks` writes: (dict "root" $ "file" FILE "tag" TAG, empty:
+the revision's own). Roots, policies and selectors that a control plane or a tag has written since stay. */}}
+{{- define "coxswain.webhooks" -}}
+{{- $root := .root -}}
+{{- $values := $root.Values -}}
+{{- $text := $root.Files.Get .file | replace "release-namespace" $root.Release.Namespace | replace "release-service" (include "coxswain.name" $root) | replace "release-account" (include "coxswain.name" $root) -}}
+{{- $text = $text | replace "release-revision" ($values.revision | default "default") | replace "release-tag" .tag -}}
+{{- $istiods := lookup "admissionregistration.k8s.io/v1" "MutatingWebhookConfiguration" "" (print "istio-sidecar-injector" (include "coxswain.suffix" $root)) -}}
+{{- range $document := regexSplit "(?m)^---$" $text -1 -}}
+{{- $o := fromYaml $document -}}
+{{- if or (eq $o.kind "MutatingWebhookConfiguration") $values.global.configValidation }}
+{{- $is := lookup $o.apiVersion $o.kind "" $o.metadata.name -}}
+{{- $note := index ($is.metadata | default dict | dig "annotations" dict | default dict) "coxswain.io/selectors" -}}
+{{- $labels := merge (dict) $o.metadata.labels (include "coxswain.labels" $root | fromYaml) -}}
+{{- $labels = set $labels "app.kubernetes.io/managed-by" $root.Release.Service -}}
+{{- $notes := deepCopy $o.metadata.annotations -}}
+{{- if eq $o.kind "MutatingWebhookConfiguration" -}}{{- $notes = merge $notes $values.sidecarInjectorWebhookAnnotations -}}{{- end -}}
+{{- with $note -}}{{- $notes = set $notes "coxswain.io/selectors" . -}}{{- end -}}
+{{- $hooks := list -}}
+{{- range $hook := $o.webhooks -}}
+  {{- if or (not (hasPrefix "auto." $hook.name)) $values.sidecarInjectorWebhook.enableNamespacesByDefault -}}
+    {{- if hasKey $hook "reinvocationPolicy" -}}{{- $hook = set $hook "reinvocationPolicy" $values.sidecarInjectorWebhook.reinvocationPolicy -}}{{- end -}}
+    {{- $bundle := "" -}}
+    {{- with $istiods.webhooks -}}{{- $bundle = (first .).clientConfig.caBundle | default "" -}}{{- end -}}
+    {{- range $was := $is.webhooks -}}
+      {{- if eq $was.name $hook.name -}}
+        {{- $bundle = $was.clientConfig.caBundle | default $bundle -}}
+        {{- $hook = set $hook "failurePolicy" ($was.failurePolicy | default $hook.failurePolicy) -}}
+        {{- if $note -}}{{- $hook = set (set $hook "namespaceSelector" $was.namespaceSelector) "objectSelector" $was.objectSelector -}}{{- end -}}
+      {{- end -}}
+    {{- end -}}
+    {{- with $bundle -}}{{- $_ := set $hook.clientConfig "caBundle" . -}}{{- end -}}
+    {{- $hooks = append $hooks $hook -}}
+  {{- end -}}
+{{- end }}
+---
+apiVersion: {{ $o.apiVersion }}
+kind: {{ $o.kind }}
+metadata:
+  name: {{ $o.metadata.name }}
+  labels: {{- toYaml $labels | nindent 4 }}
+  annotations: {{- toYaml $notes | nindent 4 }}
+webhooks: {{- toYaml $hooks | nindent 2 }}
+{{- end }}
 {{- end -}}
 {{- end -}}

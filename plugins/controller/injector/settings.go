@@ -97,7 +97,7 @@ func (c *Controller) Run(ctx context.Context, out sdk.Publisher) error {
 	if len(c.config.Webhooks) > 0 {
 		b := &admission.Bundles{
 			Resource: admission.Mutating, Names: c.config.Webhooks, File: c.config.CABundle, Objects: c.client.Objects,
-			Namespace: c.config.Namespace, Lease: "coxswain-injector",
+			Namespace: c.config.Namespace, Revision: c.config.Revision, Lease: "coxswain-injector",
 		}
 		running.Go(func() { b.Run(ctx, out) })
 	}

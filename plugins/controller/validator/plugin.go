@@ -40,6 +40,7 @@ const codeInvalidArgument = 3
 type Config struct {
 	kube.Access
 	Namespace string   `json:"namespace" min:"1" doc:"The control plane's namespace: of the Lease by which replicas agree on who writes, and of what is written to try the webhook, which is never kept."`
+	Revision  string   `json:"revision" doc:"The control plane's revision, whose replicas agree on who writes, and whose tags have the root, too."`
 	Webhooks  []string `json:"webhooks" doc:"Names of ValidatingWebhookConfigurations that the control plane's root is written into; none: nothing is written, and no cluster is asked."`
 	CABundle  string   `json:"caBundleFile" doc:"File with the root of the webhook port's certificate, in PEM, where that is from a file."`
 }
@@ -89,7 +90,7 @@ func (c *controller) Run(ctx context.Context, out sdk.Publisher) error {
 		}
 		b := &admission.Bundles{
 			Resource: admission.Validating, Names: c.config.Webhooks, File: c.config.CABundle, Objects: c.client.Objects,
-			Namespace: c.config.Namespace, Lease: "coxswain-validator", Tried: c.try,
+			Namespace: c.config.Namespace, Revision: c.config.Revision, Lease: "coxswain-validator", Tried: c.try,
 		}
 		b.Run(ctx, out)
 	}

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -40,6 +41,15 @@ type Hook struct {
 	Labels map[string]string
 }
 
+// What the names of our webhooks end with: tags have others', too.
+var suffixes = map[string]string{Mutating: "injector.coxswain.io", Validating: "validator.coxswain.io"}
+
+// Labels of tags' configurations. Source: istio.io/api/label.
+const revisionLabel, tagLabel = "istio.io/rev", "istio.io/tag"
+
+// mostTags is how many tags a revision may have.
+const mostTags = 500
+
 // look is how often configurations are looked at, asking how long a question may take.
 const look, asking = 5 * time.Second, 10 * time.Second
 
@@ -53,8 +63,10 @@ type Bundles struct {
 	// trust bundles has them.
 	File    string
 	Objects dynamic.Interface
-	// Namespace and Lease say by which Lease replicas agree on who writes.
-	Namespace, Lease string
+	// Namespace and Lease say by which Lease replicas agree on who writes. Revision is the control
+	// plane's; empty: the default one. Each has a Lease of its own, and the root is written into the
+	// configurations of its tags, too, where the account may.
+	Namespace, Lease, Revision string
 	// Tried says why a webhook was not seen to refuse what it must refuse; nil: it was. Then what
 	// can't be asked of it is refused, too (failurePolicy). Without Tried the policy is left as it
 	// is.
@@ -68,12 +80,16 @@ func (b *Bundles) Run(ctx context.Context, out sdk.Publisher) {
 	if len(b.Names) == 0 {
 		return
 	}
-	err := lead.Election{Objects: sdk.ObjectsOf(out), Log: out.Log, Namespace: b.Namespace, Name: b.Lease}.Run(ctx, func(ctx context.Context) error {
+	lease := b.Lease
+	if b.revision() != defaultRevision {
+		lease += "-" + b.Revision
+	}
+	err := lead.Election{Objects: sdk.ObjectsOf(out), Log: out.Log, Namespace: b.Namespace, Name: lease}.Run(ctx, func(ctx context.Context) error {
 		tick := time.NewTicker(look)
 		defer tick.Stop()
 		for {
 			s, newer := out.State()
-			for _, name := range b.Names {
+			for _, name := range append(slices.Clone(b.Names), b.tags(ctx, out)...) {
 				if err := b.keep(ctx, name, s); err != nil && ctx.Err() == nil && b.said.Allow(name, err, time.Now()) {
 					out.Log(sdk.Warn, "the API server may not believe the webhook's server; it is tried again", "configuration", name, "error", err.Error())
 				}
@@ -89,6 +105,41 @@ func (b *Bundles) Run(ctx context.Context, out sdk.Publisher) {
 	if err != nil {
 		out.Log(sdk.Error, "webhooks' configurations are not kept", "error", err.Error())
 	}
+}
+
+// defaultRevision is what labels call the revision that has no name.
+const defaultRevision = "default"
+
+func (b *Bundles) revision() string { return cmp.Or(b.Revision, defaultRevision) }
+
+// tags are the configurations of the revision's tags, all of whose webhooks are called as ours are:
+// those of another control plane have the label of a revision, too.
+func (b *Bundles) tags(ctx context.Context, out sdk.Publisher) (names []string) {
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	all, err := b.resource().List(ctx, metav1.ListOptions{LabelSelector: revisionLabel + "=" + b.revision() + "," + tagLabel, Limit: mostTags})
+	if err != nil {
+		if ctx.Err() == nil && b.said.Allow("tags", err, time.Now()) {
+			out.Log(sdk.Warn, "tags of the revision are not known: their configurations may lack the root", "error", err.Error())
+		}
+		return nil
+	}
+	for i := range all.Items {
+		hooks, _, err := unstructured.NestedSlice(all.Items[i].Object, "webhooks")
+		if err != nil || len(hooks) == 0 || slices.Contains(b.Names, all.Items[i].GetName()) || slices.ContainsFunc(hooks, func(h any) bool {
+			m, _ := h.(map[string]any)
+			name, _, _ := unstructured.NestedString(m, "name")
+			return name != suffixes[b.Resource] && !strings.HasSuffix(name, "."+suffixes[b.Resource])
+		}) {
+			continue
+		}
+		names = append(names, all.Items[i].GetName())
+	}
+	return names
+}
+
+func (b *Bundles) resource() dynamic.NamespaceableResourceInterface {
+	return b.Objects.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: b.Resource})
 }
 
 // roots are those that sign for the control plane, in PEM.
@@ -126,7 +177,7 @@ func (b *Bundles) keep(ctx context.Context, name string, s *state.State) error {
 	if err != nil {
 		return err
 	}
-	of := b.Objects.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: b.Resource})
+	of := b.resource()
 	found, err := of.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil // whoever wants no webhook has none

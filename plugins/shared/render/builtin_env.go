@@ -42,7 +42,11 @@ func (v *variables) limit(name, of string) {
 func (f *form) authority(v *variables) {
 	v.set("PILOT_CERT_PROVIDER", f.values.text("global", "pilotCertProvider"))
 	name := "istiod"
-	if rev := f.values.text("revision"); rev != "" {
+	rev := f.values.text("revision")
+	if rev == "" && f.Revision != "default" { // who injects signs, where values say nothing
+		rev = f.Revision
+	}
+	if rev != "" {
 		name += "-" + rev
 	}
 	v.set("CA_ADDR", cmp.Or(f.values.text("global", "caAddress"), name+"."+f.values.text("global", "istioNamespace")+".svc:15012"))

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/cmd/internal/migrate"
+	"github.com/coxswain-mesh/coxswain/cmd/internal/webhooks"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// migration is what coxswain migrate is told.
+type migration struct {
+	clusterFlags
+	files                     []string
+	live                      bool
+	namespace, deployment, to string
+}
+
+// migrateCommand says how Coxswain is to be told what an istiod is told.
+func migrateCommand(p *program) *cobra.Command {
+	var f migration
+	c := &cobra.Command{
+		Use:   "migrate -f FILE… | --live",
+		Short: "Read how an istiod is deployed, and print how Coxswain is told the same, and what differs",
+		Long: `Migrate reads an istiod's Deployment, with the ConfigMaps, Services and webhooks that came with it: from files (a chart that was rendered, kubectl get -o yaml), from standard input, or from a cluster. It
+prints settings.yaml, plugins.yaml, rights.yaml and webhooks.yaml, or writes them into the folder that --to names, and a report: what each argument, variable, mount and object becomes, and of what differs what
+to do. Nothing in a cluster is changed. Secrets are not read, and values of variables that are not known to be istiod's are not shown.`,
+		Example: `  helm get manifest istiod -n istio-system | coxswain migrate -f -
+  coxswain migrate --live --to coxswain/
+  coxswain migrate -f istiod.yaml -f configmaps.yaml --deployment istiod-canary`,
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return p.migrate(c, f) },
+	}
+	f.add(c)
+	c.Flags().StringSliceVarP(&f.files, "filename", "f", nil, "file with Kubernetes objects, or a directory of such; -: standard input")
+	c.Flags().BoolVar(&f.live, "live", false, "read a cluster")
+	c.Flags().StringVar(&f.namespace, "namespace", "istio-system", "with --live, istiod's namespace")
+	c.Flags().StringVar(&f.deployment, "deployment", "", "name of istiod's Deployment, where there are several")
+	c.Flags().StringVar(&f.to, "to", "", "folder that files are written into; none of them may be there")
+	return c
+}
+
+func (p *program) migrate(c *cobra.Command, f migration) error {
+	in := &migrate.Input{}
+	switch {
+	case f.live == (len(f.files) > 0):
+		return usageError{errors.New("coxswain migrate wants --filename, files with an istiod's objects, or --live")}
+	case f.live:
+		client, ctx, cancel, err := f.client(p, c)
+		if err != nil {
+			return err
+		}
+		defer cancel()
+		if err := living(ctx, client, in, f.namespace); err != nil {
+			return err
+		}
+	default:
+		names, err := findFiles(f.files)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if err := p.istiods(in, name); err != nil {
+				return err
+			}
+		}
+	}
+	plan, err := migrate.Make(in, f.deployment)
+	if err != nil {
+		return err
+	}
+	return p.planned(plan, f.to)
+}
+
+// istiods reads a file; standard input only as far as it may be long.
+func (p *program) istiods(in *migrate.Input, name string) error {
+	if name == stdin {
+		return in.Read("standard input", p.in)
+	}
+	text, err := p.readFile(name)
+	if err != nil {
+		return err
+	}
+	return in.Read(name, bytes.NewReader(text))
+}
+
+// planned writes a plan down.
+func (p *program) planned(plan *migrate.Plan, to string) error {
+	files, err := plan.Files()
+	if err != nil {
+		return err
+	}
+	if to == "" {
+		for _, file := range files {
+			fmt.Fprintf(p.out, "##### %s\n%s\n", file.Name, file.Text)
+		}
+		fmt.Fprintln(p.out, "##### report")
+		plan.Report(p.out)
+		return nil
+	}
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	for _, file := range files {
+		if _, err := os.Lstat(filepath.Join(to, file.Name)); err == nil {
+			return fmt.Errorf("%s is there; nothing was written", filepath.Join(to, file.Name))
+		}
+	}
+	for _, file := range files {
+		if err := os.WriteFile(filepath.Join(to, file.Name), file.Text, 0o644); err != nil {
+			return err
+		}
+	}
+	plan.Report(p.out)
+	return nil
+}
+
+// mostLiving is how many objects of a kind are read of a cluster.
+const mostLiving = 1000
+
+// living reads what a cluster has of istiods.
+func living(ctx context.Context, client kubernetes.Interface, in *migrate.Input, namespace string) error {
+	all := metav1.ListOptions{Limit: mostLiving}
+	deployments, err := client.AppsV1().Deployments(namespace).List(ctx, all)
+	if err != nil {
+		return err
+	}
+	for i := range deployments.Items {
+		in.Deployments = append(in.Deployments, &deployments.Items[i])
+	}
+	services, err := client.CoreV1().Services(namespace).List(ctx, all)
+	if err != nil {
+		return err
+	}
+	for i := range services.Items {
+		in.Services = append(in.Services, &services.Items[i])
+	}
+	maps, err := client.CoreV1().ConfigMaps(namespace).List(ctx, all)
+	if err != nil {
+		return err
+	}
+	for i := range maps.Items {
+		if m := &maps.Items[i]; concerns(m) {
+			in.ConfigMaps = append(in.ConfigMaps, m)
+		}
+	}
+	revisions := metav1.ListOptions{LabelSelector: webhooks.RevisionLabel, Limit: mostLiving}
+	mutating, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, revisions)
+	if err != nil {
+		return err
+	}
+	for i := range mutating.Items {
+		in.Mutating = append(in.Mutating, &mutating.Items[i])
+	}
+	validating, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().List(ctx, revisions)
+	if err != nil {
+		return err
+	}
+	for i := range validating.Items {
+		in.Validating = append(in.Validating, &validating.Items[i])
+	}
+	return nil
+}
+
+// concerns reports whether a ConfigMap of istiod's namespace is one that istiods read.
+func concerns(m *corev1.ConfigMap) bool {
+	return m.Name == "istio" || strings.HasPrefix(m.Name, "istio-") && m.Name != "istio-ca-root-cert" && m.Name != "istio-ca-crl"
+}

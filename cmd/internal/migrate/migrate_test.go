@@ -1,0 +1,247 @@
+package migrate
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
+)
+
+// read reads texts, and makes a plan of them.
+func read(t *testing.T, deployment string, texts ...string) *Plan {
+	t.Helper()
+	in := &Input{}
+	for _, text := range texts {
+		if err := in.Read("test", strings.NewReader(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := Make(in, deployment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	usable(t, p)
+	return p
+}
+
+// usable sees that what is written can be read by the program.
+func usable(t *testing.T, p *Plan) {
+	t.Helper()
+	files, err := p.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		switch f.Name {
+		case "settings.yaml":
+			fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+			settings.Flags(fs, settings.Defaults())
+			at := filepath.Join(t.TempDir(), f.Name)
+			if err := os.WriteFile(at, f.Text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := fs.Set(settings.SettingsFlag, at); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := settings.Load(fs, nil); err != nil {
+				t.Errorf("settings.yaml: %v in\n%s", err, f.Text)
+			}
+		case "plugins.yaml":
+			if _, err := manifest.Parse(f.Name, f.Text); err != nil {
+				t.Errorf("%v in\n%s", err, f.Text)
+			}
+		default:
+			for document := range strings.SplitSeq(string(f.Text), "\n---\n") {
+				var o struct{ Kind, APIVersion string }
+				if err := yaml.Unmarshal([]byte(document), &o); err != nil || o.Kind == "" || o.APIVersion == "" {
+					t.Errorf("%s: %v in %s", f.Name, err, document)
+				}
+			}
+		}
+	}
+}
+
+// outcome is what becomes of a thing.
+func (p *Plan) outcome(t *testing.T, what string) Outcome {
+	t.Helper()
+	at := slices.IndexFunc(p.Outcomes, func(o Outcome) bool { return o.What == what })
+	if at < 0 {
+		t.Fatalf("nothing is said of %s: %v", what, p.Outcomes)
+	}
+	return p.Outcomes[at]
+}
+
+// deployed is an istiod with arguments and variables, each a line of YAML in flow style.
+func deployed(args, env string) string {
+	return fmt.Sprintf(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: istiod, namespace: mesh}
+spec:
+  template:
+    metadata: {labels: {app: istiod}}
+    spec:
+      containers:
+      - {name: discovery, args: [discovery, %s], env: [%s]}
+`, args, env)
+}
+
+// TestRecorded: inputs as clusters have them, each with what has to come of it.
+func TestRecorded(t *testing.T) {
+	inputs, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(inputs) < 3 {
+		t.Fatal(inputs, err)
+	}
+	for _, name := range inputs {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := read(t, "", string(text))
+		report := &strings.Builder{}
+		p.Report(report)
+		files, _ := p.Files()
+		all := report.String()
+		for _, f := range files {
+			all += string(f.Text)
+		}
+		if strings.Contains(all, "hunter2") {
+			t.Errorf("%s: a secret is printed", name)
+		}
+		wanted := 0
+		for line := range strings.Lines(string(text)) {
+			want, ok := strings.CutPrefix(strings.TrimSpace(line), "# want: ")
+			if !ok {
+				continue
+			}
+			if wanted++; !strings.Contains(all, want) {
+				t.Errorf("%s: %q is not in\n%s", name, want, all)
+			}
+		}
+		if wanted == 0 {
+			t.Errorf("%s wants nothing", name)
+		}
+	}
+}
+
+// TestEveryVariable: each variable of istiod's has an outcome, and all that is written can be read.
+func TestEveryVariable(t *testing.T) {
+	for _, value := range []string{"true", "false", "7", "10m", "a.example/b", "{", ""} {
+		var all []string
+		for _, name := range settings.VariablesOfIstiod() {
+			all = append(all, fmt.Sprintf("{name: %s, value: %q}", name, value))
+		}
+		p := read(t, "", deployed("", strings.Join(all, ", ")))
+		for _, name := range settings.VariablesOfIstiod() {
+			v, _ := settings.OfIstiod(name)
+			o := p.outcome(t, "variable "+name)
+			quiet := v.Fate == settings.Lacking && v.Is == "" && !strings.Contains(name, "WEBHOOK_CONFIG") && !strings.Contains(name, "NATIVE")
+			if o.Fate == Differs && (o.Text == "" || value == "") || value != "" && o.Fate != Differs && quiet {
+				t.Errorf("%s=%q %s: %s", name, value, o.Fate, o.Text)
+			}
+		}
+	}
+	var hidden []string
+	for _, name := range settings.VariablesOfIstiod() {
+		hidden = append(hidden, fmt.Sprintf("{name: %s, valueFrom: {secretKeyRef: {name: vault, key: hunter2}}}", name))
+	}
+	p := read(t, "", deployed("", strings.Join(hidden, ", ")))
+	for _, name := range settings.VariablesOfIstiod() {
+		v, _ := settings.OfIstiod(name)
+		if o := p.outcome(t, "variable "+name); v.Fate != settings.Moot && name != "POD_NAMESPACE" && (o.Fate != Differs || !strings.Contains(o.Text, "Secret vault")) {
+			t.Errorf("%s of a Secret %s: %s", name, o.Fate, o.Text)
+		}
+	}
+	if len(edits) < 20 {
+		t.Errorf("%d variables are written into plugins.yaml", len(edits))
+	}
+	for name := range edits {
+		if v, ok := settings.OfIstiod(name); !ok || v.Fate != settings.InPlugins {
+			t.Errorf("%s is none for plugins.yaml", name)
+		}
+	}
+}
+
+func TestArguments(t *testing.T) {
+	p := read(t, "", deployed(`"--monitoringAddr=:9999", --log_output_level, "default:debug,ads:info", --log_as_json, --domain, $(DOMAIN), "--keepaliveMaxServerConnectionAge", 1h, --profile, --unheardOf, x, --ctrlz_port=1, stray, --kubernetesApiQPS=many, "--meshConfig=$(NOWHERE)"`,
+		`{name: DOMAIN, value: example.org}, {name: UNHEARD, value: hunter2}, {name: REVISION, value: canary}, {name: PILOT_ENABLE_AMBIENT, value: "true"}`))
+	for name, want := range map[string]any{"monitoringAddr": ":9999", "logLevel": "debug", "logFormat": "json", "domain": "example.org", "keepaliveMaxServerConnectionAge": "1h", "revision": "canary", "namespace": "mesh", "grpcAddr": ":15010"} {
+		if p.Settings[name] != want {
+			t.Errorf("%s is %v, not %v", name, p.Settings[name], want)
+		}
+	}
+	for what, text := range map[string]string{
+		"--log_output_level": "coxswain log set", "--unheardOf": "no flag that is known", "--ctrlz_port": "has no effect", `argument "stray"`: "leave it out", "--kubernetesApiQPS": `"many"`,
+		"--meshConfig": `"NOWHERE"`, "variable UNHEARD": "its value is not shown", "variable PILOT_ENABLE_AMBIENT": "ambient is not served",
+	} {
+		if !slices.ContainsFunc(p.Outcomes, func(o Outcome) bool { return o.What == what && strings.Contains(o.Text, text) }) {
+			t.Errorf("%s: no %q in %v", what, text, p.Outcomes)
+		}
+	}
+}
+
+// TestRights: they are of the revision, in its namespace, and none of another name.
+func TestRights(t *testing.T) {
+	p := read(t, "", deployed("", `{name: REVISION, value: canary}, {name: SHARED_MESH_CONFIG, value: common}`))
+	for _, want := range []string{"- istio-canary\n", "- common\n", "- istio-sidecar-injector-canary\n", "- coxswain-injector-canary\n", "name: coxswain-canary\n", "namespace: mesh\n"} {
+		if !strings.Contains(string(p.Rights), want) {
+			t.Errorf("%q is not in\n%s", want, p.Rights)
+		}
+	}
+	for _, not := range []string{"istio-system", "- istio\n", "- coxswain-injector\n", "name: coxswain\n"} {
+		if strings.Contains(string(p.Rights), not) {
+			t.Errorf("%q is in\n%s", not, p.Rights)
+		}
+	}
+	for document := range strings.SplitSeq(string(p.Rights), "\n---\n") {
+		var role rbacv1.ClusterRole
+		if err := yaml.UnmarshalStrict([]byte(document), &role); strings.Contains(document, "\nrules:") && (err != nil || len(role.Rules) == 0) {
+			t.Errorf("%v in %s", err, document)
+		}
+	}
+	signs := read(t, "", deployed("", `{name: EXTERNAL_CA, value: ISTIOD_RA_KUBERNETES_API}, {name: K8S_SIGNER, value: a.example/b}, {name: ENABLE_CLUSTER_TRUST_BUNDLE_API, value: "true"}`))
+	if !strings.Contains(string(signs.Rights), "signers") || !strings.Contains(string(signs.Rights), "clustertrustbundles") {
+		t.Errorf("%s", signs.Rights)
+	}
+}
+
+// TestBad: what can't be read is said with its place, and nothing of it is repeated.
+func TestBad(t *testing.T) {
+	for text, want := range map[string]string{
+		"a: [hunter2": "document 1 is no YAML", "a: hunter2": "no apiVersion", "[hunter2]": "no Kubernetes object", "{apiVersion: v1, kind: Service, spec: hunter2}": "Service/ is not as its kind is",
+		"kind: List\napiVersion: v1\nitems: [{a: hunter2}]": "no Kubernetes object", "# nothing\n---\nkind: x\napiVersion: y\n---\nb: {hunter2": "document 2 is no YAML",
+	} {
+		err := (&Input{}).Read("file", strings.NewReader(text))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: %v, not %q", text, err, want)
+		}
+	}
+	if err := (&Input{}).Read("file", strings.NewReader(strings.Repeat("# a line that says nothing\n", 3<<20))); err == nil || !strings.Contains(err.Error(), "bytes") {
+		t.Errorf("a long file: %v", err)
+	}
+	deep := "{apiVersion: v1, kind: X, a: " + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + "}"
+	if err := (&Input{}).Read("file", strings.NewReader(deep)); err == nil {
+		t.Error("20,000 levels are read")
+	}
+	for _, c := range []struct{ text, name, want string }{
+		{"", "", "no Deployment runs istiod"}, {deployed("", ""), "other", "no Deployment is called other"},
+		{deployed("", "") + "---" + strings.Replace(deployed("", ""), "name: istiod", "name: istiod-canary", 1), "", "--deployment says which"},
+	} {
+		in := &Input{}
+		if err := in.Read("file", strings.NewReader(c.text)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Make(in, c.name); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, not %q", err, c.want)
+		}
+	}
+}

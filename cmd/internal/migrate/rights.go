@@ -1,0 +1,99 @@
+package migrate
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/coxswain-mesh/coxswain"
+	"github.com/coxswain-mesh/coxswain/cmd/internal/webhooks"
+	"sigs.k8s.io/yaml"
+)
+
+// rights are those of deploy/kubernetes that the settings need, with the names of the revision, and
+// in its namespace.
+func (m *maker) rights() ([]byte, error) {
+	files := []string{"rights"}
+	if m.injects || m.validates {
+		files = append(files, "webhooks")
+	}
+	provider, _ := m.Settings["pilotCertProvider"].(string)
+	if m.Settings["externalCA"] != nil || bytes.HasPrefix([]byte(provider), []byte("k8s.io/")) {
+		files = append(files, "signers")
+		m.out("signers of the cluster", Differs, "name yours in rights.yaml, in the place of those of the example")
+	}
+	if m.Settings["enableClusterTrustBundleAPI"] == true {
+		files = append(files, "trustbundles")
+	}
+	end := webhooks.Suffix(m.Revision)
+	maps := []string{"istio" + end}
+	if shared, _ := m.Settings["sharedMeshConfig"].(string); shared != "" {
+		maps = append(maps, shared)
+	}
+	for resource, names := range map[string][]string{
+		"configmaps/istio": maps, "configmaps/istio-sidecar-injector": {"istio-sidecar-injector" + end},
+		"leases/coxswain-injector": {"coxswain-injector" + end}, "leases/coxswain-validator": {"coxswain-validator" + end},
+	} {
+		m.renamed[resource] = names
+	}
+	out := &bytes.Buffer{}
+	for _, file := range files {
+		text, err := coxswain.Rights(file)
+		if err != nil {
+			return nil, err
+		}
+		for i, document := range bytes.Split(text, []byte("\n---\n")) {
+			var o map[string]any
+			if err := yaml.Unmarshal(document, &o); err != nil {
+				return nil, fmt.Errorf("%s.yaml: document %d: %w", file, i+1, err)
+			}
+			m.rename(o, end)
+			written, err := yaml.Marshal(o)
+			if err != nil {
+				return nil, err
+			}
+			if out.Len() > 0 {
+				out.WriteString("---\n")
+			}
+			out.Write(written)
+		}
+	}
+	return out.Bytes(), nil
+}
+
+// rename gives an object the names of the revision: all that is made is called coxswain….
+func (m *maker) rename(o map[string]any, end string) {
+	named := func(of any) {
+		if r, ok := of.(map[string]any); ok {
+			r["name"] = fmt.Sprint(r["name"]) + end
+			if r["namespace"] != nil {
+				r["namespace"] = m.Namespace
+			}
+		}
+	}
+	named(o["metadata"])
+	named(o["roleRef"])
+	for _, s := range list(o["subjects"]) {
+		named(s)
+	}
+	for _, r := range list(o["rules"]) {
+		rule, _ := r.(map[string]any)
+		resources := list(rule["resources"])
+		names := list(rule["resourceNames"])
+		if len(names) == 0 || len(resources) == 0 {
+			continue
+		}
+		var all []any
+		for _, n := range names {
+			called, ok := m.renamed[fmt.Sprintf("%v/%v", resources[0], n)]
+			if !ok {
+				all = append(all, n)
+			}
+			for _, c := range called {
+				all = append(all, c)
+			}
+		}
+		rule["resourceNames"] = all
+	}
+}
+
+func list(of any) []any { l, _ := of.([]any); return l }
