@@ -10,7 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	admission "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/coxswain-mesh/coxswain/test/kube"
 	"github.com/coxswain-mesh/coxswain/test/mesh"
@@ -48,8 +51,11 @@ metadata: {name: outside, namespace: shop}
 spec: {hosts: [outside.example], resolution: DNS, ports: [{number: 80, name: http, protocol: HTTP}]}
 `)
 
-	plane := started(t, c)
+	c.Kubectl(t, "label", "namespace", "shop", "istio-injection=enabled")
+	at := wait.Address(t)
+	plane := started(t, c, at)
 	sees(t, plane)
+	injects(t, c, at)
 	plane.Stop(t)
 
 	on(slices.Concat([]string{"upgrade", "istiod", newer, "--set", "coxswain.settings.debounceAfter=50ms", "--set", "meshConfig.accessLogFile=/dev/stdout"}, named)...)
@@ -61,9 +67,18 @@ spec: {hosts: [outside.example], resolution: DNS, ports: [{number: 80, name: htt
 	if out := c.Kubectl(t, "-n", namespace, "get", "configmap", "-o", "name"); strings.Contains(out, "configmap/coxswain\n") {
 		t.Errorf("after the rollback there are %s", out)
 	}
-	sees(t, started(t, c))
+	plane = started(t, c, at)
+	sees(t, plane)
+	injects(t, c, at)
+	plane.Stop(t)
+	if err := pod(t, c); err == nil {
+		t.Error("without the control plane a pod is created, without its proxy")
+	}
 
 	on("uninstall", "istiod")
+	if err := pod(t, c); err != nil {
+		t.Errorf("after its end a pod can't be created: %v", err)
+	}
 	left := c.Kubectl(t, "-n", namespace, "get", "deployment,service,serviceaccount,role,rolebinding,hpa,pdb,configmap", "-o", "name")
 	if !strings.Contains(left, "configmap/istio\n") || strings.Contains(left, "istiod") {
 		t.Errorf("after its end there are %s", left)
@@ -73,11 +88,71 @@ spec: {hosts: [outside.example], resolution: DNS, ports: [{number: 80, name: htt
 	}
 	// It finds what it left.
 	on(slices.Concat([]string{"install", "istiod", newer}, named)...)
-	// Another revision stands beside it.
-	on(slices.Concat([]string{"install", "canary", newer, "--set", "revision=canary"}, named)...)
-	if out := c.Kubectl(t, "-n", namespace, "get", "service", "-o", "name"); out != "service/istiod\nservice/istiod-canary\n" {
+	// Another revision stands beside it, and whichever ends first leaves the other's pods alone.
+	on(slices.Concat([]string{"install", "canary", newer, "--set", "revision=canary,revisionTags={prod}"}, named)...)
+	if out := c.Kubectl(t, "-n", namespace, "get", "service", "-o", "name"); out != "service/istiod\nservice/istiod-canary\nservice/istiod-revision-tag-prod\n" {
 		t.Errorf("there are %s", out)
 	}
+	on("uninstall", "istiod")
+	if err := pod(t, c); err != nil {
+		t.Errorf("with the other revision alone a pod can't be created: %v", err)
+	}
+	c.Kubectl(t, "label", "namespace", "shop", "istio-injection-", "istio.io/rev=prod")
+	if err := pod(t, c); err == nil {
+		t.Error("a pod of the revision that nobody runs is created, without its proxy")
+	}
+	on("uninstall", "canary")
+	if err := pod(t, c); err != nil {
+		t.Errorf("after the end of both a pod can't be created: %v", err)
+	}
+}
+
+// pod tries to create a pod in the namespace shop, in a dry run.
+func pod(t *testing.T, c *kube.Cluster) error {
+	t.Helper()
+	_, err := trial(t, c)
+	return err
+}
+
+func trial(t *testing.T, c *kube.Cluster) (*corev1.Pod, error) {
+	t.Helper()
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.PodSpec{ServiceAccountName: "default", Containers: []corev1.Container{{Name: "app", Image: "app"}}}}
+	return c.Client(t).CoreV1().Pods("shop").Create(t.Context(), p, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+}
+
+// injects sees that a pod that is created has its proxy. The API server of the test has no Services
+// that lead anywhere: meanwhile its webhooks have the control plane's address.
+func injects(t *testing.T, c *kube.Cluster, at string) {
+	t.Helper()
+	_, port, _ := strings.Cut(at, ":")
+	const of = "mutatingwebhookconfiguration/coxswain-injector"
+	var was admission.MutatingWebhookConfiguration
+	if err := json.Unmarshal([]byte(c.Kubectl(t, "get", of, "-o", "json")), &was); err != nil {
+		t.Fatal(err)
+	}
+	patch := func(config func(h admission.MutatingWebhook) any) {
+		t.Helper()
+		var all []map[string]any
+		for i, h := range was.Webhooks {
+			all = append(all, map[string]any{"op": "replace", "path": fmt.Sprintf("/webhooks/%d/clientConfig", i), "value": config(h)})
+		}
+		text, err := json.Marshal(all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Kubectl(t, "patch", of, "--type", "json", "-p", string(text))
+	}
+	patch(func(h admission.MutatingWebhook) any {
+		return map[string]any{"url": "https://localhost:" + port + *h.ClientConfig.Service.Path, "caBundle": h.ClientConfig.CABundle}
+	})
+	wait.For(t, "a pod that is created has its proxy", func() error {
+		p, err := trial(t, c)
+		if err == nil && !slices.ContainsFunc(slices.Concat(p.Spec.InitContainers, p.Spec.Containers), func(c corev1.Container) bool { return c.Name == "istio-proxy" }) {
+			err = fmt.Errorf("it has %+v", p.Spec)
+		}
+		return err
+	})
+	patch(func(h admission.MutatingWebhook) any { return map[string]any{"service": h.ClientConfig.Service} })
 }
 
 // pack packs the chart as `make chart` does, and returns its path.
@@ -99,8 +174,8 @@ func says(t *testing.T, c *kube.Cluster, object, path, want string) {
 }
 
 // started starts the program with the arguments of the Deployment's pods, but for addresses, as
-// their account.
-func started(t *testing.T, c *kube.Cluster) *mesh.Plane {
+// their account; webhooks is where it answers these.
+func started(t *testing.T, c *kube.Cluster, webhooks string) *mesh.Plane {
 	t.Helper()
 	var d appsv1.Deployment
 	if err := json.Unmarshal([]byte(c.Kubectl(t, "-n", namespace, "get", "deployment", "istiod", "-o", "json")), &d); err != nil {
@@ -119,7 +194,7 @@ func started(t *testing.T, c *kube.Cluster) *mesh.Plane {
 	if err := os.WriteFile(kubeconfig, []byte(c.Remote(t, token)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	plane := mesh.Start(t, binary, "", append(args, "--kubeconfig", kubeconfig)...)
+	plane := mesh.Start(t, binary, "", append(args, "--kubeconfig", kubeconfig, "--httpsAddr", webhooks, "--istiodCustomHost", "localhost")...)
 	plane.Ready(t)
 	return plane
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/coxswain-mesh/coxswain/test/kube"
+	"github.com/coxswain-mesh/coxswain/test/mesh"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
@@ -48,6 +50,54 @@ func TestRights(t *testing.T) {
 		}
 	}
 	if len(given) < 40 {
+		t.Errorf("%d rights are known", len(given))
+	}
+}
+
+// TestRightsOfWebhooks: with exactly the rights of webhooks.yaml beside those of the set, pods get
+// proxies and objects are judged, and a tag's configurations have the root; the API server refuses
+// nothing, and each right is used.
+func TestRightsOfWebhooks(t *testing.T) {
+	t.Parallel()
+	policy, log := filepath.Join(t.TempDir(), "policy.yaml"), filepath.Join(t.TempDir(), "audit")
+	put(t, policy, fmt.Sprintf("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata, users: [%q]}, {level: None}]\n", account))
+	c := kube.Start(t, "--audit-policy-file", policy, "--audit-log-path", log, "--audit-log-mode", "blocking")
+	c.Apply(t, kube.Definitions(t))
+	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
+	c.Apply(t, documents(system, "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {istio.io/rev: prod}}}"))
+	c.Kubectl(t, "apply", "-k", deployed)
+	c.Kubectl(t, "apply", "-f", filepath.Join(deployed, "webhooks.yaml"))
+	kubeconfig, at := filepath.Join(t.TempDir(), "kubeconfig"), wait.Address(t)
+	put(t, kubeconfig, c.Remote(t, strings.TrimSpace(c.Kubectl(t, "create", "token", "coxswain", "-n", "istio-system"))))
+	_, port, _ := strings.Cut(at, ":")
+	c.Apply(t, printed(t, "https://localhost:"+port))
+	if out, err := exec.Command(program, "tag", "--kubeconfig", c.Kubeconfig, "set", "prod", "--revision", "default").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	p := mesh.Start(t, program, "", "--registries", "Kubernetes", "--kubeconfig", kubeconfig, "--httpsAddr", at, "--istiodCustomHost", "localhost")
+	p.Ready(t)
+	client := c.Client(t)
+	wait.For(t, "a pod is injected into by a tag", func() error {
+		by, err := created(t, client, "shop", nil)
+		if err == nil && by != "default" {
+			err = fmt.Errorf("it is of %q", by)
+		}
+		return err
+	})
+	judged(t, c, "", "validator.coxswain.io")
+	used := asked(t, log)
+	for call, code := range used {
+		if code == http.StatusUnauthorized || code == http.StatusForbidden {
+			t.Errorf("%s: %d", call, code)
+		}
+	}
+	given := rightsOf(t, "webhooks.yaml")
+	for right := range given {
+		if _, ok := used[right]; !ok {
+			t.Errorf("nobody uses %s", right)
+		}
+	}
+	if len(given) < 10 {
 		t.Errorf("%d rights are known", len(given))
 	}
 }

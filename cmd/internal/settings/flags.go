@@ -67,7 +67,7 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.String("secureGRPCAddr", d.SecureGRPCAddr, "address for xDS over TLS, and for calls of plugins such as controller/ca; open where a certificate can be had: from files, or from a plugin that makes one; empty: none")
 	fs.String("istiodCustomHost", d.CustomHost, "more DNS names that a certificate made for secureGRPCAddr is to have, joined by commas (istiod: ISTIOD_CUSTOM_HOST)")
 	fs.String("httpsClientCAFile", d.HTTPSClientCAFile, "PEM file with the authorities of clients that may send webhooks to httpsAddr; empty: everybody who can reach it may, as with istiod")
-	fs.String("httpsAddr", d.HTTPSAddr, "address for webhooks, which controllers answer (controller/injector, controller/validator), with the certificate of secureGRPCAddr; istiod: :15017; empty: none")
+	fs.String("httpsAddr", d.HTTPSAddr, "address for webhooks, which controllers answer (controller/injector, controller/validator: it enables those of the set for a cluster), with the certificate of secureGRPCAddr; istiod: :15017; empty: none")
 	fs.Bool("authPlaintext", d.AuthPlaintext, "ask the set's authenticators who is calling in plain text, too; otherwise nobody knows, as with istiod")
 
 	fs.String("caCertFile", d.CACertFile, "PEM file with the authorities of clients' certificates, for secureGRPCAddr; read again when it changes; without it a plugin such as controller/ca makes the port's certificate")

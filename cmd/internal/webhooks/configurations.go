@@ -160,9 +160,11 @@ func expression(key string, op metav1.LabelSelectorOperator, values ...string) m
 
 // apart are namespaces without which nothing starts: nobody is asked about what is created there.
 func (c Config) apart() []string {
-	all := []string{"kube-system", "kube-public", "kube-node-lease", c.Namespace}
-	slices.Sort(all)
-	return slices.Compact(all)
+	all := []string{"kube-system", "kube-public", "kube-node-lease"}
+	if !slices.Contains(all, c.Namespace) {
+		all = append(all, c.Namespace)
+	}
+	return all
 }
 
 // pick is one way by which pods get a proxy: labels of their namespace, and their own.

@@ -1,0 +1,126 @@
+package chart_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/coxswain-mesh/coxswain/test/need"
+)
+
+// TestMigratesProfiles: of every profile of istiod's chart `coxswain migrate` makes files that can be
+// used, and says what becomes of each argument, variable, mount and object.
+func TestMigratesProfiles(t *testing.T) {
+	need.All(t)
+	t.Parallel()
+	chart := filepath.Join(istios(t), "istio-control/istio-discovery")
+	files, err := filepath.Glob(filepath.Join(chart, "files", "profile-*.yaml"))
+	if err != nil || len(files) < 10 {
+		t.Fatal(files, err)
+	}
+	sets := [][]string{nil, {"revision=canary,revisionTags={prod,default}"}, {"global.externalIstiod=true"}, {"env.PILOT_ENABLE_IP_AUTOALLOCATE=false,global.configValidation=false"}}
+	for _, f := range files {
+		name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(f), "profile-"), ".yaml")
+		switch {
+		case strings.HasPrefix(name, "platform-"):
+			sets = append(sets, []string{"global.platform=" + strings.TrimPrefix(name, "platform-")})
+		case strings.HasPrefix(name, "compatibility-version-"):
+			sets = append(sets, []string{"compatibilityVersion=" + strings.TrimPrefix(name, "compatibility-version-")})
+		default:
+			sets = append(sets, []string{"profile=" + name})
+		}
+	}
+	for _, set := range sets {
+		t.Run(strings.Join(set, ","), func(t *testing.T) {
+			args := []string{"template", "istiod", chart, "--namespace", namespace, "--kube-version", version}
+			for _, s := range set {
+				args = append(args, "--set", s)
+			}
+			text, err := helm(t, args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(text, "kind: Deployment") { // an istiod elsewhere serves this cluster
+				out, err := migrated(t, text)
+				if err == nil || !strings.Contains(out, "no Deployment runs istiod") {
+					t.Errorf("%v: %s", err, out)
+				}
+				return
+			}
+			migrates(t, text)
+		})
+	}
+}
+
+func migrated(t *testing.T, text string, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.Command(binary, append([]string{"migrate", "-f", "-"}, args...)...)
+	cmd.Stdin = strings.NewReader(text)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// migrates sees what is said of a rendering, and that what is written can be used.
+func migrates(t *testing.T, text string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "to")
+	report, err := migrated(t, text, "--to", dir)
+	if err != nil {
+		t.Fatalf("%v: %s", err, report)
+	}
+	if out, err := exec.Command(binary, "validate", filepath.Join(dir, "plugins.yaml")).CombinedOutput(); err != nil {
+		t.Errorf("plugins.yaml: %v: %s", err, out)
+	}
+	all := split(t, text)
+	for id, raw := range all {
+		if kind, _, _ := strings.Cut(id, "/"); kind != "Deployment" {
+			if !strings.Contains(report, id) {
+				t.Errorf("nothing is said of %s", id)
+			}
+			continue
+		}
+		var d appsv1.Deployment
+		if err := yaml.Unmarshal(raw, &d); err != nil {
+			t.Fatal(err)
+		}
+		c := d.Spec.Template.Spec.Containers[0]
+		for _, v := range c.Env {
+			if !strings.Contains(report, "variable "+v.Name+":") {
+				t.Errorf("nothing is said of %s", v.Name)
+			}
+		}
+		for _, m := range c.VolumeMounts {
+			if !strings.Contains(report, "mount "+m.MountPath+":") {
+				t.Errorf("nothing is said of %s", m.MountPath)
+			}
+		}
+		for _, a := range c.Args {
+			name, _, _ := strings.Cut(a, "=")
+			if strings.HasPrefix(a, "--") && !strings.Contains(report, name+":") {
+				t.Errorf("nothing is said of %s", a)
+			}
+		}
+	}
+	if strings.Contains(report, "none of the variables of istiod's that are known") || strings.Contains(report, "it is no flag that is known") || strings.Contains(report, "it selects otherwise") {
+		t.Errorf("what the chart makes is not known: %s", report)
+	}
+	for _, name := range []string{"settings.yaml", "rights.yaml", "webhooks.yaml"} {
+		is, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || len(bytes.TrimSpace(is)) == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if again, err := migrated(t, text, "--to", dir); err == nil || !strings.Contains(again, "nothing was written") {
+		t.Errorf("files are overwritten: %v %s", err, again)
+	}
+	if !slices.ContainsFunc(strings.Split(report, "\n"), func(l string) bool { return strings.HasPrefix(l, "  kubectl delete mutatingwebhook") }) {
+		t.Errorf("it is not said what has to go: %s", report)
+	}
+}

@@ -1,0 +1,325 @@
+package kube_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/coxswain-mesh/coxswain/test/kube"
+	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/wait"
+)
+
+// pluggedSet is a set with webhooks, whose CA is plugged in at a folder.
+const pluggedSet = `plugins:
+  - {name: crds, kind: config, builtin: config/kubernetes}
+  - {name: ca, kind: controller, builtin: controller/ca, config: {plugged: %s, keep: memory, distribute: nowhere}}
+  - {name: certificates, kind: authenticator, builtin: authenticator/certificate}
+  - {name: istio, kind: generator, builtin: generator/istio}
+  - name: injector
+    kind: controller
+    builtin: controller/injector
+    allow: {store: [coordination.k8s.io/Lease]}
+    config: {webhooks: [coxswain-injector]}
+`
+
+// signer is a CA of a test's own that is plugged in.
+type signer struct {
+	key  *ecdsa.PrivateKey
+	cert []byte
+}
+
+func newSigner(t *testing.T, name string, until time.Time) *signer {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{Organization: []string{name}}, NotBefore: time.Now().Add(-time.Hour), NotAfter: until,
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, of, of, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &signer{key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
+}
+
+// plug puts a CA into a folder, all files at once, as Kubernetes does; roots are believed beside
+// its own.
+func (s *signer) plug(t *testing.T, dir string, roots ...*signer) {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(s.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := bytes.Clone(s.cert)
+	for _, r := range roots {
+		all = append(all, r.cert...)
+	}
+	next, err := os.MkdirTemp(dir, "..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string][]byte{
+		"ca-cert.pem": s.cert, "ca-key.pem": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), "cert-chain.pem": s.cert, "root-cert.pem": all,
+	} {
+		put(t, filepath.Join(next, name), string(text))
+		if err := os.Symlink(filepath.Join("..data", name), filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrExist) {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Base(next), filepath.Join(dir, "..new")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(dir, "..new"), filepath.Join(dir, "..data")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// creator creates pods, one after the other, until it is told to stop.
+type creator struct {
+	stop          context.CancelFunc
+	ended         sync.WaitGroup
+	bare          []string
+	failed, total int
+}
+
+// creates begins to create pods of a namespace. What fails is counted: the failure policy is Fail.
+// A pod without its proxy, and a call that is not answered within 30 s, are faults.
+func creates(t *testing.T, client kubernetes.Interface, namespace string) *creator {
+	ctx, stop := context.WithCancel(t.Context())
+	c := &creator{stop: stop}
+	c.ended.Go(func() {
+		for ctx.Err() == nil {
+			c.total++
+			switch by, err := created(t, client, namespace, nil); {
+			case errors.Is(err, context.DeadlineExceeded):
+				c.bare = append(c.bare, "no answer")
+			case err != nil:
+				c.failed++
+			case by == "":
+				c.bare = append(c.bare, "no proxy")
+			}
+		}
+	})
+	return c
+}
+
+// ends stops, and says how many failed.
+func (c *creator) ends(t *testing.T, what string) int {
+	t.Helper()
+	c.stop()
+	c.ended.Wait()
+	if len(c.bare) > 0 || c.total == 0 {
+		t.Errorf("while %s, of %d pods %q", what, c.total, c.bare)
+	}
+	t.Logf("while %s: %d of %d pods could not be created", what, c.failed, c.total)
+	return c.failed
+}
+
+// troubled is a cluster with an injector whose CA is plugged in.
+type troubled struct {
+	cluster *kube.Cluster
+	client  kubernetes.Interface
+	dir     string
+	args    []string
+	at      string
+}
+
+func newTroubled(t *testing.T, ca *signer, flags ...string) *troubled {
+	t.Helper()
+	w := &troubled{cluster: kube.Start(t, flags...), dir: t.TempDir(), at: wait.Address(t)}
+	c := w.cluster
+	c.Apply(t, kube.Definitions(t))
+	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
+	c.Apply(t, documents(system, "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {istio-injection: enabled}}}", "{apiVersion: v1, kind: Namespace, metadata: {name: plain}}"))
+	w.client = c.Client(t)
+	ca.plug(t, w.dir)
+	file := filepath.Join(t.TempDir(), "plugins.yaml")
+	put(t, file, fmt.Sprintf(pluggedSet, w.dir))
+	_, port, _ := strings.Cut(w.at, ":")
+	c.Apply(t, printed(t, "https://localhost:"+port))
+	w.args = []string{"--plugins", file, "--kubeconfig", c.Kubeconfig, "--istiodCustomHost", "localhost"}
+	return w
+}
+
+func (w *troubled) start(t *testing.T, at string, more ...string) *mesh.Plane {
+	t.Helper()
+	p := mesh.Start(t, program, "", append(append(w.args, "--httpsAddr", at), more...)...)
+	p.Ready(t)
+	return p
+}
+
+// injects waits until a pod gets its proxy.
+func (w *troubled) injects(t *testing.T, what string) {
+	t.Helper()
+	wait.For(t, what, func() error {
+		by, err := created(t, w.client, "shop", nil)
+		if err == nil && by == "" {
+			err = errors.New("it has no proxy")
+		}
+		return err
+	})
+}
+
+// believed waits until the API server believes these roots, and no others.
+func (w *troubled) believed(t *testing.T, what string, roots ...*signer) {
+	t.Helper()
+	wait.For(t, what, func() error {
+		text, err := base64.StdEncoding.DecodeString(w.cluster.Kubectl(t, "get", "mutatingwebhookconfiguration", "coxswain-injector", "-o", "jsonpath={.webhooks[0].clientConfig.caBundle}"))
+		if err != nil || strings.Count(string(text), "BEGIN") != len(roots) {
+			return fmt.Errorf("%v: it has %d", err, strings.Count(string(text), "BEGIN"))
+		}
+		for _, r := range roots {
+			if !bytes.Contains(text, bytes.TrimSpace(r.cert)) {
+				return errors.New("one is missing")
+			}
+		}
+		return nil
+	})
+}
+
+// creatable sees that what is needed to start is created, whatever becomes of webhooks.
+func (w *troubled) creatable(t *testing.T) {
+	t.Helper()
+	for _, namespace := range []string{"istio-system", "kube-system", "plain"} {
+		if _, err := created(t, w.client, namespace, nil); err != nil {
+			t.Errorf("a pod of %s: %v", namespace, err)
+		}
+	}
+}
+
+// TestRotatesWithWebhooks: while a CA is rotated, by roots of both first, every pod is created with
+// its proxy; one that has expired keeps pods from being created in labelled namespaces alone, and
+// the next heals it.
+func TestRotatesWithWebhooks(t *testing.T) {
+	need.All(t)
+	t.Parallel()
+	one, two, expired := newSigner(t, "one", time.Now().Add(time.Hour)), newSigner(t, "two", time.Now().Add(time.Hour)), newSigner(t, "expired", time.Now().Add(-time.Minute))
+	w := newTroubled(t, one)
+	w.start(t, w.at)
+	w.injects(t, "pods get proxies")
+
+	pods := creates(t, w.client, "shop")
+	one.plug(t, w.dir, two)
+	w.believed(t, "both are believed", one, two)
+	w.injects(t, "pods get proxies with both roots")
+	two.plug(t, w.dir, one)
+	w.believed(t, "both are believed while the other signs", one, two)
+	w.injects(t, "pods get proxies of the other")
+	two.plug(t, w.dir)
+	w.believed(t, "the new one alone is believed", two)
+	w.injects(t, "pods get proxies with the new root")
+	if failed := pods.ends(t, "the CA is rotated"); failed > 0 {
+		t.Errorf("%d pods could not be created", failed)
+	}
+
+	expired.plug(t, w.dir)
+	w.creatable(t)
+	one.plug(t, w.dir) // at once: who is not believed yet is soon
+	w.believed(t, "the next one is believed", one)
+	w.injects(t, "pods get proxies again")
+	w.creatable(t)
+}
+
+// TestPluginOfWebhookDies: while pods are created the plugin is killed, hangs and is swapped: each
+// pod has its proxy or is refused, every call is answered, and it heals.
+func TestPluginOfWebhookDies(t *testing.T) {
+	need.All(t)
+	t.Parallel()
+	w := newTroubled(t, newSigner(t, "one", time.Now().Add(time.Hour)))
+	p := w.start(t, w.at)
+	w.injects(t, "pods get proxies")
+	for what, do := range map[string]func(){
+		"the plugin is killed": func() { p.Signal(t, "injector", syscall.SIGKILL) },
+		"the plugin hangs": func() {
+			hung := p.Signal(t, "injector", syscall.SIGSTOP)
+			t.Cleanup(func() { _ = syscall.Kill(hung.PID, syscall.SIGCONT) })
+		},
+		"the plugin is swapped": func() {
+			if out, err := exec.Command(program, "plugins", "restart", "injector", "--addr", p.HTTP).CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		},
+	} {
+		pods := creates(t, w.client, "shop")
+		before := p.Plugins(t)["injector"].PID
+		do()
+		wait.For(t, "another process answers after "+what, func() error {
+			if is := p.Plugins(t)["injector"]; is.PID == before || is.State != "serving" {
+				return fmt.Errorf("it is %s, by process %d", is.State, is.PID)
+			}
+			return nil
+		})
+		w.creatable(t)
+		w.injects(t, "pods get proxies after "+what)
+		if failed := pods.ends(t, what); failed > 0 && strings.Contains(what, "swapped") {
+			t.Errorf("%d pods could not be created while %s", failed, what)
+		}
+	}
+}
+
+// TestLeaderAloneWrites: of two replicas one writes roots, and the other once the first has gone.
+func TestLeaderAloneWrites(t *testing.T) {
+	need.All(t)
+	t.Parallel()
+	policy, log := filepath.Join(t.TempDir(), "policy.yaml"), filepath.Join(t.TempDir(), "audit")
+	put(t, policy, "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata, verbs: [patch], resources: [{group: admissionregistration.k8s.io}]}, {level: None}]\n")
+	w := newTroubled(t, newSigner(t, "one", time.Now().Add(time.Hour)), "--audit-policy-file", policy, "--audit-log-path", log, "--audit-log-mode", "blocking")
+	first := w.start(t, w.at)
+	w.injects(t, "pods get proxies")
+	other := filepath.Join(t.TempDir(), "kubeconfig")
+	put(t, other, w.cluster.Remote(t, kube.Another))
+	w.args[3] = other
+	w.start(t, wait.Address(t))
+	root := func() {
+		t.Helper()
+		w.cluster.Kubectl(t, "patch", "mutatingwebhookconfiguration", "coxswain-injector", "--type", "json", "-p", `[{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]`)
+		wait.For(t, "the root is back", func() error {
+			if w.cluster.Kubectl(t, "get", "mutatingwebhookconfiguration", "coxswain-injector", "-o", "jsonpath={.webhooks[0].clientConfig.caBundle}") == "" {
+				return errors.New("it is away")
+			}
+			return nil
+		})
+	}
+	wrote := func() bool {
+		text, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(string(text), `"username":"another"`)
+	}
+	for range 3 {
+		root()
+	}
+	if wrote() {
+		t.Error("who does not lead writes")
+	}
+	first.Stop(t)
+	root()
+	if !wrote() {
+		t.Error("the other does not write")
+	}
+}
