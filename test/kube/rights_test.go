@@ -85,6 +85,9 @@ func TestRightsOfWebhooks(t *testing.T) {
 		return err
 	})
 	judged(t, c, "", "validator.coxswain.io")
+	if code := p.Stop(t); code != 0 { // it gives its Leases up
+		t.Errorf("it ended with %d", code)
+	}
 	used := asked(t, log)
 	for call, code := range used {
 		if code == http.StatusUnauthorized || code == http.StatusForbidden {

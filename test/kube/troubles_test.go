@@ -43,13 +43,13 @@ const pluggedSet = `plugins:
     config: {webhooks: [coxswain-injector]}
 `
 
-// signer is a CA of a test's own that is plugged in.
-type signer struct {
+// pluggedCA is a CA of a test's own that is plugged in.
+type pluggedCA struct {
 	key  *ecdsa.PrivateKey
 	cert []byte
 }
 
-func newSigner(t *testing.T, name string, until time.Time) *signer {
+func newPluggedCA(t *testing.T, name string, until time.Time) *pluggedCA {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -63,12 +63,12 @@ func newSigner(t *testing.T, name string, until time.Time) *signer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &signer{key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
+	return &pluggedCA{key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 }
 
 // plug puts a CA into a folder, all files at once, as Kubernetes does; roots are believed beside
 // its own.
-func (s *signer) plug(t *testing.T, dir string, roots ...*signer) {
+func (s *pluggedCA) plug(t *testing.T, dir string, roots ...*pluggedCA) {
 	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(s.key)
 	if err != nil {
@@ -148,7 +148,7 @@ type troubled struct {
 	at      string
 }
 
-func newTroubled(t *testing.T, ca *signer, flags ...string) *troubled {
+func newTroubled(t *testing.T, ca *pluggedCA, flags ...string) *troubled {
 	t.Helper()
 	w := &troubled{cluster: kube.Start(t, flags...), dir: t.TempDir(), at: wait.Address(t)}
 	c := w.cluster
@@ -185,7 +185,7 @@ func (w *troubled) injects(t *testing.T, what string) {
 }
 
 // believed waits until the API server believes these roots, and no others.
-func (w *troubled) believed(t *testing.T, what string, roots ...*signer) {
+func (w *troubled) believed(t *testing.T, what string, roots ...*pluggedCA) {
 	t.Helper()
 	wait.For(t, what, func() error {
 		text, err := base64.StdEncoding.DecodeString(w.cluster.Kubectl(t, "get", "mutatingwebhookconfiguration", "coxswain-injector", "-o", "jsonpath={.webhooks[0].clientConfig.caBundle}"))
@@ -217,7 +217,7 @@ func (w *troubled) creatable(t *testing.T) {
 func TestRotatesWithWebhooks(t *testing.T) {
 	need.All(t)
 	t.Parallel()
-	one, two, expired := newSigner(t, "one", time.Now().Add(time.Hour)), newSigner(t, "two", time.Now().Add(time.Hour)), newSigner(t, "expired", time.Now().Add(-time.Minute))
+	one, two, expired := newPluggedCA(t, "one", time.Now().Add(time.Hour)), newPluggedCA(t, "two", time.Now().Add(time.Hour)), newPluggedCA(t, "expired", time.Now().Add(-time.Minute))
 	w := newTroubled(t, one)
 	w.start(t, w.at)
 	w.injects(t, "pods get proxies")
@@ -249,7 +249,7 @@ func TestRotatesWithWebhooks(t *testing.T) {
 func TestPluginOfWebhookDies(t *testing.T) {
 	need.All(t)
 	t.Parallel()
-	w := newTroubled(t, newSigner(t, "one", time.Now().Add(time.Hour)))
+	w := newTroubled(t, newPluggedCA(t, "one", time.Now().Add(time.Hour)))
 	p := w.start(t, w.at)
 	w.injects(t, "pods get proxies")
 	for what, do := range map[string]func(){
@@ -287,7 +287,7 @@ func TestLeaderAloneWrites(t *testing.T) {
 	t.Parallel()
 	policy, log := filepath.Join(t.TempDir(), "policy.yaml"), filepath.Join(t.TempDir(), "audit")
 	put(t, policy, "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata, verbs: [patch], resources: [{group: admissionregistration.k8s.io}]}, {level: None}]\n")
-	w := newTroubled(t, newSigner(t, "one", time.Now().Add(time.Hour)), "--audit-policy-file", policy, "--audit-log-path", log, "--audit-log-mode", "blocking")
+	w := newTroubled(t, newPluggedCA(t, "one", time.Now().Add(time.Hour)), "--audit-policy-file", policy, "--audit-log-path", log, "--audit-log-mode", "blocking")
 	first := w.start(t, w.at)
 	w.injects(t, "pods get proxies")
 	other := filepath.Join(t.TempDir(), "kubeconfig")

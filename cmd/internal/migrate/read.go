@@ -20,7 +20,7 @@ import (
 
 // Bounds of what is read.
 const (
-	mostBytes     = 64 << 20
+	mostBytes     = 16 << 20
 	mostDocuments = 20_000
 )
 
