@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -24,7 +24,7 @@ func (f *clusterFlags) add(c *cobra.Command) {
 }
 
 // client makes a client, and a context that ends when the timeout is over.
-func (f *clusterFlags) client(p *program, c *cobra.Command) (kubernetes.Interface, context.Context, context.CancelFunc, error) {
+func (f *clusterFlags) client(p *program, c *cobra.Command) (dynamic.Interface, context.Context, context.CancelFunc, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
 	if home := p.variable("HOME"); f.kubeconfig == "" && p.variable("KUBECONFIG") == "" && home != "" {
@@ -35,7 +35,7 @@ func (f *clusterFlags) client(p *program, c *cobra.Command) (kubernetes.Interfac
 		return nil, nil, nil, fmt.Errorf("the cluster: %w", err)
 	}
 	config.UserAgent = "coxswain/" + c.Name()
-	client, err := kubernetes.NewForConfig(config)
+	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("the cluster: %w", err)
 	}

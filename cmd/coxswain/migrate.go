@@ -13,8 +13,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/cmd/internal/webhooks"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/dynamic"
 )
 
 // migration is what coxswain migrate is told.
@@ -124,51 +123,28 @@ func (p *program) planned(plan *migrate.Plan, to string) error {
 	return nil
 }
 
-// mostLiving is how many objects of a kind are read of a cluster.
-const mostLiving = 1000
-
 // living reads what a cluster has of istiods.
-func living(ctx context.Context, client kubernetes.Interface, in *migrate.Input, namespace string) error {
-	all := metav1.ListOptions{Limit: mostLiving}
-	deployments, err := client.AppsV1().Deployments(namespace).List(ctx, all)
+func living(ctx context.Context, objects dynamic.Interface, in *migrate.Input, namespace string) (err error) {
+	if in.Deployments, err = webhooks.Deployments.List(ctx, objects, namespace, ""); err != nil {
+		return err
+	}
+	if in.Services, err = webhooks.Services.List(ctx, objects, namespace, ""); err != nil {
+		return err
+	}
+	maps, err := webhooks.ConfigMaps.List(ctx, objects, namespace, "")
 	if err != nil {
 		return err
 	}
-	for i := range deployments.Items {
-		in.Deployments = append(in.Deployments, &deployments.Items[i])
-	}
-	services, err := client.CoreV1().Services(namespace).List(ctx, all)
-	if err != nil {
-		return err
-	}
-	for i := range services.Items {
-		in.Services = append(in.Services, &services.Items[i])
-	}
-	maps, err := client.CoreV1().ConfigMaps(namespace).List(ctx, all)
-	if err != nil {
-		return err
-	}
-	for i := range maps.Items {
-		if m := &maps.Items[i]; concerns(m) {
+	for _, m := range maps {
+		if concerns(m) {
 			in.ConfigMaps = append(in.ConfigMaps, m)
 		}
 	}
-	revisions := metav1.ListOptions{LabelSelector: webhooks.RevisionLabel, Limit: mostLiving}
-	mutating, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, revisions)
-	if err != nil {
+	if in.Mutating, err = webhooks.Mutating.List(ctx, objects, "", webhooks.RevisionLabel); err != nil {
 		return err
 	}
-	for i := range mutating.Items {
-		in.Mutating = append(in.Mutating, &mutating.Items[i])
-	}
-	validating, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().List(ctx, revisions)
-	if err != nil {
-		return err
-	}
-	for i := range validating.Items {
-		in.Validating = append(in.Validating, &validating.Items[i])
-	}
-	return nil
+	in.Validating, err = webhooks.Validating.List(ctx, objects, "", webhooks.RevisionLabel)
+	return err
 }
 
 // concerns reports whether a ConfigMap of istiod's namespace is one that istiods read.

@@ -49,7 +49,7 @@ func (f *tagFlags) tags(c *cobra.Command, run func(c *cobra.Command, t webhooks.
 	}
 	defer cancel()
 	c.SetContext(ctx)
-	return run(c, webhooks.Tags{Client: client, Namespace: f.namespace})
+	return run(c, webhooks.Tags{Objects: client, Namespace: f.namespace})
 }
 
 // one reads the name of a tag.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/webhooks"
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/dynamic"
 )
 
 // removal is something that a control plane leaves in a cluster, and that uninstall takes away.
@@ -15,7 +15,7 @@ type removal struct {
 	flag, usage string
 	// find returns what is there, and what would stay of others' of that kind, a line each; and
 	// what takes it away, which returns a line for each that it did.
-	find func(ctx context.Context, client kubernetes.Interface, revision string) (there, others []string, remove func(ctx context.Context) ([]string, error), err error)
+	find func(ctx context.Context, client dynamic.Interface, revision string) (there, others []string, remove func(ctx context.Context) ([]string, error), err error)
 }
 
 // removals are in the order in which they are done: webhooks first, so that what else is taken away
@@ -24,7 +24,7 @@ var removals = []removal{
 	{"webhooks", "the configurations of webhooks, those of tags, too, and the rights that came with tags", findWebhooks},
 }
 
-func findWebhooks(ctx context.Context, client kubernetes.Interface, revision string) (there, others []string, remove func(ctx context.Context) ([]string, error), err error) {
+func findWebhooks(ctx context.Context, client dynamic.Interface, revision string) (there, others []string, remove func(ctx context.Context) ([]string, error), err error) {
 	f, err := webhooks.Find(ctx, client, revision)
 	if err != nil {
 		return nil, nil, nil, err
@@ -85,7 +85,7 @@ func uninstallCommand(p *program) *cobra.Command {
 }
 
 // uninstall takes one sort of things away, or says what it would take away.
-func (p *program) uninstall(ctx context.Context, client kubernetes.Interface, r removal, revision string, yes bool) error {
+func (p *program) uninstall(ctx context.Context, client dynamic.Interface, r removal, revision string, yes bool) error {
 	there, others, remove, err := r.find(ctx, client, revision)
 	if err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
-// TestMigratesProfiles: of every profile of istiod's chart `coxswain migrate` makes files that can be
-// used, and says what becomes of each argument, variable, mount and object.
+// TestMigratesProfiles: of every profile of istiod's chart `coxswain migrate` makes files that can
+// be used, and says what becomes of each argument, variable, mount and object.
 func TestMigratesProfiles(t *testing.T) {
 	need.All(t)
 	t.Parallel()

@@ -25,8 +25,9 @@ const (
 type IstiodVariable struct {
 	Name string
 	Fate Fate
-	// Is is what is done here, as the variable would say it; empty: no value says so. Setting is the
-	// one by which the same is said; empty: there is none. Note is a setting's name, or what to do.
+	// Is is what is done here, as the variable would say it; empty: no value says so. Setting is
+	// the one by which the same is said; empty: there is none. Note is a setting's name, or what to
+	// do.
 	Is, Setting, Note string
 }
 

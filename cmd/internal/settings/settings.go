@@ -28,7 +28,7 @@ type Settings struct {
 
 // Inputs are what is read: files, and a Kubernetes API server.
 type Inputs struct {
-	// Webhooks: there is a port for webhooks (HTTPSAddr), so that the set for a cluster answers them.
+	// Webhooks: there is a port for webhooks (HTTPSAddr), and the set for a cluster answers them.
 	Webhooks bool `koanf:"-"`
 	// Plugins is a plugins.yaml; empty: the set that is built in.
 	Plugins string `koanf:"plugins"`

@@ -7,9 +7,8 @@ import (
 	"strings"
 
 	admission "k8s.io/api/admissionregistration/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/dynamic"
 )
 
 // Found are the configurations of webhooks of a cluster, by name, in order.
@@ -23,7 +22,7 @@ type Found struct {
 }
 
 // Find looks for configurations; revision: of that one alone, empty: of all.
-func Find(ctx context.Context, client kubernetes.Interface, revision string) (*Found, error) {
+func Find(ctx context.Context, objects dynamic.Interface, revision string) (*Found, error) {
 	f := &Found{}
 	note := func(into *[]string, m metav1.ObjectMeta, kind string, names []string, end string) {
 		of, labelled := m.Labels[RevisionLabel]
@@ -41,20 +40,19 @@ func Find(ctx context.Context, client kubernetes.Interface, revision string) (*F
 			f.Others = append(f.Others, kind+"/"+m.Name)
 		}
 	}
-	hooks := client.AdmissionregistrationV1()
-	mutating, err := hooks.MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{Limit: mostListed})
+	mutating, err := Mutating.List(ctx, objects, "", "")
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range mutating.Items {
-		note(&f.Mutating, c.ObjectMeta, "MutatingWebhookConfiguration", named(c.Webhooks, func(h admission.MutatingWebhook) string { return h.Name }), injectorSuffix)
+	for _, c := range mutating {
+		note(&f.Mutating, c.ObjectMeta, Mutating.Name, named(c.Webhooks, func(h admission.MutatingWebhook) string { return h.Name }), injectorSuffix)
 	}
-	validating, err := hooks.ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{Limit: mostListed})
+	validating, err := Validating.List(ctx, objects, "", "")
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range validating.Items {
-		note(&f.Validating, c.ObjectMeta, "ValidatingWebhookConfiguration", named(c.Webhooks, func(h admission.ValidatingWebhook) string { return h.Name }), validatorSuffix)
+	for _, c := range validating {
+		note(&f.Validating, c.ObjectMeta, Validating.Name, named(c.Webhooks, func(h admission.ValidatingWebhook) string { return h.Name }), validatorSuffix)
 	}
 	return f, nil
 }
@@ -69,13 +67,13 @@ func named[T any](all []T, name func(T) string) (names []string) {
 // Remove takes them away, those about pods first: what is created meanwhile gets no proxy, and is
 // created. What was said of it is returned, a line for each; where one can't be taken away, the
 // others are.
-func (f *Found) Remove(ctx context.Context, client kubernetes.Interface) (lines []string, err error) {
-	r := &remover{client: client}
+func (f *Found) Remove(ctx context.Context, objects dynamic.Interface) (lines []string, err error) {
+	r := &remover{objects: objects}
 	for _, name := range f.Mutating {
-		r.mutating(ctx, name)
+		Mutating.remove(ctx, r, "", name)
 	}
 	for _, name := range f.Validating {
-		r.validating(ctx, name)
+		Validating.remove(ctx, r, "", name)
 	}
 	for _, tag := range f.tags {
 		r.role(ctx, tagRole(tag))
@@ -83,36 +81,8 @@ func (f *Found) Remove(ctx context.Context, client kubernetes.Interface) (lines 
 	return r.lines, errors.Join(r.errs...)
 }
 
-// remover deletes objects, and notes what came of it.
-type remover struct {
-	client kubernetes.Interface
-	lines  []string
-	errs   []error
-}
-
-func (r *remover) did(kind, name string, err error) {
-	switch {
-	case err == nil:
-		r.lines = append(r.lines, kind+"/"+name+" removed")
-	case !apierrors.IsNotFound(err):
-		r.errs = append(r.errs, err)
-	}
-}
-
-func (r *remover) mutating(ctx context.Context, name string) {
-	r.did("MutatingWebhookConfiguration", name, r.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Delete(ctx, name, metav1.DeleteOptions{}))
-}
-
-func (r *remover) validating(ctx context.Context, name string) {
-	r.did("ValidatingWebhookConfiguration", name, r.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, name, metav1.DeleteOptions{}))
-}
-
-func (r *remover) service(ctx context.Context, namespace, name string) {
-	r.did("Service", namespace+"/"+name, r.client.CoreV1().Services(namespace).Delete(ctx, name, metav1.DeleteOptions{}))
-}
-
 // role takes away what let a control plane keep a tag's configurations.
 func (r *remover) role(ctx context.Context, name string) {
-	r.did("ClusterRoleBinding", name, r.client.RbacV1().ClusterRoleBindings().Delete(ctx, name, metav1.DeleteOptions{}))
-	r.did("ClusterRole", name, r.client.RbacV1().ClusterRoles().Delete(ctx, name, metav1.DeleteOptions{}))
+	bindings.remove(ctx, r, "", name)
+	roles.remove(ctx, r, "", name)
 }

@@ -12,14 +12,10 @@ import (
 	admission "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/dynamic"
 )
-
-// mostListed is how many objects of a kind are read at most.
-const mostListed = 10_000
 
 // DefaultValidator is the name of the ValidatingWebhookConfiguration of the default tag, as
 // istioctl has it.
@@ -34,7 +30,7 @@ func tagRole(tag string) string    { return "coxswain-revision-tag-" + tag }
 
 // Tags sets, lists and removes tags of revisions in a cluster.
 type Tags struct {
-	Client kubernetes.Interface
+	Objects dynamic.Interface
 	// Namespace is the control planes'.
 	Namespace string
 }
@@ -46,8 +42,8 @@ type Tag struct {
 	// Namespaces have the tag as their label istio.io/rev, in order; of the default tag, those with
 	// istio-injection=enabled, too.
 	Namespaces []string `json:"namespaces"`
-	// Gone reports that no control plane of the revision is there: pods of these namespaces can't be
-	// created.
+	// Gone reports that no control plane of the revision is there: pods of these namespaces can't
+	// be created.
 	Gone bool `json:"gone,omitempty"`
 }
 
@@ -94,6 +90,30 @@ func (m *Made) Objects() (all []any) {
 	return all
 }
 
+// apply makes the objects as they are to be.
+func (m *Made) apply(ctx context.Context, objects dynamic.Interface) (lines []string, err error) {
+	for _, o := range m.Objects() {
+		var line string
+		switch o := o.(type) {
+		case *rbacv1.ClusterRole:
+			line, err = roles.put(ctx, objects, o, "rules")
+		case *rbacv1.ClusterRoleBinding:
+			line, err = bindings.put(ctx, objects, o, "subjects")
+		case *corev1.Service:
+			line, err = Services.put(ctx, objects, o)
+		case *admission.MutatingWebhookConfiguration:
+			line, err = Mutating.put(ctx, objects, o, "webhooks")
+		case *admission.ValidatingWebhookConfiguration:
+			line, err = Validating.put(ctx, objects, o, "webhooks")
+		}
+		if err != nil {
+			return lines, err
+		}
+		lines = append(lines, line)
+	}
+	return lines, nil
+}
+
 // Make says what a tag is made of. The error says why it can't be: no control plane of that
 // revision, or several; a tag or a revision of that name.
 func (t Tags) Make(ctx context.Context, w Wanted) (*Made, error) {
@@ -118,7 +138,7 @@ func (t Tags) Make(ctx context.Context, w Wanted) (*Made, error) {
 }
 
 // free reports an error where the name is another's.
-func (w Wanted) free(hooks []admission.MutatingWebhookConfiguration) error {
+func (w Wanted) free(hooks []*admission.MutatingWebhookConfiguration) error {
 	for _, h := range hooks {
 		switch tag := h.Labels[TagLabel]; {
 		case w.Overwrite:
@@ -132,9 +152,9 @@ func (w Wanted) free(hooks []admission.MutatingWebhookConfiguration) error {
 }
 
 // revisionOf finds the configuration that came with a revision.
-func revisionOf(hooks []admission.MutatingWebhookConfiguration, revision string) (of *admission.MutatingWebhookConfiguration, err error) {
+func revisionOf(hooks []*admission.MutatingWebhookConfiguration, revision string) (of *admission.MutatingWebhookConfiguration, err error) {
 	var there []string
-	for i, h := range hooks {
+	for _, h := range hooks {
 		if h.Labels[TagLabel] != "" {
 			continue
 		}
@@ -145,7 +165,7 @@ func revisionOf(hooks []admission.MutatingWebhookConfiguration, revision string)
 		if of != nil {
 			return nil, fmt.Errorf("the revision %s has two configurations, %s and %s: a tag can't stand for both", revision, of.Name, h.Name)
 		}
-		of = &hooks[i]
+		of = h
 	}
 	if of == nil {
 		return nil, fmt.Errorf("no MutatingWebhookConfiguration has the label %s=%s; there are those of %q", RevisionLabel, revision, there)
@@ -154,7 +174,7 @@ func revisionOf(hooks []admission.MutatingWebhookConfiguration, revision string)
 }
 
 // made makes a tag of a revision's configuration.
-func (t Tags) made(ctx context.Context, w Wanted, of *admission.MutatingWebhookConfiguration, hooks []admission.MutatingWebhookConfiguration) (*Made, error) {
+func (t Tags) made(ctx context.Context, w Wanted, of *admission.MutatingWebhookConfiguration, hooks []*admission.MutatingWebhookConfiguration) (*Made, error) {
 	first := of.Webhooks[0]
 	end := injectorSuffix
 	if strings.HasSuffix(first.Name, istiods) { // its webhooks are called so that it finds them
@@ -233,14 +253,14 @@ func (m *Made) rights(w Wanted, account string, labels map[string]string) {
 // service gives the tag a Service as the revision's is, so that what names a tag's control plane
 // finds it.
 func (t Tags) service(ctx context.Context, m *Made, w Wanted, labels map[string]string) error {
-	found, err := t.Client.CoreV1().Services(t.Namespace).List(ctx, metav1.ListOptions{LabelSelector: RevisionLabel + "=" + w.Revision + ",app=istiod,!" + TagLabel, Limit: mostListed})
+	found, err := Services.List(ctx, t.Objects, t.Namespace, RevisionLabel+"="+w.Revision+",app=istiod,!"+TagLabel)
 	if err != nil {
 		return err
 	}
-	if len(found.Items) != 1 {
+	if len(found) != 1 {
 		return nil // none, as outside of a cluster; or it is not known which
 	}
-	of := found.Items[0]
+	of := found[0]
 	m.Service = &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 		ObjectMeta: metav1.ObjectMeta{Name: tagService(w.Tag), Namespace: t.Namespace, Labels: maps.Clone(labels)},
@@ -259,12 +279,8 @@ func (t Tags) Set(ctx context.Context, w Wanted) (lines []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, o := range m.Objects() {
-		line, err := t.apply(ctx, o)
-		if err != nil {
-			return lines, err
-		}
-		lines = append(lines, line)
+	if lines, err = m.apply(ctx, t.Objects); err != nil {
+		return lines, err
 	}
 	if m.Role == nil {
 		lines = append(lines, fmt.Sprintf("the control plane's account is not known (annotation %s of the revision's configuration): who answers keeps its root current only where it may patch %s", AccountNote, m.Injecting.Name))
@@ -286,50 +302,76 @@ type selectors struct {
 	Objects    *metav1.LabelSelector `json:"objects,omitempty"`
 }
 
-// stop puts the webhooks of the default revision out of use, whose part the default tag has.
-func (t Tags) stop(ctx context.Context) (lines []string, err error) {
-	const of = RevisionLabel + "=" + Default + ",!" + TagLabel
-	hooks := t.Client.AdmissionregistrationV1()
-	mutating, err := hooks.MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{LabelSelector: of, Limit: mostListed})
+// ofDefault selects what came with the default revision.
+const ofDefault = RevisionLabel + "=" + Default + ",!" + TagLabel
+
+// change has the webhooks of the default revision changed, and written where something was. The
+// function gets a configuration's metadata, and the selectors of each of its webhooks by name.
+func (t Tags) change(ctx context.Context, said string, change func(m *metav1.ObjectMeta, hooks map[string]pair) bool) (lines []string, err error) {
+	mutating, err := Mutating.List(ctx, t.Objects, "", ofDefault)
 	if err != nil {
 		return nil, err
 	}
-	for i := range mutating.Items {
-		c := &mutating.Items[i]
-		was := map[string]selectors{}
-		for j := range c.Webhooks {
-			h := &c.Webhooks[j]
-			halt(was, h.Name, &h.NamespaceSelector, &h.ObjectSelector)
+	for _, c := range mutating {
+		hooks := map[string]pair{}
+		for i := range c.Webhooks {
+			hooks[c.Webhooks[i].Name] = pair{&c.Webhooks[i].NamespaceSelector, &c.Webhooks[i].ObjectSelector}
 		}
-		if err := note(&c.ObjectMeta, was); err != nil || len(was) == 0 {
+		if !change(&c.ObjectMeta, hooks) {
 			continue
 		}
-		if _, err := hooks.MutatingWebhookConfigurations().Update(ctx, c, metav1.UpdateOptions{}); err != nil {
+		if err := Mutating.update(ctx, t.Objects, c); err != nil {
 			return lines, err
 		}
-		lines = append(lines, "MutatingWebhookConfiguration/"+c.Name+" out of use: the tag has its part")
+		lines = append(lines, Mutating.Name+"/"+c.Name+" "+said)
 	}
-	validating, err := hooks.ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{LabelSelector: of, Limit: mostListed})
+	validating, err := Validating.List(ctx, t.Objects, "", ofDefault)
 	if err != nil {
 		return lines, err
 	}
-	for i := range validating.Items {
-		c := &validating.Items[i]
-		was := map[string]selectors{}
-		for j := range c.Webhooks {
-			if h := &c.Webhooks[j]; h.Name == validatorSuffix { // others judge what has a label
-				halt(was, h.Name, &h.NamespaceSelector, &h.ObjectSelector)
+	for _, c := range validating {
+		hooks := map[string]pair{}
+		for i := range c.Webhooks {
+			if c.Webhooks[i].Name == validatorSuffix { // others judge what has a label
+				hooks[c.Webhooks[i].Name] = pair{&c.Webhooks[i].NamespaceSelector, &c.Webhooks[i].ObjectSelector}
 			}
 		}
-		if err := note(&c.ObjectMeta, was); err != nil || len(was) == 0 {
+		if !change(&c.ObjectMeta, hooks) {
 			continue
 		}
-		if _, err := hooks.ValidatingWebhookConfigurations().Update(ctx, c, metav1.UpdateOptions{}); err != nil {
+		if err := Validating.update(ctx, t.Objects, c); err != nil {
 			return lines, err
 		}
-		lines = append(lines, "ValidatingWebhookConfiguration/"+c.Name+" out of use for objects without a label: the tag has its part")
+		lines = append(lines, Validating.Name+"/"+c.Name+" "+said)
 	}
 	return lines, nil
+}
+
+// pair are the selectors of a webhook.
+type pair struct{ namespaces, objects **metav1.LabelSelector }
+
+// stop puts the webhooks of the default revision out of use, whose part the default tag has.
+func (t Tags) stop(ctx context.Context) ([]string, error) {
+	return t.change(ctx, "out of use: the tag default has its part", func(m *metav1.ObjectMeta, hooks map[string]pair) bool {
+		was := map[string]selectors{}
+		for name, h := range hooks {
+			halt(was, name, h.namespaces, h.objects)
+		}
+		return note(m, was) == nil && len(was) > 0
+	})
+}
+
+// resume puts webhooks back to use that stop put out of it.
+func (t Tags) resume(ctx context.Context) ([]string, error) {
+	return t.change(ctx, "in use again", func(m *metav1.ObjectMeta, hooks map[string]pair) bool {
+		was := noted(m)
+		for name, s := range was {
+			if h, ok := hooks[name]; ok {
+				*h.namespaces, *h.objects = s.Namespaces, s.Objects
+			}
+		}
+		return len(was) > 0
+	})
 }
 
 // halt puts a webhook out of use, unless it is.
@@ -364,60 +406,9 @@ func noted(m *metav1.ObjectMeta) (was map[string]selectors) {
 	return was
 }
 
-// resume puts webhooks back to use that stop put out of it.
-func (t Tags) resume(ctx context.Context) (lines []string, err error) {
-	const of = RevisionLabel + "=" + Default + ",!" + TagLabel
-	hooks := t.Client.AdmissionregistrationV1()
-	mutating, err := hooks.MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{LabelSelector: of, Limit: mostListed})
-	if err != nil {
-		return nil, err
-	}
-	for i := range mutating.Items {
-		c := &mutating.Items[i]
-		was := noted(&c.ObjectMeta)
-		for j := range c.Webhooks {
-			if s, ok := was[c.Webhooks[j].Name]; ok {
-				c.Webhooks[j].NamespaceSelector, c.Webhooks[j].ObjectSelector = s.Namespaces, s.Objects
-			}
-		}
-		if len(was) == 0 {
-			continue
-		}
-		if _, err := hooks.MutatingWebhookConfigurations().Update(ctx, c, metav1.UpdateOptions{}); err != nil {
-			return lines, err
-		}
-		lines = append(lines, "MutatingWebhookConfiguration/"+c.Name+" in use again")
-	}
-	validating, err := hooks.ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{LabelSelector: of, Limit: mostListed})
-	if err != nil {
-		return lines, err
-	}
-	for i := range validating.Items {
-		c := &validating.Items[i]
-		was := noted(&c.ObjectMeta)
-		for j := range c.Webhooks {
-			if s, ok := was[c.Webhooks[j].Name]; ok {
-				c.Webhooks[j].NamespaceSelector, c.Webhooks[j].ObjectSelector = s.Namespaces, s.Objects
-			}
-		}
-		if len(was) == 0 {
-			continue
-		}
-		if _, err := hooks.ValidatingWebhookConfigurations().Update(ctx, c, metav1.UpdateOptions{}); err != nil {
-			return lines, err
-		}
-		lines = append(lines, "ValidatingWebhookConfiguration/"+c.Name+" in use again")
-	}
-	return lines, nil
-}
-
 // mutating are all configurations with the label of a revision.
-func (t Tags) mutating(ctx context.Context) ([]admission.MutatingWebhookConfiguration, error) {
-	found, err := t.Client.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{LabelSelector: RevisionLabel, Limit: mostListed})
-	if err != nil {
-		return nil, err
-	}
-	return found.Items, nil
+func (t Tags) mutating(ctx context.Context) ([]*admission.MutatingWebhookConfiguration, error) {
+	return Mutating.List(ctx, t.Objects, "", RevisionLabel)
 }
 
 // List returns the tags, by name.
@@ -435,11 +426,11 @@ func (t Tags) List(ctx context.Context) ([]Tag, error) {
 		}
 		tags[tag] = &Tag{Tag: tag, Revision: revision, Namespaces: []string{}}
 	}
-	namespaces, err := t.Client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{Limit: mostListed})
+	namespaces, err := Namespaces.List(ctx, t.Objects, "", "")
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range namespaces.Items {
+	for _, n := range namespaces {
 		label := n.Labels[RevisionLabel]
 		if n.Labels[namespaceLabel] != "" { // which counts in its place
 			label = ""
@@ -467,13 +458,15 @@ var ErrNoTag = errors.New("there is no such tag")
 // Remove takes a tag away, and of the default one has those in use again whose part it had. What
 // was said of it is returned, a line for each object.
 func (t Tags) Remove(ctx context.Context, tag string) (lines []string, err error) {
-	hooks := t.Client.AdmissionregistrationV1()
-	of := metav1.ListOptions{LabelSelector: TagLabel + "=" + tag, Limit: mostListed}
-	mutating, err := hooks.MutatingWebhookConfigurations().List(ctx, of)
+	if wrong := validation.IsDNS1123Label(tag); len(wrong) > 0 {
+		return nil, fmt.Errorf("the tag %q can't be a label: %s", tag, wrong[0])
+	}
+	of := TagLabel + "=" + tag
+	mutating, err := Mutating.List(ctx, t.Objects, "", of)
 	if err != nil {
 		return nil, err
 	}
-	if len(mutating.Items) == 0 {
+	if len(mutating) == 0 {
 		return nil, fmt.Errorf("%s: %w", tag, ErrNoTag)
 	}
 	if tag == Default { // first: until the tag is gone two inject, never nobody
@@ -481,83 +474,24 @@ func (t Tags) Remove(ctx context.Context, tag string) (lines []string, err error
 			return lines, err
 		}
 	}
-	r := &remover{client: t.Client}
-	for _, c := range mutating.Items {
-		r.mutating(ctx, c.Name)
+	r := &remover{objects: t.Objects}
+	for _, c := range mutating {
+		Mutating.remove(ctx, r, "", c.Name)
 	}
-	validating, err := hooks.ValidatingWebhookConfigurations().List(ctx, of)
-	if err != nil {
-		return lines, err
-	}
-	for _, c := range validating.Items {
-		r.validating(ctx, c.Name)
-	}
-	services, err := t.Client.CoreV1().Services(t.Namespace).List(ctx, of)
+	validating, err := Validating.List(ctx, t.Objects, "", of)
 	if err != nil {
 		return append(lines, r.lines...), err
 	}
-	for _, s := range services.Items {
-		r.service(ctx, s.Namespace, s.Name)
+	for _, c := range validating {
+		Validating.remove(ctx, r, "", c.Name)
+	}
+	services, err := Services.List(ctx, t.Objects, t.Namespace, of)
+	if err != nil {
+		return append(lines, r.lines...), err
+	}
+	for _, s := range services {
+		Services.remove(ctx, r, s.Namespace, s.Name)
 	}
 	r.role(ctx, tagRole(tag))
 	return append(lines, r.lines...), errors.Join(r.errs...)
-}
-
-// fieldManager is who writes, to the API server.
-const fieldManager = "coxswain"
-
-// apply creates an object, or makes it as it is to be.
-func (t Tags) apply(ctx context.Context, object any) (line string, err error) {
-	change := func(kind, name string, create, update func() error) (string, error) {
-		err := create()
-		if apierrors.IsAlreadyExists(err) {
-			if err = update(); err == nil {
-				return kind + "/" + name + " changed", nil
-			}
-		}
-		return kind + "/" + name + " created", err
-	}
-	made, changed := metav1.CreateOptions{FieldManager: fieldManager}, metav1.UpdateOptions{FieldManager: fieldManager}
-	switch o := object.(type) {
-	case *admission.MutatingWebhookConfiguration:
-		c := t.Client.AdmissionregistrationV1().MutatingWebhookConfigurations()
-		return change(o.Kind, o.Name, func() error { _, err := c.Create(ctx, o, made); return err }, func() error {
-			is, err := c.Get(ctx, o.Name, metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			is.Labels, is.Webhooks = o.Labels, o.Webhooks
-			_, err = c.Update(ctx, is, changed)
-			return err
-		})
-	case *admission.ValidatingWebhookConfiguration:
-		c := t.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-		return change(o.Kind, o.Name, func() error { _, err := c.Create(ctx, o, made); return err }, func() error {
-			is, err := c.Get(ctx, o.Name, metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			is.Labels, is.Webhooks = o.Labels, o.Webhooks
-			_, err = c.Update(ctx, is, changed)
-			return err
-		})
-	case *corev1.Service:
-		c := t.Client.CoreV1().Services(o.Namespace)
-		return change(o.Kind, o.Name, func() error { _, err := c.Create(ctx, o, made); return err }, func() error {
-			is, err := c.Get(ctx, o.Name, metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			is.Labels, is.Spec.Selector, is.Spec.Ports = o.Labels, o.Spec.Selector, o.Spec.Ports
-			_, err = c.Update(ctx, is, changed)
-			return err
-		})
-	case *rbacv1.ClusterRole:
-		c := t.Client.RbacV1().ClusterRoles()
-		return change(o.Kind, o.Name, func() error { _, err := c.Create(ctx, o, made); return err }, func() error { _, err := c.Update(ctx, o, changed); return err })
-	case *rbacv1.ClusterRoleBinding:
-		c := t.Client.RbacV1().ClusterRoleBindings()
-		return change(o.Kind, o.Name, func() error { _, err := c.Create(ctx, o, made); return err }, func() error { _, err := c.Update(ctx, o, changed); return err })
-	}
-	return "", fmt.Errorf("%T is no part of a tag", object)
 }

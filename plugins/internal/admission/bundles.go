@@ -64,8 +64,8 @@ type Bundles struct {
 	File    string
 	Objects dynamic.Interface
 	// Namespace and Lease say by which Lease replicas agree on who writes. Revision is the control
-	// plane's; empty: the default one. Each has a Lease of its own, and the root is written into the
-	// configurations of its tags, too, where the account may.
+	// plane's; empty: the default one. Each has a Lease of its own, and the root is written into
+	// the configurations of its tags, too, where the account may.
 	Namespace, Lease, Revision string
 	// Tried says why a webhook was not seen to refuse what it must refuse; nil: it was. Then what
 	// can't be asked of it is refused, too (failurePolicy). Without Tried the policy is left as it
