@@ -8,7 +8,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/webhooks"
 	configmesh "github.com/coxswain-mesh/coxswain/plugins/config/mesh"
-	"github.com/coxswain-mesh/coxswain/plugins/controller/injector/render"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/render"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/rules"
 )

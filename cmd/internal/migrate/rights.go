@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 
 	"github.com/coxswain-mesh/coxswain"
@@ -21,6 +22,9 @@ func (m *maker) rights() ([]byte, error) {
 		files = append(files, "signers")
 		m.out("signers of the cluster", Differs, "name yours in rights.yaml, in the place of those of the example")
 	}
+	if m.Settings["manageGateways"] == true {
+		files = append(files, "gateways")
+	}
 	if m.Settings["enableClusterTrustBundleAPI"] == true {
 		files = append(files, "trustbundles")
 	}
@@ -31,7 +35,9 @@ func (m *maker) rights() ([]byte, error) {
 	}
 	for resource, names := range map[string][]string{
 		"configmaps/istio": maps, "configmaps/istio-sidecar-injector": {"istio-sidecar-injector" + end},
-		"leases/coxswain-injector": {"coxswain-injector" + end}, "leases/coxswain-validator": {"coxswain-validator" + end},
+		"leases/istio-gateway-deployment-default": {"istio-gateway-deployment-" + cmp.Or(m.Revision, webhooks.Default)},
+		"leases/coxswain-injector":                {"coxswain-injector" + end}, "leases/coxswain-validator": {"coxswain-validator" + end},
+		"leases/istio-gateway-status-leader-default": {"istio-gateway-status-leader-" + cmp.Or(m.Revision, webhooks.Default)},
 	} {
 		m.renamed[resource] = names
 	}

@@ -108,12 +108,6 @@ called here, each by RESOURCE/NAME, a list; "only" resources, of which a rule ha
         {{- end -}}
         {{- $rule = set $rule "resourceNames" $called -}}
       {{- end -}}
-      {{- if and $.lease (eq (toJson $rule.resourceNames) "[\"istio-gateway-deployment-default\"]") -}}
-        {{- $rule = set $rule "resourceNames" (list $.lease) -}}
-      {{- end }}
-      {{- if has "istio-gateway-status-leader-default" ($rule.resourceNames | default list) -}}
-        {{- $rule = set $rule "resourceNames" (append (without $rule.resourceNames "istio-gateway-status-leader-default") (printf "istio-gateway-status-leader-%s" ($.root.Values.revision | default "default"))) -}}
-      {{- end -}}
       {{- if and $.signers (eq (toJson $rule.resources) "[\"signers\"]") -}}
         {{- $rule = set $rule "resourceNames" $.signers -}}
       {{- end }}
