@@ -66,9 +66,25 @@ func (p *program) runAnalyze(c *cobra.Command, args []string, a analyzing) error
 	if err != nil {
 		return err
 	}
-	found := analysis.Without(r.All(), suppressions)
+	all := r.All()
+	if a.live {
+		left, err := liveLeftOut(c.Context(), a.addr)
+		if err != nil {
+			return err
+		}
+		all = append(all, left...)
+	}
+	found := analysis.Without(all, suppressions)
 	if err := report.Write(p.out, a.output, found, explain); err != nil {
 		return err
+	}
+	if a.output == "text" {
+		switch left := report.LeftOut(found); {
+		case left != "":
+			fmt.Fprintln(p.out, left)
+		case len(found) == 0:
+			fmt.Fprintln(p.out, "nothing is wrong")
+		}
 	}
 	if analysis.Refuses(found) {
 		return errFound

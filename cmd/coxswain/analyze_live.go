@@ -10,6 +10,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/analysis"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/report"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -135,4 +136,20 @@ func liveEndpoints(ctx context.Context, r *analysis.Reader, addr string) error {
 		}
 	}
 	return nil
+}
+
+// liveLeftOut returns what sources say of objects that nobody serves.
+func liveLeftOut(ctx context.Context, addr string) (found []report.Fault, err error) {
+	var objects []struct{ Faults []report.Fault }
+	if err := getInto(ctx, addr, "/debug/configs", &objects); err != nil {
+		return nil, err
+	}
+	for _, o := range objects {
+		for _, f := range o.Faults {
+			if f.Code == report.CodeUnserved {
+				found = append(found, f)
+			}
+		}
+	}
+	return found, nil
 }

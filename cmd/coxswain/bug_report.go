@@ -80,7 +80,7 @@ func writeReport(ctx context.Context, p *program, addr, file string, proxies int
 		fmt.Fprintf(p.out, "  without %s: %s\n", page, why)
 	}
 	if n := len(index.Left); n > 0 {
-		fmt.Fprintf(p.out, "  without what %d proxies have (--proxies)\n", n)
+		fmt.Fprintf(p.out, "  without what %s (--proxies)\n", map[bool]string{true: "1 proxy has", false: fmt.Sprint(n, " proxies have")}[n == 1])
 	}
 	return nil
 }

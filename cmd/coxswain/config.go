@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/rollout"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/report"
 	"github.com/spf13/cobra"
 )
 
@@ -22,8 +23,8 @@ func (p *program) config() *cobra.Command {
 		Short: "Show the configuration of a running control plane: where it came from, what it is good for, and what was refused and why",
 		Long: `Show the configuration of a running control plane: where each object came from, what it is good for, and what was refused and why.
 
-An object's state is ok, warned, refused (its last good version is served, if there is one) or held (it was taken, but something that was made of it was
-not, or proxies refuse it). EFFECT is how many resources were made from it, by itself or by way of rows that plugins derived from it, and how many
+An object's state is ok, warned, refused (its last good version is served, if there is one), held (it was taken, but something that was made of it was
+not, or proxies refuse it now) or left out (istiod serves its kind, and nobody does here). EFFECT is how many resources were made from it, by itself or by way of rows that plugins derived from it, and how many
 proxies are in their views; none: it changes nothing that a connected proxy has. Where a part of the object leads to nothing (a route to a host that is
 not there, a selector that selects nobody), EFFECT counts it, and a line below says which, as coxswain analyze --live does. All generators are asked about all that they have made for that, which
 takes some seconds in a large mesh; --effect=false leaves it out.`,
@@ -109,18 +110,26 @@ func (e *objectEffect) String() string {
 	case e.Resources == 0:
 		return "none"
 	}
-	return fmt.Sprintf("%d resources, %d proxies", e.Resources, e.Proxies)
+	return many(e.Resources, "resource") + ", " + many(e.Proxies, "proxy")
+}
+
+// state is an object's state in words.
+func (o effective) state() string {
+	unserved := func(f admin.Fault) bool { return f.Code == report.CodeUnserved }
+	switch {
+	case !o.Served && len(o.Faults) > 0 && !slices.ContainsFunc(o.Faults, func(f admin.Fault) bool { return !unserved(f) }):
+		return "left out" // of a kind that nobody serves here
+	case !o.Served && o.Key != "": // what has no name is no object
+		return o.State + " (not served)"
+	}
+	return o.State
 }
 
 // effect is an object's effect in words.
 func (o effective) effect() string {
 	text := o.Effect.String()
-	switch n := len(o.DeadEnds); n {
-	case 0:
-	case 1:
-		text += "; 1 dead end"
-	default:
-		text += fmt.Sprintf("; %d dead ends", n)
+	if n := len(o.DeadEnds); n > 0 {
+		text += "; " + many(n, "dead end")
 	}
 	return text
 }
@@ -129,11 +138,11 @@ func (o effective) effect() string {
 func configTable(w io.Writer, list []effective) {
 	fmt.Fprintln(w, "KIND\tNAME\tSTATE\tEFFECT\tSOURCE\tPLUGIN")
 	for _, o := range list {
-		state := o.State
-		if !o.Served && o.Key != "" { // what has no name is no object
-			state += " (not served)"
+		name := cmp.Or(o.Key, "-")
+		if o.Key == "" && len(o.Faults) == 1 && o.Faults[0].Left > 0 {
+			name = many(o.Faults[0].Left, "object")
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(o.Kind, "-"), cmp.Or(o.Key, "-"), state, o.effect(), cmp.Or(o.Source, "-"), o.Plugin)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(o.Kind, "-"), name, o.state(), o.effect(), cmp.Or(o.Source, "-"), o.Plugin)
 	}
 	for _, o := range list {
 		for _, f := range o.Faults {
@@ -149,11 +158,11 @@ func configTable(w io.Writer, list []effective) {
 func heldBack(w io.Writer, pins []admin.Pin, stage admin.Rollout) {
 	for _, p := range pins {
 		if len(p.Pinned) > 0 {
-			fmt.Fprintf(w, "\n%d proxies are pinned to revision %d: they have nothing of what has changed since then (coxswain pin)\n", len(p.Pinned), p.Revision)
+			fmt.Fprintf(w, "\n%s pinned to revision %d: nothing that has changed since then reaches them (coxswain pin)\n", are(len(p.Pinned), "proxy"), p.Revision)
 		}
 	}
 	if stage.State == rollout.Staged || stage.State == rollout.Withdrawn {
-		fmt.Fprintf(w, "\n%d proxies have nothing of what has changed since revision %d: a push is %s (coxswain rollout status)\n", len(stage.Held), stage.Base, stage.State)
+		fmt.Fprintf(w, "\n%s not served what has changed since revision %d: a push is %s (coxswain rollout status)\n", are(len(stage.Held), "proxy"), stage.Base, stage.State)
 	}
 }
 
@@ -174,7 +183,10 @@ func turnedOff(w io.Writer, plugins []admin.Plugin) {
 // object.
 func told(o admin.Object, f admin.Fault, now time.Time) string {
 	at := fmt.Sprintf("%s:%d:%d", f.File, f.Line, f.Column)
-	if f.File == "" {
+	switch {
+	case strings.Contains(f.File, "://") && f.Line <= 1 && f.Column <= 1: // an object of a server has no lines
+		at = f.File
+	case f.File == "":
 		at = fmt.Sprintf("%s: %s %s", cmp.Or(o.Source, "-"), o.Kind, o.Key)
 	}
 	text := at + ": " + f.Severity + ": "
@@ -196,11 +208,7 @@ func told(o admin.Object, f admin.Fault, now time.Time) string {
 
 // apart says how much proxies refuse that say so for themselves alone.
 func apart(w io.Writer, refused []admin.Refusal) {
-	switch n := len(slices.DeleteFunc(refused, func(r admin.Refusal) bool { return r.Votes > 0 || r.Held })); n {
-	case 0:
-	case 1:
-		fmt.Fprintln(w, "\n1 resource is refused by proxies that speak for themselves alone: coxswain proxies --refused")
-	default:
-		fmt.Fprintf(w, "\n%d resources are refused by proxies that speak for themselves alone: coxswain proxies --refused\n", n)
+	if n := len(slices.DeleteFunc(refused, func(r admin.Refusal) bool { return r.Votes > 0 || r.Held })); n > 0 {
+		fmt.Fprintf(w, "\n%s refused by proxies that speak for themselves alone: coxswain proxies --refused\n", are(n, "resource"))
 	}
 }

@@ -19,7 +19,7 @@ func diffCommand(p *program) *cobra.Command {
 	var proxy string
 	var exitCode bool
 	c := &cobra.Command{
-		Use:   "diff --from REVISION --to REVISION",
+		Use:   "diff --from REVISION [--to REVISION]",
 		Short: "Say what proxies had at one revision and not at another, field by field",
 		Long: `Say what proxies had at one revision and not at another, field by field; of all that were there at both, or of one (--proxy). Proxies that differ alike
 are shown once. Of proxies that were pinned then, what they would have had otherwise is compared. Secrets are never kept, and not compared; of one that stands in another
@@ -27,12 +27,19 @@ resource it is said that it changed. The
 endpoints of a revision are those that were there when the next one came.
 
 Exit codes: 0, or 3 with --exit-code if there is a difference; 1 a revision is not kept, or the control plane can't be asked; 2 the command line is wrong.`,
-		Example: `  coxswain diff --from 41 --to 42
+		Example: `  coxswain diff --from 41
+  coxswain diff --from 41 --to 42
   coxswain diff --from 41 --to 42 --proxy web-7d9.shop -o json`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if from == 0 || to == 0 {
-				return usageError{errors.New("coxswain diff wants --from REVISION and --to REVISION; coxswain history lists them")}
+			if from == 0 {
+				return usageError{errors.New("coxswain diff wants --from REVISION; coxswain history lists them")}
+			}
+			if to == 0 {
+				var err error
+				if to, err = a.newest(c.Context()); err != nil {
+					return err
+				}
 			}
 			differs, err := a.diff(c.Context(), from, to, proxy)
 			if err == nil && differs && exitCode {
@@ -43,8 +50,8 @@ Exit codes: 0, or 3 with --exit-code if there is a difference; 1 a revision is n
 	}
 	addrFlag(p, c, &a.addr)
 	formatFlag(c, &a.format)
-	c.Flags().Uint64Var(&from, "from", 0, "the revision that is compared with")
-	c.Flags().Uint64Var(&to, "to", 0, "the revision that is compared")
+	c.Flags().Uint64Var(&from, "from", 0, "the revision to begin at")
+	c.Flags().Uint64Var(&to, "to", 0, "the revision that is compared with it (default: the newest that is kept)")
 	c.Flags().StringVar(&proxy, "proxy", "", "one proxy alone: a node's ID or, of one that is connected, NAME.NAMESPACE as it stands there")
 	c.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 3 if there is a difference")
 	return c
@@ -63,6 +70,23 @@ type difference struct {
 	Groups   []plan.Group `json:"groups"`
 }
 
+// newest is the newest revision that is kept.
+func (a *asked) newest(ctx context.Context) (number uint64, err error) {
+	var h admin.History
+	if err := a.page(ctx, "/debug/history", &h); err != nil {
+		return 0, err
+	}
+	for _, r := range h.Revisions {
+		if r.Kept {
+			number = max(number, r.Push.Revision)
+		}
+	}
+	if number == 0 {
+		return 0, errors.New("no revision is kept: see coxswain history")
+	}
+	return number, nil
+}
+
 func (a *asked) diff(ctx context.Context, from, to uint64, proxy string) (differs bool, err error) {
 	var d admin.Difference
 	if err := a.page(ctx, fmt.Sprintf("/debug/diff?from=%d&to=%d&proxyID=%s", from, to, url.QueryEscape(proxy)), &d); err != nil {
@@ -70,7 +94,7 @@ func (a *asked) diff(ctx context.Context, from, to uint64, proxy string) (differ
 	}
 	out := difference{From: d.From, To: d.To, Compared: d.Compared, Came: d.Came, Left: d.Left, Groups: grouped(d.Resources)}
 	return len(out.Groups) > 0, a.print(out, func(w io.Writer, wide bool) {
-		fmt.Fprintf(w, "revision %d -> %d: %d proxies compared\n", d.From, d.To, d.Compared)
+		fmt.Fprintf(w, "revision %d -> %d: %s compared\n", d.From, d.To, many(d.Compared, "proxy"))
 		for word, names := range map[string][]string{"came": d.Came, "left": d.Left} {
 			if len(names) > 0 {
 				fmt.Fprintf(w, "%d %s meanwhile, such as %s\n", len(names), word, names[0])

@@ -182,7 +182,7 @@ func explainedTable(w io.Writer, e explained, wide bool) {
 		fmt.Fprintf(w, "version %s, %s\n", e.Version, e.State)
 	}
 	if v := e.View; v != nil {
-		fmt.Fprintf(w, "made by plugin %s for view %s, in which are %d proxies\n", e.Plugin, cmp.Or(v.Label, fmt.Sprint(v.ID)), v.Connections)
+		fmt.Fprintf(w, "made by plugin %s for view %s, which has %s\n", e.Plugin, cmp.Or(v.Label, fmt.Sprint(v.ID)), many(v.Connections, "proxy"))
 	}
 	switch {
 	case e.Pinned > 0 && e.Live == "":

@@ -137,7 +137,7 @@ func TestHeldBack(t *testing.T) {
 	}
 	two := []admin.PinnedProxy{{Node: "a"}, {Node: "b"}}
 	heldBack(&out, []admin.Pin{{Revision: 7, Pinned: two[:1]}}, admin.Rollout{Status: rollout.Status{State: rollout.Withdrawn, Base: 8}, Held: two})
-	for _, want := range []string{"1 proxies are pinned to revision 7", "2 proxies have nothing of what has changed since revision 8: a push is withdrawn"} {
+	for _, want := range []string{"1 proxy is pinned to revision 7", "2 proxies are not served what has changed since revision 8: a push is withdrawn"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in %s", want, out.String())
 		}

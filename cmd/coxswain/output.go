@@ -108,3 +108,22 @@ type exitError struct {
 }
 
 func (e exitError) Unwrap() error { return e.error }
+
+// are is many with its verb: 1 proxy is, 2 proxies are.
+func are(n int, what string) string {
+	if n == 1 {
+		return many(n, what) + " is"
+	}
+	return many(n, what) + " are"
+}
+
+// many says how many of something there are, by its singular: 1 proxy, 2 proxies.
+func many(n int, what string) string {
+	if n != 1 {
+		if before, found := strings.CutSuffix(what, "y"); found {
+			what = before + "ie"
+		}
+		what += "s"
+	}
+	return fmt.Sprint(n, " ", what)
+}

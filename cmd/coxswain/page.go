@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -57,6 +59,9 @@ func get(ctx context.Context, addr, page string) ([]byte, error) {
 	code, raw, err := call(ctx, http.MethodGet, addr, page, nil)
 	if err != nil {
 		return nil, err
+	}
+	if code == http.StatusNotFound && strings.Contains(page, "?") && !bytes.HasPrefix(raw, []byte("404 ")) { // the page is there, and says what is not
+		return nil, errors.New(strings.TrimSpace(string(raw)))
 	}
 	if code != http.StatusOK {
 		return nil, fmt.Errorf("http://%s%s: %d %s", addr, page, code, strings.TrimSpace(string(raw)))

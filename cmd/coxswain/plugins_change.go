@@ -156,7 +156,7 @@ func printDifference(w io.Writer, d *guard.Difference) {
 		if t.Added+t.Removed+t.Changed+t.Rewritten == 0 {
 			continue
 		}
-		more := fmt.Sprintf("; %d views, %d proxies", t.Views, t.Proxies)
+		more := "; " + many(t.Views, "view") + ", " + many(t.Proxies, "proxy")
 		if t.Rewritten > 0 {
 			more += fmt.Sprintf("; %d written otherwise that mean the same", t.Rewritten)
 		}

@@ -26,7 +26,7 @@ import (
 type trial struct {
 	kind, config, source, node, junit, only string
 	object, badObject                       string
-	bad, env, tokens, http                  []string
+	bad, env, tokens, http, files           []string
 	many                                    int
 	tls                                     bool
 	patience                                float64
@@ -41,7 +41,7 @@ func (p *program) pluginsTest() *cobra.Command {
 
 Each case starts the plugin anew, plays the core, and says what went wrong, with the messages that led there. The exit status is 1 where a case
 failed. Cases that change what a registry reads need --source: a shell command that is run with a number as its argument ($1), after which the
-source must have so many endpoints (or rows, where it publishes none). Cases that write need --object: they make objects like it, under names of their own,
+source must have so many endpoints (or rows, where it publishes none: in all, or in the table that has most). Cases that write need --object: they make objects like it, under names of their own,
 and delete them.`,
 		Example: `  coxswain plugins test ./registry --kind registry --config '{"file": "services.csv"}'
   coxswain plugins test patch.wasm --kind patch --junit report.xml
@@ -63,13 +63,14 @@ and delete them.`,
 	f.StringVar(&o.kind, "kind", "", "registry, config, generator, patch, authenticator or controller; empty: what the plugin says")
 	f.StringVar(&o.config, "config", "", "config of the plugin, as JSON")
 	f.StringArrayVar(&o.bad, "badConfig", nil, "config that the plugin must refuse (repeat it for more)")
-	f.StringVar(&o.source, "source", "", "shell command that makes the source have $1 endpoints")
+	f.StringVar(&o.source, "source", "", "shell command that makes the source have $1 endpoints, or rows where the plugin publishes none")
 	f.StringVar(&o.object, "object", "", "file with an object, as JSON, that a plugin that takes writes takes")
 	f.StringVar(&o.badObject, "badObject", "", "file with one that it must refuse")
 	f.StringVar(&o.node, "node", "", "file with the node that a generator is asked about, as JSON; empty: a sidecar")
 	f.StringArrayVar(&o.tokens, "token", nil, "bearer token that an authenticator must know (repeat it for more)")
 	f.StringArrayVar(&o.env, "env", nil, "NAME=VALUE of the plugin's environment, which is empty otherwise; NAME alone: as here")
 	f.StringArrayVar(&o.http, "http", nil, "host or URL that a module may call, as allow.http has it (repeat it for more)")
+	f.StringArrayVar(&o.files, "files", nil, "file or directory that a module may read and, without :ro at the end, write, as allow.files has it (repeat it for more)")
 	f.BoolVar(&o.tls, "tls", false, "speak go-plugin's mutual TLS, as an entry with tls: auto does")
 	f.IntVar(&o.many, "many", 0, "how many endpoints are many; 0: what COXSWAIN_MANY says, else 100,000")
 	f.Float64Var(&o.patience, "patience", 1, "multiplies the times in which a plugin must answer: more than 1 where the machine is slow or busy")
@@ -88,6 +89,19 @@ func (p *program) testPlugin(o trial, path string, args []string) error {
 		return err
 	}
 	target.Patience, target.HTTP = o.patience, o.http
+	for _, f := range o.files {
+		path, readOnly := strings.CutSuffix(f, ":ro")
+		if path, err = filepath.Abs(path); err != nil {
+			return err
+		}
+		if readOnly {
+			path += ":ro"
+		}
+		target.Files = append(target.Files, path)
+	}
+	suite.Progress = func(name, waits string, took time.Duration) {
+		fmt.Fprintf(p.err, "...   %s: %s, for %s\n", name, waits, took.Round(time.Second))
+	}
 	var all []plugintest.Result
 	suite.Run(target, func(r plugintest.Result) {
 		all = append(all, r)

@@ -108,21 +108,25 @@ func shown(all []streamLedger, shows func(xds.ResourceStatus) bool) []streamLedg
 
 // refusalText says of a resource that it is refused, by whom, why, and what becomes of it.
 func refusalText(r admin.Refusal) string {
-	text := fmt.Sprintf("%s %s (view %s) is refused for %s by %d of %d proxies, such as %s: %s\n", lastWord(r.Type), r.Name, cmp.Or(r.View.Label, fmt.Sprint(r.View.ID)),
-		age(r.Since), r.Refusing, r.View.Connections, strings.Join(r.Proxies, ", "), r.Reason)
-	if len(r.Proxies) == 0 {
-		text = fmt.Sprintf("%s %s (view %s) was refused %s ago by proxies that are gone: %s\n", lastWord(r.Type), r.Name, cmp.Or(r.View.Label, fmt.Sprint(r.View.ID)), age(r.Since), r.Reason)
+	what := fmt.Sprintf("%s %s (view %s)", lastWord(r.Type), r.Name, cmp.Or(r.View.Label, fmt.Sprint(r.View.ID)))
+	text := fmt.Sprintf("%s is held for %s, as proxies refused it that are gone: %s\n", what, age(r.Since), r.Reason)
+	if r.Refusing > 0 {
+		text = fmt.Sprintf("%s is refused for %s by %d of %s, such as %s: %s\n", what, age(r.Since), r.Refusing, many(max(r.Refusing, r.View.Connections), "proxy"), strings.Join(r.Proxies, ", "), r.Reason)
 	}
 	if len(r.Pieces) > 0 {
 		text += "    what they refuse of it: " + strings.Join(r.Pieces, ", ") + "\n"
 	}
+	votes := ""
+	if r.Votes > 0 {
+		votes = fmt.Sprintf(" (%d of %s refuse it)", r.Votes, many(max(r.Votes, r.Voters), "identity"))
+	}
 	switch {
 	case r.Held:
-		text += fmt.Sprintf("    held: proxies of namespace %s that have not accepted it have that as it was before (%d of %d identities refuse it)\n", strings.Join(r.Namespaces, ", "), r.Votes, r.Voters)
+		text += fmt.Sprintf("    held: proxies of namespace %s that have not accepted it have that as it was before%s\n", strings.Join(r.Namespaces, ", "), votes)
 	case r.Votes == 0:
 		text += "    those proxies have the rest; what they say counts for themselves alone\n"
 	default:
-		text += fmt.Sprintf("    those proxies have the rest, and of that what they accepted before (%d of %d identities refuse it)\n", r.Votes, r.Voters)
+		text += "    those proxies have the rest, and of that what they accepted before" + votes + "\n"
 	}
 	for _, n := range r.Rows {
 		text += "    made from " + rowText(n) + "\n"

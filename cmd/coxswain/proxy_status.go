@@ -190,9 +190,17 @@ func ledgerTable(w io.Writer, all []streamLedger, shows func(xds.ResourceStatus)
 		for _, t := range st.Types {
 			for _, r := range t.Resources {
 				if shows(r) {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", shortName(st.Node), lastWord(t.Type), r.Name, r.Version, r.State, age(r.Since), r.Revision, cmp.Or(r.Reason, "-"))
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", shortName(st.Node), lastWord(t.Type), r.Name, r.Version, r.State, age(r.Since), revisionText(r.Revision), cmp.Or(r.Reason, "-"))
 				}
 			}
 		}
 	}
+}
+
+// revisionText is a revision's number; it is 0 where none was sent.
+func revisionText(number uint64) string {
+	if number == 0 {
+		return "-"
+	}
+	return fmt.Sprint(number)
 }

@@ -69,7 +69,7 @@ func (a *asked) wait(ctx context.Context, row, state string, after uint64, timeo
 			return exitError{exitRefused, fmt.Errorf("%s is refused: %s", rowText(at.Row.RowName), strings.TrimSpace(refusalText(*refused)))}
 		case missing == "":
 			return a.print(at, func(w io.Writer, _ bool) {
-				fmt.Fprintf(w, "%s of revision %d: %s, %d proxies are connected\n", rowText(at.Row.RowName), at.Row.Revision, state, at.Proxies)
+				fmt.Fprintf(w, "%s of revision %d: %s, %s connected\n", rowText(at.Row.RowName), at.Row.Revision, state, are(at.Proxies, "proxy"))
 			})
 		}
 		select {
@@ -98,7 +98,7 @@ func lacking(at admin.Progress, state string, after uint64) (missing string, ref
 	case len(at.Refused) > 0:
 		return "", &at.Refused[0]
 	case len(at.Waiting) > 0:
-		return fmt.Sprintf("%d proxies have not acknowledged it, such as %s", len(at.Waiting), at.Waiting[0]), nil
+		return fmt.Sprintf("%s yet to acknowledge it, such as %s", are(len(at.Waiting), "proxy"), at.Waiting[0]), nil
 	}
 	return "", nil
 }

@@ -48,6 +48,9 @@ func (a *asked) watch(c *cobra.Command, after uint64, once bool) error {
 	if !once && !c.Flags().Changed("after") && len(list) > 0 {
 		after = list[len(list)-1].Revision
 	}
+	if !once {
+		fmt.Fprintf(a.p.err, "coxswain: watching %s from revision %d on; interrupt to end\n", a.addr, after+1)
+	}
 	timer := time.NewTicker(watchEvery)
 	defer timer.Stop()
 	for {
@@ -117,7 +120,7 @@ func pushLine(p admin.Push) string {
 		for _, n := range p.Changed {
 			total += n
 		}
-		what = []string{fmt.Sprintf("%d rows", total)}
+		what = []string{many(total, "row")}
 	}
 	resources, bytes := 0, int64(0)
 	for _, s := range p.Sent {
@@ -130,15 +133,15 @@ func pushLine(p admin.Push) string {
 	case p.Proxies == 0:
 		return line + "no proxy has any of it"
 	}
-	line += fmt.Sprintf("%d of %d proxies have it", p.Proxies-p.Waiting-p.Left, p.Proxies)
+	line += fmt.Sprintf("%d of %s have it", p.Proxies-p.Waiting-p.Left, many(p.Proxies, "proxy"))
 	if p.Done.IsZero() {
 		line += ", the others have not answered"
 	} else {
 		line += fmt.Sprintf(" after %s", p.Done.Sub(p.Committed).Round(time.Millisecond))
 	}
-	line += fmt.Sprintf(" (%d resources, %s)", resources, cmp.Or(size(uint64(bytes)), "-"))
+	line += fmt.Sprintf(" (%s, %s)", many(resources, "resource"), cmp.Or(size(uint64(bytes)), "-"))
 	if p.Refusals > 0 {
-		line += fmt.Sprintf("; %d responses refused: %s", p.Refusals, p.Refused[0].Reason)
+		line += fmt.Sprintf("; %s refused: %s", many(p.Refusals, "response"), p.Refused[0].Reason)
 	}
 	return line
 }

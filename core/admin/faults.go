@@ -199,7 +199,7 @@ func kept(s Source) map[RowName][]Fault {
 		}
 	}
 	for _, r := range s.Refusals() {
-		if r.Votes == 0 {
+		if r.Votes == 0 && !r.Held {
 			continue // what some say of themselves says nothing of others' rows
 		}
 		f := refusalFault(r)
@@ -210,16 +210,18 @@ func kept(s Source) map[RowName][]Fault {
 	return out
 }
 
-// refusalFault says of a row that proxies refuse what was made of it.
+// refusalFault says of a row that proxies refuse what was made of it, or that what was refused is
+// held still.
 func refusalFault(r Refusal) Fault {
-	f := Fault{
-		Severity: "error", Since: r.Since, Plugin: r.Plugin, Reason: "refused",
-		Message: fmt.Sprintf("%s %s%s is refused by %d of the %d proxies of view %s, such as %s: %s", lastWord(r.Type), r.Name, piecesWord(r), r.Refusing, r.View.Connections, cmp.Or(r.View.Label, "-"), strings.Join(r.Proxies[:min(1, len(r.Proxies))], ""), r.Reason),
+	f := Fault{Severity: "error", Since: r.Since, Plugin: r.Plugin, Reason: "refused"}
+	what := lastWord(r.Type) + " " + r.Name + piecesWord(r)
+	if r.Refusing > 0 {
+		f.Message = fmt.Sprintf("%s is refused by %d of the %d proxies of view %s, such as %s: %s", what, r.Refusing, max(r.Refusing, r.View.Connections), cmp.Or(r.View.Label, "-"),
+			strings.Join(r.Proxies[:min(1, len(r.Proxies))], ""), r.Reason)
+		f.Hint = "those proxies have the rest, and of that what they accepted before; others have it"
+	} else {
+		f.Message = fmt.Sprintf("%s is held, as proxies of view %s refused it that are gone: %s", what, cmp.Or(r.View.Label, "-"), r.Reason)
 	}
-	if len(r.Proxies) == 0 {
-		f.Message = fmt.Sprintf("%s %s%s was refused by proxies of view %s that are gone: %s", lastWord(r.Type), r.Name, piecesWord(r), cmp.Or(r.View.Label, "-"), r.Reason)
-	}
-	f.Hint = "those proxies have the rest, and of that what they accepted before; others have it"
 	if r.Held {
 		f.Hint = "proxies of namespace " + strings.Join(r.Namespaces, ", ") + " that have not accepted it have the rest, and of that what most had before"
 	}

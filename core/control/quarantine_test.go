@@ -580,3 +580,56 @@ func TestEverybodyRefusesAll(t *testing.T) {
 		}
 	})
 }
+
+// TestRefusalsEnd: what is said of refusals is what is there now, of proxies that are connected, in
+// the view, and ask for it.
+func TestRefusalsEnd(t *testing.T) {
+	for name, tt := range map[string]struct {
+		ends func(c *crowd, good *view.Body)
+		left []string
+	}{
+		"mended":   {ends: func(c *crowd, _ *view.Body) { c.becomes(3, "better") }},
+		"reverted": {ends: func(c *crowd, _ *view.Body) { c.becomes(3, "v1") }},
+		"deleted": {ends: func(c *crowd, _ *view.Body) {
+			c.at = c.revise("none")
+			other, _ := proto.Marshal(&clusterv3.Cluster{Name: "b"}) // without it that were a great loss
+			c.g.send(body(3, string(other)), change(c.url, 1, c.at, &pb.Entry{Name: "a"}, &pb.Entry{Name: "b", Body: 3}))
+			c.g.done(c.at)
+			c.g.others()
+		}},
+		"who refused it is gone": {ends: func(c *crowd, _ *view.Body) { c.all[0].Close() }},
+		"who refused it is gone, another one has it held": {
+			ends: func(c *crowd, _ *view.Body) { c.joins("new"); c.all[0].Close() },
+			left: []string{"a by 0, 0 of 0 votes, held true"},
+		},
+		"who refused it is gone, and others of other namespaces are there": {
+			ends: func(c *crowd, _ *view.Body) { c.joinsAs("other", "cart/other"); c.all[0].Close() },
+		},
+		"it is in another view": {ends: func(c *crowd, _ *view.Body) {
+			c.joinsAs("plain")
+			c.g.send(describe(c.url, 2), place(c.all[0].ID(), c.url, 2, c.at))
+		}},
+		"it asks for something else": {ends: func(c *crowd, _ *view.Body) {
+			c.all[0].Subscribe(c.url, false, []string{"b"})
+			for _, m := range c.g.others() {
+				if m.Want != nil {
+					c.g.send(wanted(m.Want.Id, c.at))
+				}
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newVoters(t, func(cfg *Config) { cfg.Retention.For = time.Hour }, 1)
+				good := c.proxy.Pull().Types[c.url].Get("a")
+				c.becomes(2, "bad")
+				c.refuses(c.proxy, good)
+				c.held("a by 1, 1 of 1 votes, held true")
+				tt.ends(c, good)
+				c.held(tt.left...)
+				time.Sleep(time.Hour)
+				c.held()
+			})
+		})
+	}
+}

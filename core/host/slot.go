@@ -86,11 +86,21 @@ func (s *slot) tell(t Transition) {
 	} else if t.Err != nil {
 		log.Warn("plugin failed", "at", s.entry.At.String(), "was", t.From, "error", t.Err)
 	} else {
-		log.Info("plugin "+string(t.To), "was", t.From, "pid", s.status.PID)
+		log.Log(context.Background(), notice(t), "plugin "+string(t.To), "was", t.From, "pid", s.status.PID)
 	}
 	if s.onTransition != nil {
 		s.onTransition(t)
 	}
+}
+
+// notice is the level of a step in a plugin's life: a start is one line at INFO, that it serves, or
+// sleeps.
+func notice(t Transition) slog.Level {
+	switch {
+	case t.To == Serving, t.To == Asleep, t.To == Gone && t.From != Declared, t.To == Starting && t.From == Failed:
+		return slog.LevelInfo
+	}
+	return slog.LevelDebug
 }
 
 func (s *slot) serving() {

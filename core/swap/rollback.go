@@ -58,7 +58,7 @@ func whatIsUndone(now, was *manifest.Entry, warm bool) string {
 	case warm:
 		return text + "; the instance that ran before is warm still"
 	case unpinned(was):
-		return text + "; a new instance starts, of whatever is at its program's path now, for it was not pinned"
+		return text + "; warning: its program's sha256 was not pinned, so the file that is at its path now was started"
 	}
 	return text + "; a new instance starts"
 }

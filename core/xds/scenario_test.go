@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	rpc "google.golang.org/genproto/googleapis/rpc/status"
 
@@ -28,6 +29,7 @@ import (
 //	server nothing               there is none
 //	server ignores               the last request was for a type that nobody serves
 //	reported ack TYPE            what the source was told last (or nack)
+//	refuses TYPE yes             what is shown of the client: it refuses something of what it is to have now (or no)
 //	turn WHAT                    what the last request asked a turn for: answer (the client waits), push (one may go on) or none
 func TestScenarios(t *testing.T) { archive.Play(t, play) }
 
@@ -72,7 +74,7 @@ func play(t *testing.T, script string) {
 }
 
 func (c *conversation) line(verb string, words []string) error {
-	if verb != "server" && verb != "reported" && verb != "turn" && len(c.pending) > 0 {
+	if verb != "server" && verb != "reported" && verb != "turn" && verb != "refuses" && len(c.pending) > 0 {
 		return fmt.Errorf("before that the server says: %s", describe(c.pending[0]))
 	}
 	switch verb {
@@ -106,6 +108,8 @@ func (c *conversation) line(verb string, words []string) error {
 		return c.server(words)
 	case "reported":
 		return c.reported(words)
+	case "refuses":
+		return c.refuses(words[0], words[1] == "yes")
 	case "turn":
 		return c.turn(words[0])
 	default:
@@ -178,6 +182,15 @@ func (c *conversation) client(typeURL string, words []string) {
 	} else {
 		c.apply(c.machine.sotw(sotw))
 	}
+}
+
+func (c *conversation) refuses(name string, want bool) error {
+	for _, t := range (&stream{machine: c.machine, connection: c.connection, node: &corev3.Node{}}).status().Types {
+		if t.Type == shortNames[name] && (t.Refused != "") != want {
+			return fmt.Errorf("it says %q", t.Refused)
+		}
+	}
+	return nil
 }
 
 func (c *conversation) apply(e effects) {

@@ -79,12 +79,22 @@ func (st *stream) status() StreamStatus {
 		out.Protocol = "delta"
 	}
 	for _, w := range st.machine.watches {
-		out.Types = append(out.Types, w.status())
+		t := w.status()
+		if t.Refused != "" && !refuses(st.machine, w) {
+			t.Refused = ""
+		}
+		out.Types = append(out.Types, t)
 		if w.subscription != nil {
 			out.Names[w.url] = w.subscription.names
 		}
 	}
 	return out
+}
+
+// refuses reports whether something of what the client is to have now is such as it refused. What
+// was mended, is gone, or is not asked for any more is over.
+func refuses(m *machine, w *watch) bool {
+	return slices.ContainsFunc(ledger(m, w), func(r ResourceStatus) bool { return r.State == Refused || r.State == Trying })
 }
 
 func (w *watch) status() TypeStatus {

@@ -69,6 +69,8 @@ type Harness struct {
 	// refused is why the plugin refused.
 	refused *pb.Refused
 	err     error
+	// gaveUp is why what is waited for will not be.
+	gaveUp string
 	// number of the last revision, connection and call.
 	number, connection, id uint64
 	world
@@ -100,10 +102,17 @@ func StartTarget(t T, target Target, config any) *Harness {
 
 // grants are those of a module, as the core hands them to its runner.
 func (target Target) grants(t T) []byte {
-	if len(target.HTTP) == 0 {
+	granted := map[string][]string{}
+	if len(target.HTTP) > 0 {
+		granted["http"] = target.HTTP
+	}
+	if len(target.Files) > 0 {
+		granted["files"] = target.Files
+	}
+	if len(granted) == 0 {
 		return nil
 	}
-	return encode(t, map[string][]string{"http": target.HTTP})
+	return encode(t, granted)
 }
 
 // Refusal runs a plugin that is expected to refuse its config, and returns the field and the
@@ -307,14 +316,21 @@ func (h *Harness) waitLong(what string, patience time.Duration, holds func() boo
 	h.t.Helper()
 	patience = h.patient(patience)
 	began := time.Now()
+	if k, ok := h.t.(*kit); ok {
+		k.waitFor(what, h)
+		defer k.waitFor("", nil)
+	}
 	latest := began.Add(max(patience, h.patient(startTimeout)))
 	for {
 		h.mu.Lock()
-		ok, err, change := holds(), h.err, h.change
+		ok := holds()
+		err, change := h.err, h.change
 		h.mu.Unlock()
 		switch {
 		case ok:
 			return
+		case h.gaveUp != "":
+			h.t.Fatalf("%s%s", h.gaveUp, h.logged())
 		case errors.Is(err, io.EOF):
 			h.t.Fatalf("waiting for %s: the plugin ended%s", what, h.logged())
 		case err != nil:
@@ -332,7 +348,7 @@ func (h *Harness) waitLong(what string, patience time.Duration, holds func() boo
 		}
 		select {
 		case <-change:
-		case <-time.After(time.Until(until)):
+		case <-time.After(min(time.Until(until), time.Second)): // holds may have an end of its own
 		}
 	}
 }

@@ -1,8 +1,11 @@
 package plugintest
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -42,10 +45,10 @@ func (k *kit) emptySource() {
 	h := k.start()
 	h.WaitSynced()
 	h.mu.Lock()
-	n := h.many()
+	empty, has := h.hasMany(0), h.counted()
 	h.mu.Unlock()
-	if n != 0 {
-		h.failed("%d rows of an empty source", n)
+	if !empty {
+		h.failed("of an empty source %s", has)
 	}
 }
 
@@ -55,12 +58,12 @@ func (k *kit) sourceDifferences() {
 	k.fill(few)
 	h := k.start()
 	h.WaitSynced()
-	h.waitCount(few)
+	k.waitCount(h, few)
 	before := h.upserted()
 	k.fill(few + 1)
-	h.waitCount(few + 1)
+	k.waitCount(h, few+1)
 	k.fill(few - 1)
-	h.waitCount(few - 1)
+	k.waitCount(h, few-1)
 	if n := h.upserted() - before; n > few/2 {
 		h.failed("one row came, two went, and %d were published: a source publishes what changes", n)
 	}
@@ -76,7 +79,7 @@ func (k *kit) sourceFlapping() {
 		time.Sleep(5 * time.Millisecond)
 	}
 	k.fill(2)
-	h.waitCount(2)
+	k.waitCount(h, 2)
 }
 
 func (k *kit) sourceMany() {
@@ -84,27 +87,68 @@ func (k *kit) sourceMany() {
 	h := k.start()
 	h.greet()
 	h.waitLong("Synced", startTimeout, func() bool { return h.synced })
-	h.waitCount(k.Many)
+	k.waitCount(h, k.Many)
 	k.fill(1)
-	h.waitCount(1)
+	k.waitCount(h, 1)
 }
 
-// many is how many there are of what the suite's Source changes: endpoints where they are
-// published, otherwise rows of all tables. h.mu is held.
-func (h *Harness) many() (rows int) {
+// hasMany reports whether there is a number of what the suite's Source changes: endpoints where
+// they are published, otherwise rows, in all or of the table that has most. h.mu is held.
+func (h *Harness) hasMany(rows int) bool {
 	if slices.Contains(h.ready.Publishes, state.Endpoints) {
-		return len(h.rows[state.Endpoints])
+		return len(h.rows[state.Endpoints]) == rows
 	}
+	sum, most := 0, 0
 	for _, table := range h.rows {
-		rows += len(table)
+		sum, most = sum+len(table), max(most, len(table))
 	}
-	return rows
+	return sum == rows || most == rows
 }
 
-// waitCount waits until there is a number of them.
-func (h *Harness) waitCount(rows int) {
+// counted says how many rows the plugin has, by table. h.mu is held.
+func (h *Harness) counted() string {
+	sum := 0
+	var of []string
+	for _, table := range slices.Sorted(maps.Keys(h.rows)) {
+		if n := len(h.rows[table]); n > 0 {
+			sum += n
+			of = append(of, fmt.Sprintf("%d %s", n, table))
+		}
+	}
+	if sum == 0 {
+		return "the plugin has no rows"
+	}
+	return fmt.Sprintf("the plugin has %d (%s)", sum, strings.Join(of, ", "))
+}
+
+// usualLag is how long a plugin may take to begin with what has changed in its source.
+const usualLag = 15 * time.Second
+
+// waitCount waits until there is a number of them. It ends as soon as the plugin has been silent
+// for the suite's Lag, and has another number.
+func (k *kit) waitCount(h *Harness, rows int) {
 	h.t.Helper()
-	h.waitLong(fmt.Sprintf("%d endpoints, or rows where no endpoints are published", rows), startTimeout, func() bool { return h.many() == rows })
+	what := "endpoints"
+	if !slices.Contains(h.ready.Publishes, state.Endpoints) {
+		what = "rows (in all, or in the table that has most)"
+	}
+	lag := h.patient(cmp.Or(k.Lag, usualLag))
+	if rows > 10_000 {
+		lag *= 4 // much is read before the first row
+	}
+	before, since := -1, time.Now()
+	h.waitLong(fmt.Sprintf("%d %s", rows, what), startTimeout, func() bool {
+		if h.hasMany(rows) {
+			return true
+		}
+		if h.upserts+h.deletes != before {
+			before, since = h.upserts+h.deletes, time.Now()
+		}
+		if silent := time.Since(since); silent > lag {
+			h.gaveUp = fmt.Sprintf("wanted %d %s; %s, and has published nothing more for %s (Suite.Lag)", rows, what, h.counted(), silent.Round(time.Second))
+		}
+		return false
+	})
 }
 
 // upserted is how many rows have been published, however often.

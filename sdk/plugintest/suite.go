@@ -25,9 +25,14 @@ type Suite struct {
 	Config any
 	// BadConfigs must be refused, with a reason.
 	BadConfigs []any
-	// Source makes the source that a registry or config source reads have a number of endpoints, or
-	// rows in all where it publishes none; without it cases that change the source are skipped.
+	// Source makes the source that a registry or config source reads have a number of endpoints;
+	// where the plugin publishes none, of rows, in all or in the table that has most: a record that
+	// makes a row in each of two tables is one. Without it cases that change the source are skipped.
 	Source func(rows int) error
+	// Lag is how long the plugin may take to begin with what has changed in its source; 0: 15 s.
+	Lag time.Duration
+	// Progress, which may be nil, is told every few seconds what a case waits for.
+	Progress func(name, waits string, took time.Duration)
 	// Rows are further rows of tables that the plugin reads. The suite itself makes services,
 	// endpoints and namespaces.
 	Rows map[string][]*sdk.Row
@@ -67,6 +72,11 @@ func (r Result) Passed() bool { return len(r.Failures) == 0 && r.Skipped == "" }
 // Conform runs the suite against a plugin, run in each of the given ways, as subtests.
 func Conform(t *testing.T, s Suite, targets ...Target) {
 	t.Helper()
+	if s.Progress == nil { // go test shows what is logged when all is over
+		s.Progress = func(name, waits string, took time.Duration) {
+			fmt.Fprintf(os.Stderr, "%s: %s: %s, for %s\n", t.Name(), name, waits, took.Round(time.Second))
+		}
+	}
 	for _, target := range targets {
 		t.Run(target.Carrier, func(t *testing.T) {
 			s.Run(target, func(r Result) {
@@ -160,6 +170,9 @@ type kit struct {
 	failures []string
 	skipped  string
 	cleanups []func()
+	// waits is what is waited for, of a harness.
+	waits string
+	of    *Harness
 }
 
 var _ T = (*kit)(nil)
@@ -172,8 +185,42 @@ func (s Suite) try(target Target, c suiteCase) Result {
 		defer k.cleanUp()
 		c.run(k)
 	}()
-	<-done
+	tell := time.NewTicker(progressEvery)
+	defer tell.Stop()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		case <-tell.C:
+			if what := k.waiting(); s.Progress != nil && what != "" {
+				s.Progress(c.name, what, time.Since(began))
+			}
+		}
+	}
 	return Result{Carrier: target.Carrier, Case: c.name, Failures: k.failures, Skipped: k.skipped, Took: time.Since(began)}
+}
+
+// progressEvery is how often it is said what a case waits for.
+const progressEvery = 5 * time.Second
+
+// waitFor notes what is waited for now; empty: nothing.
+func (k *kit) waitFor(what string, of *Harness) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.waits, k.of = what, of
+}
+
+// waiting is what is waited for, and what there is; empty: nothing.
+func (k *kit) waiting() string {
+	k.mu.Lock()
+	what, of := k.waits, k.of
+	k.mu.Unlock()
+	if what == "" {
+		return ""
+	}
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	return "waiting for " + what + ", " + of.counted()
 }
 
 func (k *kit) cleanUp() {

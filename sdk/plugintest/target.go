@@ -17,8 +17,11 @@ type Target struct {
 	Patience float64
 	// HTTP names what a module may call, as allow.http in plugins.yaml does.
 	HTTP []string
-	name string
-	open func(stderr io.Writer) (*running, error)
+	// Files are the absolute paths that a module may read and, without :ro at the end, write, as
+	// allow.files does.
+	Files []string
+	name  string
+	open  func(stderr io.Writer) (*running, error)
 }
 
 // running is a plugin that was started.

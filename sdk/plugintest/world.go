@@ -12,11 +12,12 @@ import (
 type world struct {
 	rows map[string]map[string]*pb.Row
 	// upserts is how many rows were published, however often.
-	upserts int
-	synced  bool
-	done    map[uint64]bool
-	faults  []*pb.Fault
-	logs    []*pb.Log
+	// deletes is how many were taken back.
+	upserts, deletes int
+	synced           bool
+	done             map[uint64]bool
+	faults           []*pb.Fault
+	logs             []*pb.Log
 
 	bodies  map[uint64][]byte
 	partial map[uint64][]byte
@@ -91,6 +92,7 @@ func (w *world) handleRows(m *pb.Rows) {
 			w.rows[t.Table] = table
 		}
 		w.upserts += len(t.Upserts)
+		w.deletes += len(t.Deletes)
 		for _, r := range t.Upserts {
 			table[r.Key] = r
 		}

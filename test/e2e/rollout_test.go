@@ -147,7 +147,7 @@ func TestRollout(t *testing.T) {
 			only(t, sidecar, "v1-a", "v1-b", "v2-a")
 			o.says("rollout status -o wide", 0, "client.test", "RouteConfiguration")
 			o.says("explain client.test", 0, "coxswain rollout status")
-			o.says("config", 0, "1 proxies have nothing of what has changed since revision")
+			o.says("config", 0, "1 proxy is not served what has changed since revision")
 			metrics, err := page.Get(w.plane.Monitoring, "/metrics")
 			if err != nil || !strings.Contains(metrics, `coxswain_rollout_state{state="staged"} 1`) || !strings.Contains(metrics, "coxswain_rollout_held_proxies 1") {
 				t.Errorf("metrics don't say that a change is staged: %v", err)

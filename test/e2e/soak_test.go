@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -86,6 +87,9 @@ func TestSoak(t *testing.T) {
 	}
 	c.write(t, "gateway.yaml", "web.yaml", "routes.yaml")
 	s := &soak{bench: newBenchIn(t, programs, soakSet, "--configDir", c.dir)}
+	if out, err := exec.CommandContext(t.Context(), program, "log", "set", "plugin/count=debug", "--addr", s.plane.HTTP).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out) // neverTwo reads its steps
+	}
 	place(t, filepath.Join(s.dir, "new.yaml"), newWatched)
 	place(t, filepath.Join(s.dir, "old.yaml"), oldWatched)
 

@@ -122,7 +122,7 @@ func nodesOf(ledger []byte) (nodes []string) {
 }
 
 func (c *collector) write(name string, text []byte) {
-	f, err := c.zip.Create(name)
+	f, err := c.zip.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: c.index.Made})
 	if err == nil {
 		_, err = f.Write(text)
 	}

@@ -120,7 +120,7 @@ func (s Side) start(ctx context.Context, patience time.Duration) (*running, erro
 	if info, err := os.Stat(s.Dir); err != nil {
 		return nil, err
 	} else if !info.IsDir() {
-		return nil, fmt.Errorf("%s is no directory", s.Dir)
+		return nil, fmt.Errorf("%s is a file: a directory is wanted, with all of the configuration, as what is not in it counts as deleted", s.Dir)
 	}
 	private, err := os.MkdirTemp("", "plan")
 	if err != nil {

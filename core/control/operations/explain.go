@@ -120,7 +120,7 @@ func (x *Explainer) Progress(row report.RowName) (report.Progress, error) {
 	}
 	p := x.c.Middle.Origins.Progress(row)
 	for _, r := range x.c.Middle.Serving.Quarantine.Refusals() {
-		if slices.Contains(r.Rows, row) && (r.Votes > 0 || 2*r.Refusing > r.View.Connections) {
+		if slices.Contains(r.Rows, row) && (r.Votes > 0 || r.Held || 2*r.Refusing > r.View.Connections) {
 			p.Refused = append(p.Refused, r)
 		}
 	}

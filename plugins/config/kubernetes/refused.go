@@ -115,6 +115,7 @@ func (p *publication) refused() {
 		o, text := p.watched.get(k), now[k]
 		if o == nil {
 			delete(p.refusals.at, k)
+			p.events.forget(k)
 			continue
 		}
 		if text == "" {
@@ -139,6 +140,13 @@ func (e *events) refused(k key, o *object, text string) {
 	}
 	e.refusals[k] = now
 	e.recorder.Event(o.reference(k), corev1.EventTypeWarning, reasonRefused, text)
+}
+
+// forget forgets what was said of an object that is gone.
+func (e *events) forget(k key) {
+	if e != nil {
+		delete(e.refusals, k)
+	}
 }
 
 // taken says that nothing is refused any more.

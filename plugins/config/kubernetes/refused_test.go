@@ -20,12 +20,12 @@ import (
 func TestWhatIsRefused(t *testing.T) {
 	b := blames{newer: make(chan struct{}, 1)}
 	row := func(resource, reason string, held bool) sdk.Blame {
-		return sdk.Blame{Table: kinds.ServiceEntry, Key: "shop/web", Type: "type.googleapis.com/envoy.config.listener.v3.Listener", Resource: resource, Reason: reason, Held: held}
+		return sdk.Blame{Table: kinds.ServiceEntry, Key: "shop/web", Type: "type.googleapis.com/envoy.config.listener.v3.Listener", Resource: resource, Reason: reason, Held: held, Proxies: 1}
 	}
 	k := key{kinds.ServiceEntry, "shop/web"}
 	x, y := row("x", "no lua", true), row("y", "no", false)
 	b.rows = []sdk.Blame{y, x}
-	want := "proxies refuse Listener x, which was made from it (all have what was accepted before): no lua; and 1 more"
+	want := "proxies refuse Listener x, which was made from it (the others of their namespace that have not accepted it have what most had before, new ones too): no lua; and 1 more"
 	if got := b.byObject()[k]; got != want {
 		t.Errorf("%q", got)
 	}
@@ -36,6 +36,12 @@ func TestWhatIsRefused(t *testing.T) {
 	y.Parts = "filter lua of filter chain http"
 	b.rows = []sdk.Blame{y}
 	want = "proxies refuse filter lua of filter chain http of Listener y, which was made from it (those that refuse it have what they accepted before, or nothing): no"
+	if got := b.byObject()[k]; got != want {
+		t.Errorf("%q", got)
+	}
+	x.Proxies = 0
+	b.rows = []sdk.Blame{x}
+	want = "Listener x, which was made from it, is held, as proxies refused it that are gone: others of their namespace have what most had before: no lua"
 	if got := b.byObject()[k]; got != want {
 		t.Errorf("%q", got)
 	}

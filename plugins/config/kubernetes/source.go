@@ -75,6 +75,9 @@ func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 		defer writing.Wait()
 		writing.Go(func() { p.refusals.conditions.run(ctx) })
 	}
+	left := newLeftOut(s.server, out.Log)
+	p.unservedFound = left.found
+	p.watched.running.Go(func() { left.run(ctx) })
 	defer cancel()
 	err := p.run(ctx, s.config.DiscoverySelectors)
 	if ctx.Err() == nil {
@@ -99,6 +102,9 @@ type publication struct {
 	// refusals is what proxies refuse of what was made from objects.
 	refusals refusals
 	faults   map[key][]kinds.Fault
+	// unserved are the objects that nobody serves, a fault for each kind, as they were found last.
+	unserved      []kinds.Fault
+	unservedFound <-chan []kinds.Fault
 	// missing are the kinds that the API server does not serve (yet); told: this was said.
 	missing []kinds.Kind
 	told    bool
@@ -142,6 +148,7 @@ func (p *publication) run(ctx context.Context, selects bool) error {
 				return err
 			}
 		case <-wait.C: // until it is in sync
+		case p.unserved = <-p.unservedFound:
 		case <-p.refusals.blames.newer:
 			p.refused()
 		case <-reconnected:
@@ -391,9 +398,14 @@ func (p *publication) tell() error {
 	for _, list := range p.faults {
 		all = append(all, list...)
 	}
-	c := p.faultSet.Show(all)
+	c := p.faultSet.Show(append(all, p.unserved...))
 	for _, f := range c.New {
-		p.out.Log(f.Level(), f.Error())
+		if f.Code != kinds.CodeUnserved {
+			p.out.Log(f.Level(), f.Error())
+		}
+	}
+	if text := kinds.LeftOut(c.New); text != "" {
+		p.out.Log(sdk.Warn, text+": nobody serves them here; coxswain config says why")
 	}
 	if c.Healed {
 		p.out.Log(sdk.Info, "nothing is wrong with the API server's resources any more")

@@ -68,7 +68,7 @@ func Plugin() sdk.EnginePlugin {
 			{Url: encode.RouteType, Checked: true, Traits: &sdk.Traits{EmptyWhenAbsent: true, Rank: 40}},
 			{Url: encode.NameTableType, Checked: true}, {Url: encode.ExtensionType, Checked: true},
 		},
-		New: sdk.WithConfig(defaults(), func(c Config) (sdk.Engine, error) { return newEngine(c), nil }),
+		New: sdk.WithConfig(defaults(), func(c Config) (sdk.Engine, error) { return judged(c), nil }),
 	}
 }
 

@@ -23,12 +23,19 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // newEngine makes the engine: each package is given what it needs, by name.
-func newEngine(c Config) *serving.Engine {
+func newEngine(c Config) *serving.Engine { return engineOf(c, nil) }
+
+// engineOf wires an engine; judge, which may be nil, refuses rows.
+func engineOf(c Config, judge func(table string, row *pb.Row) error) *serving.Engine {
 	graph := incr.New()
 	rows := tables.New(graph, c.Domain)
+	if judge != nil {
+		rows.Judge(judge)
+	}
 	settings := mesh.New(graph, rows, c.Domain)
 	workloads := workload.New(graph, rows, settings, c.DualStack)
 	targets := workload.NewTargets(graph, rows, workloads)

@@ -17,9 +17,11 @@ import (
 var unserved = []struct {
 	// groups, and kinds of them; none: all.
 	groups, kinds []string
-	// if reports whether an object is meant; nil: each is.
-	asked func(*object) bool
-	why   string
+	// asked reports whether an object is meant; nil: each is. labels are selectors of those that
+	// may be; none: all.
+	asked  func(*object) bool
+	labels []string
+	why    string
 }{
 	{
 		groups: []string{"gateway.networking.k8s.io", "gateway.networking.x-k8s.io", "inference.networking.k8s.io", "inference.networking.x-k8s.io"},
@@ -39,6 +41,7 @@ var unserved = []struct {
 	},
 	{
 		groups: []string{""}, kinds: []string{"Namespace", "Pod", "Service"}, asked: func(o *object) bool { return Unserved(o.meta.labels) != "" },
+		labels: []string{"istio.io/dataplane-mode=ambient", "istio.io/use-waypoint,istio.io/use-waypoint!=none"},
 	},
 }
 
@@ -93,6 +96,25 @@ func (o *object) tellUnserved(group string) {
 	}
 }
 
+// InCluster is where objects that nobody serves may be in a cluster.
+type InCluster struct {
+	Group string
+	// Kinds of the group; none: all that are not read.
+	Kinds []string
+	// Labels are label selectors of those that may be meant, one of which is enough; none: all may.
+	Labels []string
+}
+
+// InClusters returns where objects that nobody serves may be in a cluster.
+func InClusters() (all []InCluster) {
+	for _, u := range unserved {
+		for _, g := range u.groups {
+			all = append(all, InCluster{g, u.kinds, u.labels})
+		}
+	}
+	return all
+}
+
 // LeftOut says in a line which objects are left out, by what is said of each: how many, of which
 // kinds; empty where none is.
 func LeftOut(faults []Fault) string {
@@ -100,7 +122,8 @@ func LeftOut(faults []Fault) string {
 	for _, f := range faults {
 		switch f.Code {
 		case CodeUnserved:
-			count[f.Kind]++
+			count[f.Kind] += max(1, f.Left)
+			n += max(1, f.Left) - 1
 		case CodeObject:
 			if f.Severity != finding.Warning {
 				continue

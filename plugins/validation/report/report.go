@@ -14,6 +14,9 @@ import (
 // Fault is one thing that is wrong, at its place.
 type Fault = kinds.Fault
 
+// CodeUnserved is the code of faults that say that nobody serves an object here.
+const CodeUnserved = kinds.CodeUnserved
+
 // At returns a fault of a file that is no resource, such as plugins.yaml; line and column count
 // from 1.
 func At(file string, line, column int, message string) Fault {

@@ -80,12 +80,12 @@ func (b *blamed) of(s *state.Session) []pb.Blamed {
 	return out[:min(len(out), mostBlamed)]
 }
 
-// rows returns the rows that resources were made from which identities refuse by their votes, and
-// those that are refused themselves.
+// rows returns the rows that resources were made from which identities refuse by their votes, or
+// which are held, and those that are refused themselves.
 func (b *Blame) rows() *blamed {
 	out := &blamed{map[string][]pb.Blamed{}, map[string][]pb.Blamed{}}
 	for _, r := range b.quarantine.Refusals() {
-		if r.Votes == 0 {
+		if r.Votes == 0 && !r.Held {
 			continue
 		}
 		for _, n := range r.Rows {
@@ -112,8 +112,8 @@ func (b *Blame) refused(out *blamed) {
 	}
 }
 
-// same reports whether two say the same, but for how many proxies there are.
+// same reports whether two say the same, but for how many proxies there are, if any.
 func same(a, b pb.Blamed) bool {
-	a.Proxies, b.Proxies = 0, 0
+	a.Proxies, b.Proxies = min(a.Proxies, 1), min(b.Proxies, 1)
 	return a == b
 }

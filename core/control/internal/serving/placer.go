@@ -162,6 +162,9 @@ func (pl *Placer) move(s *state.Session, conn *state.Connection, typeURL string,
 	if from.View != nil && !from.Session.Keep(conn, typeURL, from.View) {
 		pl.unwant(from.Session, from.View, conn.Subs[typeURL], true)
 	}
+	if from.View != nil && from.View != to {
+		pl.screen.quarantine.Moved(conn, from.View)
+	}
 	pl.screen.stale.Spoil(conn, typeURL)
 }
 

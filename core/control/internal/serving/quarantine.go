@@ -295,6 +295,11 @@ func (q *Quarantine) judge(r *Refused) {
 // held until its time is over.
 func (q *Quarantine) take(r *Refused) {
 	r.stale, r.counted = false, q.state.Clock.Now()
+	for id := range r.by {
+		if conn := q.state.Connections.All[id]; conn != nil && conn.Places.View(r.View.Type) != r.View {
+			q.forget(r, id)
+		}
+	}
 	next := r.count(q.state.Connections.All)
 	for ns, t := range next {
 		if q.off {
@@ -305,7 +310,7 @@ func (q *Quarantine) take(r *Refused) {
 	if len(r.by) == 0 {
 		for ns, t := range r.tallies {
 			if t.instead != nil && next[ns].taken == 0 {
-				t.refusing = 0
+				t.refusing, t.voters = 0, next[ns].voters
 				next[ns] = t
 			}
 		}
@@ -456,6 +461,15 @@ func replaces(known map[string]*Refused, s *state.Session, v *view.View) bool {
 			v.Label == r.View.Label && maps.Equal(v.Facts, r.View.Facts)
 	}
 	return false
+}
+
+// Moved notes that a connection is in another view now.
+func (q *Quarantine) Moved(conn *state.Connection, from *view.View) {
+	for _, r := range q.of[from] {
+		if r.by[conn.ID] != nil {
+			q.doubt(r)
+		}
+	}
 }
 
 // Left notes that a connection is about to go.

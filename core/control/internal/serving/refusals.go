@@ -9,12 +9,13 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/control/internal/serving/pieces"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
 	"github.com/coxswain-mesh/coxswain/core/report"
+	"github.com/coxswain-mesh/coxswain/core/view"
 )
 
 // Of says why a connection refuses something of a type; empty: it refuses nothing.
 func (q *Quarantine) Of(conn *state.Connection, typeURL string) string {
 	for _, r := range q.of[conn.Places.View(typeURL)] {
-		if x := r.by[conn.ID]; x != nil && x.refuses() {
+		if x := r.by[conn.ID]; x != nil && x.refuses() && q.concerns(r, conn.ID) {
 			return x.reason
 		}
 	}
@@ -30,7 +31,7 @@ func (q *Quarantine) Since(number uint64, of func(connection uint64) bool) strin
 				continue
 			}
 			for id, x := range r.by {
-				if of(id) && x.refuses() {
+				if of(id) && x.refuses() && q.concerns(r, id) {
 					return fmt.Sprintf("%s refuses %s: %s", x.node, name, x.reason)
 				}
 			}
@@ -39,16 +40,21 @@ func (q *Quarantine) Since(number uint64, of func(connection uint64) bool) strin
 	return ""
 }
 
-// Refusals says which resources are refused.
+// Refusals says which resources are refused now by somebody who is connected, or are held for
+// somebody who is. What is kept for those who may come back is not among them.
 func (q *Quarantine) Refusals() []report.Refusal {
 	out := []report.Refusal{}
+	if q.count == 0 {
+		return out
+	}
+	there := q.there()
 	for v, known := range q.of {
+		if v.Connections == 0 {
+			continue
+		}
 		for name, r := range known {
-			if now := q.state.Roster.Session(r.Session.Name()); v.Connections == 0 && now != nil && now != r.Session {
-				continue // kept for those who come to the view that took its place
-			}
-			if r.refusers() > 0 || r.held() {
-				out = append(out, r.report(name))
+			if now := r.report(name, q.refusersOf(r), there[v]); now.Refusing > 0 || now.Held {
+				out = append(out, now)
 			}
 		}
 	}
@@ -58,26 +64,70 @@ func (q *Quarantine) Refusals() []report.Refusal {
 	return out
 }
 
-func (r *Refused) report(name string) report.Refusal {
+// there are the namespaces that speak for proxies in each view of which something is refused.
+func (q *Quarantine) there() map[*view.View]map[string]bool {
+	types := map[string]bool{}
+	for v := range q.of {
+		types[v.Type] = true
+	}
+	all := map[*view.View]map[string]bool{}
+	for _, conn := range q.state.Connections.All {
+		if !conn.Caller.Voice.Votes() {
+			continue
+		}
+		for url := range types {
+			v := conn.Places.View(url)
+			if q.of[v] == nil {
+				continue
+			}
+			if all[v] == nil {
+				all[v] = map[string]bool{}
+			}
+			all[v][conn.Caller.Voice.Namespace] = true
+		}
+	}
+	return all
+}
+
+// refusersOf are the connections that refuse something of a resource, are in its view still, and
+// ask for it.
+func (q *Quarantine) refusersOf(r *Refused) (all []*refuser) {
+	for id, x := range r.by {
+		if x.refuses() && q.concerns(r, id) {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// concerns reports whether a connection is to have a resource.
+func (q *Quarantine) concerns(r *Refused, connection uint64) bool {
+	conn := q.state.Connections.All[connection]
+	return conn != nil && conn.Places.View(r.View.Type) == r.View && conn.Subs[r.View.Type].Has(r.Body.Name())
+}
+
+// report says what is refused of a resource by some of the connections of its view, and what is
+// held of it for those namespaces that are there.
+func (r *Refused) report(name string, by []*refuser, there map[string]bool) report.Refusal {
 	v := r.View
 	out := report.Refusal{
 		Type: v.Type, Name: name, Plugin: r.Session.Name(), Version: r.Body.Version(), Reason: r.Reason, Since: r.Since.UTC(),
 		View:     report.PlacedView{ID: v.ID, Label: v.Label, Facts: v.Facts, Connections: v.Connections},
-		Refusing: r.refusers(), Votes: r.refusing(), Rows: slices.Clone(r.Rows), Proxies: []string{},
+		Refusing: len(by), Rows: slices.Clone(r.Rows), Proxies: []string{},
 	}
 	for _, ns := range slices.Sorted(maps.Keys(r.tallies)) {
 		t := r.tallies[ns]
+		if len(by) > 0 {
+			out.Votes += t.refusing
+		}
 		out.Voters += t.voters
-		if t.instead != nil {
+		if t.instead != nil && there[ns] {
 			out.Held, out.Instead = true, t.instead.Version()
 			out.Namespaces = append(out.Namespaces, ns)
 		}
 	}
 	bad := map[pieces.Piece]bool{}
-	for _, x := range r.by {
-		if !x.refuses() {
-			continue
-		}
+	for _, x := range by {
 		out.Proxies = append(out.Proxies, x.node)
 		for _, p := range x.bad() {
 			bad[p] = true

@@ -79,16 +79,6 @@ func (r *refuser) body() *view.Body {
 // refuses reports whether it is known to refuse something of the resource as it is now.
 func (r *refuser) refuses() bool { return r.search == nil || !r.search.Innocent() }
 
-// refusers is how many are known to refuse something of it.
-func (r *Refused) refusers() (n int) {
-	for _, x := range r.by {
-		if x.refuses() {
-			n++
-		}
-	}
-	return n
-}
-
 // bad are the pieces that it is known to refuse.
 func (r *refuser) bad() []pieces.Piece {
 	if r.search == nil {
@@ -246,8 +236,7 @@ func (r *Refused) known() []pieces.Piece {
 	return slices.SortedFunc(maps.Keys(bad), pieces.Compare)
 }
 
-// held reports whether something is held for a namespace, and refusing how many identities refuse
-// the resource of those that have a vote.
+// held reports whether something is held for a namespace.
 func (r *Refused) held() bool {
 	for _, t := range r.tallies {
 		if t.instead != nil {
@@ -255,13 +244,6 @@ func (r *Refused) held() bool {
 		}
 	}
 	return false
-}
-
-func (r *Refused) refusing() (n int) {
-	for _, t := range r.tallies {
-		n += t.refusing
-	}
-	return n
 }
 
 // goes says what is known of it once the view has another body: those connections still refuse what

@@ -1,7 +1,6 @@
 package status
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -82,12 +81,30 @@ func (pg *Pages) Streams() []report.Stream {
 				t.View = v.ID
 			}
 			o := conn.Outcomes[url]
-			t.Acked, t.AckedRevision, t.Refused = o.Acked, o.Revision, cmp.Or(o.Refused, pg.refused(conn, url))
+			t.Acked, t.AckedRevision, t.Refused = o.Acked, o.Revision, pg.refused(conn, url)
+			if t.Refused == "" && o.Refused != "" && !hasAll(conn, url) {
+				t.Refused = o.Refused
+			}
 			s.Types[url] = t
 		}
 		out = append(out, s)
 	}
 	return out
+}
+
+// hasAll reports whether a connection has accepted all that it is to have of a type: what it refused
+// before is over then.
+func hasAll(conn *state.Connection, url string) bool {
+	has := conn.Outcomes[url].Has
+	for name, b := range wished(conn, url) {
+		if b == nil || !b.Exists() {
+			continue
+		}
+		if old := has.Get(name); old == nil || old.Version() != b.Version() {
+			return false
+		}
+	}
+	return true
 }
 
 // Tables returns the tables that have rows, or that a plugin reads or publishes.

@@ -99,6 +99,20 @@ func New(graph *incr.Graph, domain string) *Tables {
 	return t
 }
 
+// Judge has rows asked about before they are read: one that is refused keeps its last good value.
+func (t *Tables) Judge(judge func(table string, r *pb.Row) error) {
+	for name, load := range t.Load {
+		t.Load[name] = func(key string, r *pb.Row) error {
+			if r != nil {
+				if err := judge(name, r); err != nil {
+					return err
+				}
+			}
+			return load(key, r)
+		}
+	}
+}
+
 // readKeySet returns a key set; "" if Envoy would not take it, as if it weren't there.
 func readKeySet(r *pb.Row) (string, error) {
 	text := string(r.Payload)

@@ -1,0 +1,144 @@
+package kubernetes
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
+	"github.com/coxswain-mesh/coxswain/sdk"
+)
+
+// answers is an API server that says what a map has, by path and query.
+type answers struct {
+	mu  sync.Mutex
+	all map[string]string
+}
+
+func (a *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	query := r.URL.Query()
+	at := r.URL.Path
+	if s := query.Get("labelSelector"); s != "" {
+		at += "?" + s
+	}
+	w.Header().Set("Content-Type", "application/json")
+	switch text := a.all[at]; text {
+	case "":
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+	case "forbidden":
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
+	default:
+		fmt.Fprint(w, text)
+	}
+}
+
+// objectList is a list of objects, each of namespace/name and more of its JSON.
+func objectList(version, kind string, objects ...string) string {
+	var items []string
+	for _, o := range objects {
+		name, more, _ := strings.Cut(o, " ")
+		namespace, name, _ := strings.Cut(name, "/")
+		meta, spec, _ := strings.Cut(more, " ")
+		if meta != "" {
+			meta = "," + meta
+		}
+		if spec != "" {
+			spec = "," + spec
+		}
+		items = append(items, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"namespace":%q,"name":%q%s}%s}`, version, kind, namespace, name, meta, spec))
+	}
+	return fmt.Sprintf(`{"kind":"%sList","apiVersion":%q,"items":[%s]}`, kind, version, strings.Join(items, ","))
+}
+
+func groupList(names ...string) string {
+	var all []string
+	for _, n := range names {
+		group, version, _ := strings.Cut(n, "/")
+		all = append(all, fmt.Sprintf(`{"name":%q,"preferredVersion":{"groupVersion":%q,"version":%q}}`, group, n, version))
+	}
+	return `{"kind":"APIGroupList","groups":[` + strings.Join(all, ",") + `]}`
+}
+
+func resourceList(at string, kinds ...string) string {
+	var all []string
+	for _, k := range kinds {
+		resource, kind, _ := strings.Cut(k, " ")
+		all = append(all, fmt.Sprintf(`{"name":%q,"kind":%q,"namespaced":true,"verbs":["list","watch"]}`, resource, kind))
+	}
+	return fmt.Sprintf(`{"kind":"APIResourceList","groupVersion":%q,"resources":[%s]}`, at, strings.Join(all, ","))
+}
+
+// TestLeftOut: what a cluster has and nobody serves here is counted by kind, as files are judged;
+// what may not be read is said once; and what is gone is not counted any more.
+func TestLeftOut(t *testing.T) {
+	const selector = "/api/v1/%s?istio.io/dataplane-mode=ambient"
+	a := &answers{all: map[string]string{
+		"/apis":                                                          groupList("gateway.networking.k8s.io/v1", "rbac.istio.io/v1alpha1", "apps/v1", "networking.istio.io/v1"),
+		"/apis/gateway.networking.k8s.io/v1":                             resourceList("gateway.networking.k8s.io/v1", "gateways Gateway", "udproutes UDPRoute", "udproutes/status UDPRoute"),
+		"/apis/rbac.istio.io/v1alpha1":                                   resourceList("rbac.istio.io/v1alpha1", "serviceroles ServiceRole"),
+		"/apis/gateway.networking.k8s.io/v1/udproutes":                   objectList("gateway.networking.k8s.io/v1", "UDPRoute", "shop/b", "shop/a"),
+		"/apis/rbac.istio.io/v1alpha1/serviceroles":                      "forbidden",
+		fmt.Sprintf(selector, "namespaces"):                              objectList("v1", "Namespace", `/shop "labels":{"istio.io/dataplane-mode":"ambient"}`),
+		fmt.Sprintf(selector, "pods"):                                    objectList("v1", "Pod"),
+		"/api/v1/pods?istio.io/use-waypoint,istio.io/use-waypoint!=none": objectList("v1", "Pod", `shop/web-1 "labels":{"istio.io/use-waypoint":"w"}`),
+	}}
+	at := httptest.NewServer(a)
+	defer at.Close()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	text := "{clusters: [{name: a, cluster: {server: '" + at.URL + "'}}], contexts: [{name: a, context: {cluster: a}}], current-context: a}"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	access := kube.DefaultAccess()
+	access.Kubeconfig = file
+	s, err := connect(Config{Access: access})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	l := newLeftOut(s, func(_ sdk.Level, text string, args ...any) { said = append(said, fmt.Sprint(text, args)) })
+	look := func(want ...string) []kinds.Fault {
+		t.Helper()
+		found, err := l.look(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range found {
+			got = append(got, fmt.Sprintf("%s %d: %s", f.File, f.Left, strings.SplitN(f.Message, ":", 2)[0]))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		return found
+	}
+	found := look("k8s://Namespace 1: shop is left out", "k8s://Pod 1: shop/web-1 is left out", "k8s://gateway.networking.k8s.io/UDPRoute 2: 2 are left out, such as shop/a")
+	if got, want := kinds.LeftOut(found), "4 resources left out: 1 Namespace, 1 Pod, 2 UDPRoute"; got != want {
+		t.Errorf("%q", got)
+	}
+	a.mu.Lock()
+	a.all["/apis/gateway.networking.k8s.io/v1/udproutes"] = objectList("gateway.networking.k8s.io/v1", "UDPRoute")
+	a.mu.Unlock()
+	look("k8s://Namespace 1: shop is left out", "k8s://Pod 1: shop/web-1 is left out")
+	if len(said) != 1 || !strings.Contains(said[0], "serviceroles.rbac.istio.io") {
+		t.Errorf("%q", said)
+	}
+	a.mu.Lock()
+	delete(a.all, "/apis")
+	a.mu.Unlock()
+	if _, err := l.look(t.Context()); err == nil {
+		t.Error("an API server that doesn't say what it has leaves nothing out")
+	}
+}
