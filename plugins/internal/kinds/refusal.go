@@ -15,11 +15,14 @@ func Refusal(r sdk.Blame) string {
 	}
 	what := "those that refuse it have what they accepted before, or nothing"
 	if r.Held {
-		what = "all have what was accepted before"
+		what = "the others of their namespace that have not accepted it have what most had before, new ones too"
 	}
 	refused := r.Type[strings.LastIndexAny(r.Type, "./")+1:] + " " + r.Resource
 	if r.Parts != "" {
 		refused = r.Parts + " of " + refused
+	}
+	if r.Proxies == 0 { // those that refused it are gone
+		return fmt.Sprintf("%s, which was made from it, is held, as proxies refused it that are gone: others of their namespace have what most had before: %s", refused, r.Reason)
 	}
 	return fmt.Sprintf("proxies refuse %s, which was made from it (%s): %s", refused, what, r.Reason)
 }
