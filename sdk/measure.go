@@ -1,8 +1,6 @@
 package sdk
 
 import (
-	"context"
-
 	"github.com/coxswain-mesh/coxswain/sdk/internal/text"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -29,17 +27,9 @@ func Measure(out any, samples ...*Sample) error {
 	return nil
 }
 
-// samplesAtOnce is how many samples a message has at most.
-const samplesAtOnce = 100
-
-func (ps *pluginSession) measured(ctx context.Context, samples []*Sample) {
-	for len(samples) > 0 {
-		n := min(len(samples), samplesAtOnce)
-		ps.say(ctx, &pb.FromPlugin{Measure: &pb.Measure{Samples: samples[:n]}})
-		samples = samples[n:]
-	}
+func (p *derived) measure(all []*Sample) {
+	p.say(p.ctx, &pb.FromPlugin{Measure: &pb.Measure{Samples: all}})
 }
-
-func (p *publisher) measure(samples []*Sample) { p.source.measured(p.ctx, samples) }
-func (p *derived) measure(samples []*Sample)   { p.measured(p.ctx, samples) }
-func (o *output) measure(samples []*Sample)    { o.g.measured(o.ctx, samples) }
+func (o *output) measure(all []*Sample) {
+	o.g.say(o.ctx, &pb.FromPlugin{Measure: &pb.Measure{Samples: all}})
+}
