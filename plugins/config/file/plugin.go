@@ -5,7 +5,6 @@ package file
 import (
 	"slices"
 
-	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -16,7 +15,7 @@ func Plugin() sdk.ConfigSourcePlugin {
 	return sdk.ConfigSourcePlugin{
 		Name:      "config/file",
 		Version:   "1",
-		Publishes: slices.Concat(kinds.Tables(), gatewayapi.Tables(), []string{secrets.SecretTable, secrets.ConfigMapTable, secrets.Grants, kinds.FaultTable}),
+		Publishes: slices.Concat(kinds.Tables(), kinds.OtherTables(), []string{secrets.SecretTable, secrets.ConfigMapTable, secrets.Grants, kinds.FaultTable}),
 		Secrets:   []string{secrets.SecretTable},
 		New:       sdk.WithConfig(defaults(), func(c Config) (sdk.ConfigSource, error) { return New(c), nil }),
 	}

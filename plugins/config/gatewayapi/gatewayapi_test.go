@@ -41,8 +41,8 @@ func service(name string) plugintest.Rows {
 	})}}
 }
 
-// derived are TABLE KEY SOURCE of the rows, and what is wrong.
-func derived(h *plugintest.Harness) (rows, faults []string) {
+// derivedOf are TABLE KEY SOURCE of the rows, and what is wrong.
+func derivedOf(h *plugintest.Harness) (rows, faults []string) {
 	for _, table := range []string{kinds.Gateway, kinds.VirtualService, kinds.DestinationRule} {
 		for key, r := range h.Rows(table) {
 			rows = append(rows, table+" "+key+" "+r.Source)
@@ -65,7 +65,7 @@ func TestReadme(t *testing.T) {
 	blocks, config := readme.Example(t, 4)
 	h := plugintest.Start(t, Plugin(), string(config))
 	h.WaitDone(h.Commit(append(read(t, blocks[1].Text), service("shop"))...))
-	rows, faults := derived(h)
+	rows, faults := derivedOf(h)
 	if got, want := strings.Join(rows, "\n"), strings.TrimSpace(blocks[2].Text); got != want {
 		t.Errorf("rows:\n%s\nthe README has\n%s", got, want)
 	}
@@ -86,7 +86,7 @@ func TestExample(t *testing.T) {
 		changes = append(changes, read(t, string(text))...)
 	}
 	h.WaitDone(h.Commit(changes...))
-	if rows, faults := derived(h); len(rows) != 2 || len(faults) > 0 {
+	if rows, faults := derivedOf(h); len(rows) != 2 || len(faults) > 0 {
 		t.Errorf("%q, %q", rows, faults)
 	}
 }
@@ -116,7 +116,7 @@ func TestHistory(t *testing.T) {
 	step := func(what string, rows int, faults string, changes ...plugintest.Rows) {
 		t.Helper()
 		h.WaitDone(h.Commit(changes...))
-		got, said := derived(h)
+		got, said := derivedOf(h)
 		if text := strings.Join(said, "\n"); len(got) != rows || faults == "" && text != "" || !strings.Contains(text, faults) {
 			t.Errorf("%s: %d rows, want %d\n%s\nfaults:\n%s\nwant %q", what, len(got), rows, strings.Join(got, "\n"), text, faults)
 		}
@@ -125,7 +125,7 @@ func TestHistory(t *testing.T) {
 	step("a route alone", 0, "none of its parents is served here", read(t, shop)...)
 	step("its gateway", 3, "secret default/web not found", read(t, edge)...)
 	step("the backend", 3, "secret default/web not found", service("shop"))
-	if _, faults := derived(h); slices.ContainsFunc(faults, func(f string) bool { return strings.Contains(f, "BackendNotFound") }) {
+	if _, faults := derivedOf(h); slices.ContainsFunc(faults, func(f string) bool { return strings.Contains(f, "BackendNotFound") }) {
 		t.Errorf("the backend is there: %q", faults)
 	}
 	broken := &sdk.Row{Key: "default/shop", Payload: []byte("{"), Source: "edge.yaml:1:1"}

@@ -10,7 +10,6 @@ package kubernetes
 import (
 	"slices"
 
-	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
@@ -46,13 +45,13 @@ func (c *Config) Check() error {
 
 // tables are those of the kinds that are read.
 func tables() []string {
-	return slices.Concat(kinds.Tables(), gatewayapi.Tables(), []string{secrets.Grants})
+	return slices.Concat(kinds.Tables(), kinds.OtherTables(), []string{secrets.Grants})
 }
 
 // read are the kinds of these tables.
 func read() []kinds.Kind {
 	out := append(kinds.All(), kinds.Grants())
-	for _, k := range gatewayapi.All() {
+	for _, k := range kinds.Others() {
 		out = append(out, kinds.Kind{Table: k.Table, Versions: k.Versions})
 	}
 	return out

@@ -33,7 +33,7 @@ type source struct {
 func newSource(c Config, s *server) *source {
 	out := &source{store: store{server: s}, config: c, blames: blames{newer: make(chan struct{}, 1)}}
 	if c.Writes {
-		out.tables = slices.Concat(kinds.Tables(), gatewayapi.Tables(), []string{lead.Table})
+		out.tables = append(tables(), lead.Table)
 	}
 	return out
 }
@@ -295,7 +295,7 @@ func (p *publication) failed(table string, err error) {
 		p.watched.server.forget(table)
 		err = errUndefined
 	}
-	if _, ok := gatewayapi.Lookup(table); ok && (apierrors.IsForbidden(err) || err == errUndefined) {
+	if _, ok := kinds.Other(table); ok && (apierrors.IsForbidden(err) || err == errUndefined) {
 		p.watched.denied.Store(table, true)
 	}
 	p.complain(table, err)

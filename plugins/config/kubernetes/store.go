@@ -41,14 +41,11 @@ func (s *store) at(ctx context.Context, table string) (schema.GroupVersionResour
 	if table == lead.Table && slices.Contains(s.tables, table) {
 		return coordination.SchemeGroupVersion.WithResource("leases"), nil
 	}
-	k, ok := kinds.Lookup(table)
-	if of, gateways := gatewayapi.Lookup(table); gateways {
-		k, ok = kinds.Kind{Table: of.Table, Versions: of.Versions}, true
-	}
-	if !ok || !slices.Contains(s.tables, table) {
+	i := slices.IndexFunc(read(), func(k kinds.Kind) bool { return k.Table == table })
+	if i < 0 || !slices.Contains(s.tables, table) {
 		return schema.GroupVersionResource{}, &sdk.StoreError{Code: sdk.StoreUnsupported, Reason: table + " is not written here"}
 	}
-	at, ok, err := s.server.find(ctx, k)
+	at, ok, err := s.server.find(ctx, read()[i])
 	switch {
 	case err != nil:
 		return at, failure(err)

@@ -46,7 +46,7 @@ func (s *server) serves(ctx context.Context, k kinds.Kind, before kube.Answers) 
 	for _, version := range k.Versions {
 		versions = append(versions, schema.GroupVersion{Group: k.Group(), Version: version})
 	}
-	of, _ := gatewayapi.Lookup(k.Table)
+	of, _ := kinds.Other(k.Table)
 	return before.Find(ctx, s.about, versions, func(r metav1.APIResource) bool {
 		return r.Kind == k.Name() && r.Namespaced != of.Cluster && slices.Contains(r.Verbs, "watch")
 	})

@@ -53,7 +53,7 @@ type Reader struct {
 	Order *Order
 	// Grants: the Gateway API's ReferenceGrants are read, too.
 	Grants bool
-	// Gateways: the Gateway API's other kinds are read, too.
+	// Gateways: Others are read, too.
 	Gateways bool
 }
 
@@ -158,8 +158,8 @@ func (o *object) document() Document {
 		o.nameFaults()
 		return o.doc
 	}
-	if kind, ok := gatewayKind(o.version, o.kind); ok && o.reader.Gateways {
-		o.readGatewayAPI(kind)
+	if kind, ok := otherKind(o.version, o.kind); ok && o.reader.Gateways {
+		o.readOther(kind)
 		o.nameFaults()
 		return o.doc
 	}

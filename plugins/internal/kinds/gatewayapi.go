@@ -1,21 +1,34 @@
 package kinds
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/ingress"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/objects"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// gatewayKind returns the kind of the Gateway API that an object is of, whatever its version.
-func gatewayKind(version, kind string) (gatewayapi.Kind, bool) {
+// Others are the kinds that are none of Istio's and which Reader.Gateways has read: those of the
+// Gateway API, but for ReferenceGrants, Ingress and IngressClass.
+func Others() []objects.Kind { return slices.Concat(gatewayapi.All(), ingress.All()) }
+
+// OtherTables returns the tables of Others.
+func OtherTables() []string { return objects.Tables(Others()) }
+
+// Other returns that one of Others whose table it is.
+func Other(table string) (objects.Kind, bool) { return objects.Lookup(Others(), table) }
+
+// otherKind returns that one of Others that an object is of, whatever its version.
+func otherKind(version, kind string) (objects.Kind, bool) {
 	group, _, _ := strings.Cut(version, "/")
-	return gatewayapi.Lookup(group + "/" + kind)
+	return Other(group + "/" + kind)
 }
 
-// readGatewayAPI reads an object of the Gateway API.
-func (o *object) readGatewayAPI(kind gatewayapi.Kind) {
+// readOther reads an object of one of Others.
+func (o *object) readOther(kind objects.Kind) {
 	o.doc.Table = kind.Table
 	o.readMetadata()
 	if kind.Cluster {
@@ -47,6 +60,7 @@ func (o *object) readGatewayAPI(kind gatewayapi.Kind) {
 	if order := o.reader.Order; order != nil {
 		o.doc.Row.Created, o.doc.Row.Undated = order.rank(o.doc.Namespace), true
 	}
+	o.readStatus(kind.Table, o.doc.Row)
 }
 
 // plainSpec returns the spec as JSON.

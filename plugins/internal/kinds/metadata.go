@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/ingress"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"go.yaml.in/yaml/v3"
@@ -155,8 +156,8 @@ func (o *object) time(field string, n *yaml.Node) int64 {
 }
 
 // readStatus keeps what counts of an object's status: the addresses that a controller gave to a
-// ServiceEntry, and the condition of a WorkloadEntry's health. Nothing in a status makes an object
-// faulty.
+// ServiceEntry or an Ingress, and the condition of a WorkloadEntry's health. Nothing in a status
+// makes an object faulty.
 func (o *object) readStatus(table string, row *pb.Row) {
 	n := o.value("status")
 	switch {
@@ -169,7 +170,24 @@ func (o *object) readStatus(table string, row *pb.Row) {
 		var status meta.IstioStatus
 		protoyaml.Decode(n, "status", &status)
 		keep(row, HealthCondition, health(&status))
+	case table == ingress.Ingress:
+		keep(row, LoadBalancer, reached(n))
 	}
+}
+
+// reached are the addresses in an Ingress's status.
+func reached(n *yaml.Node) string {
+	_, text, err := protoyaml.JSON(n)
+	var status struct {
+		LoadBalancer struct{ Ingress []ingress.Address }
+	}
+	if err != nil || json.Unmarshal(text, &status) != nil || len(status.LoadBalancer.Ingress) == 0 {
+		return ""
+	}
+	if text, err = json.Marshal(status.LoadBalancer.Ingress); err != nil {
+		return ""
+	}
+	return string(text)
 }
 
 func keep(row *pb.Row, annotation, value string) {

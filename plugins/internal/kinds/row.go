@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	mesh "istio.io/api/mesh/v1alpha1"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/ingress"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -21,6 +22,10 @@ const AutoAddresses = "coxswain.io/auto-addresses"
 // condition of its health: the condition's status.
 const HealthCondition = "coxswain.io/healthy"
 
+// LoadBalancer is an annotation that rows of Ingresses have whose object came with addresses in its
+// status: a JSON list of ingress.Address.
+const LoadBalancer = "coxswain.io/load-balancer"
+
 // MaxRow is how large a row may be, in bytes: it must fit into a message of 1 MiB.
 const MaxRow = 1<<20 - 16<<10
 
@@ -33,7 +38,7 @@ func TooLarge(size int) string {
 func Healthy(row *pb.Row) bool { return row.Annotations[HealthCondition] == "True" }
 
 // Kept are the annotations of rows that their objects' authors haven't written.
-func Kept() []string { return []string{AutoAddresses, HealthCondition} }
+func Kept() []string { return []string{AutoAddresses, HealthCondition, LoadBalancer} }
 
 // Address is an address that was given to a host; with an empty host, to any host of the entry.
 type Address struct {
@@ -79,6 +84,16 @@ func Key(namespace, name string) string { return namespace + "/" + name }
 func SplitKey(key string) (namespace, name string) {
 	namespace, name, _ = strings.Cut(key, "/")
 	return namespace, name
+}
+
+// Reached returns the addresses that an Ingress's status has.
+func Reached(row *pb.Row) []ingress.Address {
+	var list []ingress.Address
+	if text := row.Annotations[LoadBalancer]; text != "" {
+		// The value is ours; one that isn't means no addresses.
+		_ = json.Unmarshal([]byte(text), &list)
+	}
+	return list
 }
 
 // Allocated returns the addresses that a ServiceEntry's row carries beside its spec.

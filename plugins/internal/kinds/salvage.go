@@ -37,7 +37,7 @@ func (r Reader) unparsed(file string, chunk protoyaml.Chunk, fault protoyaml.Fau
 			kind.Table, ok = secrets.Object{Kind: f.Kind}.Table(), true
 		}
 	}
-	if of, known := gatewayKind(group, f.Kind); known && r.Gateways {
+	if of, known := otherKind(group, f.Kind); known && r.Gateways {
 		kind.Table, ok = of.Table, true
 	}
 	if ok && utf8.Valid(chunk.Text) { // where bytes are broken, half of a name is another name

@@ -6,9 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
-	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 )
 
@@ -28,8 +25,8 @@ var unserved = []struct {
 		why:    "of the Gateway API, this kind or version is not served; Gateways, HTTPRoutes, GRPCRoutes, TLSRoutes and TCPRoutes are",
 	},
 	{
-		groups: []string{"networking.k8s.io", "extensions"}, kinds: []string{"Ingress", "IngressClass"}, asked: (*object).ofIstio,
-		why: "Ingress is not served; write Istio's Gateway and VirtualService",
+		groups: []string{"extensions"}, kinds: []string{"Ingress"},
+		why: "no API server has this version of Ingress any more; write networking.k8s.io/v1",
 	},
 	{
 		groups: []string{"install.istio.io", "operator.istio.io"},
@@ -43,22 +40,6 @@ var unserved = []struct {
 		groups: []string{""}, kinds: []string{"Namespace", "Pod", "Service"}, asked: func(o *object) bool { return Unserved(o.meta.labels) != "" },
 		labels: []string{"istio.io/dataplane-mode=ambient", "istio.io/use-waypoint,istio.io/use-waypoint!=none"},
 	},
-}
-
-// ofIstio reports whether an Ingress, or a class of Ingress, is istiod's to serve: it names Istio's
-// class, or none.
-func (o *object) ofIstio() bool {
-	class := o.meta.annotations["kubernetes.io/ingress.class"]
-	key := "ingressClassName"
-	if o.kind == "IngressClass" {
-		key = "controller"
-	}
-	if spec := o.value("spec"); spec != nil && spec.Kind == yaml.MappingNode {
-		if n := protoyaml.Child(spec, key); n != nil {
-			class = protoyaml.Resolve(n).Value
-		}
-	}
-	return class == "" || class == "istio" || class == "istio.io/ingress-controller"
 }
 
 // Unserved says what labels of a namespace, a pod or a service ask for that nobody does here; empty

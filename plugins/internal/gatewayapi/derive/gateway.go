@@ -8,16 +8,16 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi/status"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/objects"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 type (
-	gatewayObject = gatewayapi.Object[gateway.GatewaySpec]
-	setObject     = gatewayapi.Object[gateway.ListenerSetSpec]
-	grant         = gatewayapi.Object[gateway.ReferenceGrantSpec]
+	gatewayObject = objects.Object[gateway.GatewaySpec]
+	setObject     = objects.Object[gateway.ListenerSetSpec]
+	grant         = objects.Object[gateway.ReferenceGrantSpec]
 )
 
 // front is what a Gateway and the ListenerSets that belong to it make together.

@@ -13,8 +13,8 @@ import (
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 	experimental "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
-	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi/status"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/objects"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -58,11 +58,11 @@ func (c Config) known(name gateway.GatewayController) (gateway.GatewayController
 // Inputs are the objects, and what they refer to. Keys are NAMESPACE/NAME, but for those of classes
 // (NAME), services (NAMESPACE/HOST), namespaces (NAME), routes, policies and credentials.
 type Inputs struct {
-	Classes      *incr.Input[string, *gatewayapi.Object[gateway.GatewayClassSpec]]
-	Gateways     *incr.Input[string, *gatewayapi.Object[gateway.GatewaySpec]]
-	ListenerSets *incr.Input[string, *gatewayapi.Object[gateway.ListenerSetSpec]]
+	Classes      *incr.Input[string, *objects.Object[gateway.GatewayClassSpec]]
+	Gateways     *incr.Input[string, *objects.Object[gateway.GatewaySpec]]
+	ListenerSets *incr.Input[string, *objects.Object[gateway.ListenerSetSpec]]
 	Routes       *incr.Input[Name, *Route]
-	Grants       *incr.Input[string, *gatewayapi.Object[gateway.ReferenceGrantSpec]]
+	Grants       *incr.Input[string, *objects.Object[gateway.ReferenceGrantSpec]]
 	Policies     *incr.Input[Name, *Policy]
 
 	Services   *incr.Input[string, *pb.Service]
@@ -109,11 +109,11 @@ type Credential struct {
 // NewInputs adds inputs to a graph.
 func NewInputs(g *incr.Graph) *Inputs {
 	return &Inputs{
-		Classes:      incr.NewInput[string](g, "gateway classes", gatewayapi.Same[gateway.GatewayClassSpec]),
-		Gateways:     incr.NewInput[string](g, "gateways of the Gateway API", gatewayapi.Same[gateway.GatewaySpec]),
-		ListenerSets: incr.NewInput[string](g, "listener sets", gatewayapi.Same[gateway.ListenerSetSpec]),
+		Classes:      incr.NewInput[string](g, "gateway classes", objects.Same[gateway.GatewayClassSpec]),
+		Gateways:     incr.NewInput[string](g, "gateways of the Gateway API", objects.Same[gateway.GatewaySpec]),
+		ListenerSets: incr.NewInput[string](g, "listener sets", objects.Same[gateway.ListenerSetSpec]),
 		Routes:       incr.NewInput[Name](g, "routes of the Gateway API", sameRoute),
-		Grants:       incr.NewInput[string](g, "reference grants", gatewayapi.Same[gateway.ReferenceGrantSpec]),
+		Grants:       incr.NewInput[string](g, "reference grants", objects.Same[gateway.ReferenceGrantSpec]),
 		Policies:     incr.NewInput[Name](g, "policies for backends", samePolicy),
 		Services:     incr.NewInput[string, *pb.Service](g, "services", nil),
 		Entries:      incr.NewInput[string, *Entry](g, "service entries", nil),
@@ -144,7 +144,7 @@ type Route struct {
 	TLS  *gateway.TLSRouteSpec
 }
 
-func sameRoute(a, b *Route) bool { return gatewayapi.SameRow(a.Row, b.Row) }
+func sameRoute(a, b *Route) bool { return objects.SameRow(a.Row, b.Row) }
 
 // Parents are what the route says that it belongs to.
 func (r *Route) Parents() []gateway.ParentReference {
@@ -188,7 +188,7 @@ type Policy struct {
 	Traffic *experimental.BackendTrafficPolicySpec
 }
 
-func samePolicy(a, b *Policy) bool { return gatewayapi.SameRow(a.Row, b.Row) }
+func samePolicy(a, b *Policy) bool { return objects.SameRow(a.Row, b.Row) }
 
 // or returns what a pointer points at, or the default.
 func or[T any](p *T, otherwise T) T {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/objects"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -93,8 +94,8 @@ func set[K comparable, V any](in *incr.Input[K, V], key K, row *pb.Row, read fun
 	return err
 }
 
-func object[S any](in *incr.Input[string, *gatewayapi.Object[S]], key string, row *pb.Row) error {
-	return set(in, key, row, gatewayapi.Decode[S])
+func object[S any](in *incr.Input[string, *objects.Object[S]], key string, row *pb.Row) error {
+	return set(in, key, row, objects.Decode[S])
 }
 
 func (in *Inputs) route(n Name, row *pb.Row) error {
@@ -129,7 +130,7 @@ func (in *Inputs) policy(n Name, row *pb.Row) error {
 }
 
 func spec[S any](row *pb.Row) (*S, error) {
-	o, err := gatewayapi.Decode[S](row)
+	o, err := objects.Decode[S](row)
 	if err != nil {
 		return nil, err
 	}
