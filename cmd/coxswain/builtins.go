@@ -10,6 +10,7 @@ import (
 	configfile "github.com/coxswain-mesh/coxswain/plugins/config/file"
 	configgatewayapi "github.com/coxswain-mesh/coxswain/plugins/config/gatewayapi"
 	configgit "github.com/coxswain-mesh/coxswain/plugins/config/git"
+	configingress "github.com/coxswain-mesh/coxswain/plugins/config/ingress"
 	configjwks "github.com/coxswain-mesh/coxswain/plugins/config/jwks"
 	configkubernetes "github.com/coxswain-mesh/coxswain/plugins/config/kubernetes"
 	configmesh "github.com/coxswain-mesh/coxswain/plugins/config/mesh"
@@ -22,6 +23,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/controller/ca"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/exports"
 	deployer "github.com/coxswain-mesh/coxswain/plugins/controller/gateway"
+	controlleringress "github.com/coxswain-mesh/coxswain/plugins/controller/ingress"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/injector"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/status"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/validator"
@@ -58,6 +60,7 @@ func builtins() map[string]sdk.Declaration {
 		"config/file":               configfile.Plugin(),
 		"config/gatewayapi":         configgatewayapi.Plugin(),
 		"config/git":                configgit.Plugin(),
+		"config/ingress":            configingress.Plugin(),
 		"config/jwks":               configjwks.Plugin(),
 		"config/kubernetes":         configkubernetes.Plugin(),
 		"config/mesh":               configmesh.Plugin(),
@@ -70,6 +73,7 @@ func builtins() map[string]sdk.Declaration {
 		"controller/ca":             ca.Plugin(),
 		"controller/exports":        exports.Plugin(),
 		"controller/gateway":        deployer.Plugin(),
+		"controller/ingress":        controlleringress.Plugin(),
 		"controller/injector":       injector.Plugin(),
 		"controller/status":         status.Plugin(),
 		"controller/validator":      validator.Plugin(),

@@ -73,7 +73,7 @@ var istiodVariables = []istiodVariable{
 	{"ISTIO_WORKLOAD_ENTRY_VALIDATE_IDENTITY", isLacking, "false", "workloads do not register themselves"},
 	{"JWKS_RESOLVER_INSECURE_SKIP_VERIFY", isAlways, "false", ""},
 	{"JWT_RULE", isRead, "", ""},
-	{"K8S_INGRESS_NS", isLacking, "", "Ingress is not served"},
+	{"K8S_INGRESS_NS", inPlugins, "istio-system", "set namespace of config/ingress and gateways of controller/ingress"},
 	{"K8S_SIGNER", isRead, "", ""},
 	{"LABEL_CANONICAL_SERVICES_FOR_MESH_EXTERNAL_SERVICE_ENTRIES", isAlways, "false", ""},
 	{"LOCAL_CLUSTER_SECRET_WATCHER", isMoot, "", "tunes what is inside of istiod"},

@@ -41,3 +41,7 @@ func frontOf(row *pb.Row, namespace string) Front {
 // isRoute reports whether a VirtualService was derived of a route of the Gateway API, whose rules
 // have that API's meaning.
 func isRoute(row *pb.Row) bool { return derived(row) && row.Annotations[routeAnnotation] == "gateway" }
+
+// isIngress reports whether a VirtualService has the meaning of an Ingress. As in istiod, everybody's
+// may.
+func isIngress(row *pb.Row) bool { return row.Annotations[routeAnnotation] == "ingress" }

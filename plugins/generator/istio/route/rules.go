@@ -102,7 +102,7 @@ type builder struct {
 func (b *builder) route(m *networking.HTTPMatchRequest) *routev3.Route {
 	out := &routev3.Route{
 		Name:       b.name(m),
-		Match:      match(m, b.service.Route),
+		Match:      match(m, b.service.Separated),
 		Metadata:   origin(b.service.Path("virtual-service")),
 		StatPrefix: m.GetStatPrefix(),
 	}
