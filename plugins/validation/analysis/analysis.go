@@ -13,11 +13,12 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	mesh "istio.io/api/mesh/v1alpha1"
+	kubernetes "k8s.io/api/networking/v1"
 )
 
 // Input is what is analysed together.
 type Input struct {
-	// Resources of Istio's kinds.
+	// Resources of Istio's kinds, Ingresses and their classes.
 	Resources []Resource
 	// Mesh is the mesh's settings; nil: the defaults.
 	Mesh *mesh.MeshConfig
@@ -37,6 +38,11 @@ type Resource struct {
 	// File, Line and Column are where it begins. File may be a source of another kind.
 	File         string
 	Line, Column int
+	// derived: it was made of another object.
+	derived bool
+	// ingress and class are what an Ingress or an IngressClass has.
+	ingress *kubernetes.IngressSpec
+	class   *kubernetes.IngressClassSpec
 }
 
 // Service is a service of a registry.
@@ -67,7 +73,7 @@ var analyzers = [...]func(*world){
 	alone, delegates,
 	unmatchedSelectors, sidecars, telemetries, peerPolicies, hiddenHosts,
 	mtlsConflicts, unverifiedServers, tokens, claimRoutes,
-	annotations, relativePatches, protocols,
+	annotations, relativePatches, protocols, ingresses,
 }
 
 // Analyze returns what there is to say, in order of files and lines. Findings that the resource's
@@ -77,7 +83,7 @@ func Analyze(in Input) []Result {
 	for _, analyze := range analyzers {
 		analyze(w)
 	}
-	found := slices.DeleteFunc(w.found, func(r Result) bool { return suppressed(r) })
+	found := slices.DeleteFunc(w.found, func(r Result) bool { return r.Resource.derived || suppressed(r) })
 	slices.SortStableFunc(found, func(a, b Result) int {
 		return cmp.Or(
 			cmp.Compare(a.Resource.File, b.Resource.File), cmp.Compare(a.Resource.Line, b.Resource.Line),

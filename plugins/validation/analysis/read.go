@@ -6,7 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/ingress"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/objects"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
@@ -30,7 +32,7 @@ type Reader struct {
 // Add reads a file: Istio's resources, and what Kubernetes' objects say of services, workloads and
 // secrets.
 func (r *Reader) Add(file string, content []byte) {
-	reader := kinds.Reader{Check: func(found finding.Resource) []finding.Finding { return r.add(file, found) }}
+	reader := kinds.Reader{Gateways: true, Check: func(found finding.Resource) []finding.Finding { return r.add(file, found) }}
 	for _, chunk := range protoyaml.Split(content) {
 		docs := reader.ReadChunk(file, chunk)
 		foreign := false
@@ -51,6 +53,7 @@ func (r *Reader) add(file string, found finding.Resource) []finding.Finding {
 	if found.Node != nil {
 		at.Line, at.Column = found.Node.Line, found.Node.Column
 	}
+	at.readIngress()
 	r.Input.Resources = append(r.Input.Resources, at)
 	if r.Check == nil {
 		return nil
@@ -63,6 +66,10 @@ func (r *Reader) AddRow(table string, row *pb.Row) error {
 	if table == state.Mesh {
 		r.Input.Mesh = &mesh.MeshConfig{}
 		return proto.Unmarshal(row.Payload, r.Input.Mesh)
+	}
+	if other, ok := kinds.Other(table); ok && other.Group() == ingress.Group {
+		r.addIngress(other, row)
+		return nil
 	}
 	kind, ok := kinds.Lookup(table)
 	if !ok {
@@ -79,9 +86,23 @@ func (r *Reader) AddRow(table string, row *pb.Row) error {
 			Group: kind.Group(), Version: kind.Versions[0], Kind: kind.Name(), Namespace: namespace, Name: name,
 			Labels: row.Labels, Annotations: row.Annotations, Spec: spec,
 		},
-		File: file, Line: line, Column: column,
+		File: file, Line: line, Column: column, derived: isDerived(row.Key),
 	})
 	return nil
+}
+
+// addIngress takes a row of Ingress or of IngressClass.
+func (r *Reader) addIngress(kind objects.Kind, row *pb.Row) {
+	namespace, name := kinds.SplitKey(row.Key)
+	if kind.Cluster {
+		namespace, name = "", row.Key
+	}
+	at := Resource{Resource: finding.Resource{
+		Group: kind.Group(), Version: kind.Versions[0], Kind: kind.Name(), Namespace: namespace, Name: name, Labels: row.Labels, Annotations: row.Annotations,
+	}}
+	at.File, at.Line, at.Column = place(row.Source)
+	at.setIngress(kind.Name(), row.Payload)
+	r.Input.Resources = append(r.Input.Resources, at)
 }
 
 // Fields returns what a row of a config table, or of the mesh's settings, has, in JSON (the

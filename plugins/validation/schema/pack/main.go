@@ -1,11 +1,13 @@
 // Command pack writes crds.zip: the OpenAPI schemas of the custom resource definitions that come
 // with the modules istio.io/api and sigs.k8s.io/gateway-api (its experimental channel, which has
-// all fields), without descriptions. It is run in the repository's root, by make generate.
+// all fields), and those of Ingress and IngressClass (ingress.yaml), without descriptions. It is
+// run in the repository's root, by make generate.
 package main
 
 import (
 	"archive/zip"
 	"bytes"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -25,6 +27,11 @@ var origins = []origin{
 	{"istio.io/api", "kubernetes/customresourcedefinitions.gen.yaml", "the Istio Authors"},
 	{"sigs.k8s.io/gateway-api", "config/crd/experimental/gateway.networking.*s.yaml", "the Kubernetes Authors"},
 }
+
+// ingress are definitions of kinds for which there are none elsewhere.
+//
+//go:embed ingress.yaml
+var ingress []byte
 
 func main() {
 	if err := run(); err != nil {
@@ -48,6 +55,9 @@ func run() error {
 			}
 		}
 		notes = append(notes, fmt.Sprintf("of %s in %s %s, by %s", o.pattern, o.module, version, o.authors))
+	}
+	if err := pack(w, ingress); err != nil {
+		return err
 	}
 	note := "Schemas " + strings.Join(notes, ", and ") + ", without descriptions. Licensed under the Apache License, Version 2.0."
 	if err := w.SetComment(note); err != nil {
