@@ -145,6 +145,14 @@ func audited(t *testing.T, flags ...string) map[string]int {
 		return nil
 	})
 	eachStatus(t, c)
+	c.Apply(t, documents(balancer, ingressClass("mesh", "istio.io/ingress-controller"), anIngress("shop", "ours", "mesh", "ours.example")))
+	balanced(t, c, `[{"ip": "192.0.2.1"}]`)
+	wait.For(t, "an Ingress has an address", func() error {
+		if got := reached(t, c)["ours"]; got != "192.0.2.1" {
+			return fmt.Errorf("it has %q", got)
+		}
+		return nil
+	})
 	rootReturns(t, c, "shop")
 	good, bad := route("web", "web.example", "", direct("fine")), route("web", "web.example", "", "match: [{uri: {regex: '('}}], "+direct("x"))
 	for n := range 2 { // the second time it is counted

@@ -44,7 +44,7 @@ type Ask struct {
 	Claims  map[string]any    `yaml:"claims"`
 	Token   string            `yaml:"token"`
 	// Through is the gateway: empty for the first, `second` for the other, `edge` for that of the
-	// Gateway API.
+	// Gateway API, `ingress` for that of Ingresses.
 	Through string `yaml:"through"`
 	// TLS: the client opens TLS to the gateway's port that passes it through, with the host as the
 	// server's name.

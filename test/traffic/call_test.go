@@ -92,6 +92,8 @@ func (w *world) message(ctx context.Context, c scenario.Call) (r *http.Request, 
 		port = w.Second
 	case c.Through == "edge":
 		port = w.Edge
+	case c.Through == "ingress":
+		port = w.Ingress
 	}
 	r, err = http.NewRequestWithContext(ctx, c.Method, scheme+"://"+c.Get, nil)
 	if err != nil {

@@ -32,7 +32,7 @@ func TestScenarios(t *testing.T) {
 		})
 	}
 	t.Log(tally(walked, left))
-	for _, e := range []*envoy.Envoy{w.gateway, w.second, w.edge} {
+	for _, e := range []*envoy.Envoy{w.gateway, w.second, w.edge, w.ingress} {
 		for _, line := range e.Unhappy(t) {
 			t.Error(line)
 		}

@@ -58,6 +58,8 @@ func (w *world) walk(c scenario.Call) (*simulator.Outcome, error) {
 	switch port {
 	case w.Edge:
 		config = w.walks[w.edge]
+	case w.Ingress:
+		config = w.walks[w.ingress]
 	case w.Second:
 		config = w.walks[w.second]
 	}

@@ -23,8 +23,9 @@ import (
 // in configuration.
 type world struct {
 	// Gateway is its port for HTTP, Passthrough the one for TLS that isn't opened, Second that of
-	// another gateway, Edge that of one that serves a Gateway of the Gateway API.
-	Gateway, Passthrough, Second, Edge int
+	// another gateway, Edge that of one that serves a Gateway of the Gateway API, Ingress that of one
+	// that serves Ingresses.
+	Gateway, Passthrough, Second, Edge, Ingress int
 	// V1 and V2 are versions of a service; Near, Far and Failing (with 503) stand in different
 	// places; Secure speaks TLS.
 	V1, V2, Near, Far, Failing, Secure int
@@ -42,7 +43,7 @@ type world struct {
 	secure   *httptest.Server
 	issuer   *issuer
 
-	gateway, second, edge *envoy.Envoy
+	gateway, second, edge, ingress *envoy.Envoy
 	// walks are what the control plane has for them.
 	walks map[*envoy.Envoy]*simulator.Config
 }
@@ -52,7 +53,7 @@ func newWorld(t *testing.T, all []scenario.Scenario, module string) *world {
 	envoy.Binary(t) // or skip
 	b := newBackends(t)
 	w := &world{
-		Gateway: wait.Port(t), Passthrough: wait.Port(t), Second: wait.Port(t), Edge: wait.Port(t), backends: b, issuer: newIssuer(t), secure: b.secure(t, "secure"),
+		Gateway: wait.Port(t), Passthrough: wait.Port(t), Second: wait.Port(t), Edge: wait.Port(t), Ingress: wait.Port(t), backends: b, issuer: newIssuer(t), secure: b.secure(t, "secure"),
 		V1: b.start(t, "v1"), V2: b.start(t, "v2"), Near: b.start(t, "near"), Far: b.start(t, "far"), Failing: b.start(t, "failing"),
 		Module: module, AuthorizeHTTP: authorizeHTTP(t), AuthorizeGRPC: authorizeGRPC(t), Spans: b.start(t, "spans"),
 	}
@@ -77,14 +78,18 @@ func newWorld(t *testing.T, all []scenario.Scenario, module string) *world {
 	w.gateway = w.start(t, plane, "gateway", "istio=ingressgateway", "sotw")
 	w.second = w.start(t, plane, "second", "istio=second", "delta")
 	w.edge = w.start(t, plane, "edge", "gateway.networking.k8s.io/gateway-name=edge", "delta")
+	w.ingress = w.start(t, plane, "ingress", "istio=ingress", "delta")
 	return w
 }
 
 // start starts an Envoy as a gateway with a label.
 func (w *world) start(t *testing.T, plane *mesh.Plane, name, label, protocol string) *envoy.Envoy {
 	t.Helper()
-	at := wait.Address(t)
-	bootstrap := plane.Bootstrap(t, "--type", "router", "--name", name, "--namespace", "test", "--ip", "127.0.0.31",
+	at, ip := wait.Address(t), "127.0.0.31"
+	if name == "ingress" { // a service leads to it
+		ip = "127.0.0.32"
+	}
+	bootstrap := plane.Bootstrap(t, "--type", "router", "--name", name, "--namespace", "test", "--ip", ip,
 		"--labels", label, "--locality", "here/a", "--protocol", protocol, "--admin", at)
 	e := envoy.Start(t, name, at, bootstrap)
 	e.Ready(t)
