@@ -12,6 +12,7 @@ import (
 	experimental "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/objects"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // Groups of the API.
@@ -37,8 +38,20 @@ const (
 	BackendTrafficPolicy = ExperimentalGroup + "/XBackendTrafficPolicy"
 )
 
-// Kind is a kind of the API.
-type Kind = objects.Kind
+// Kind is a kind of the API, Object an object of one.
+type (
+	Kind          = objects.Kind
+	Object[S any] = objects.Object[S]
+)
+
+// Decode reads a row.
+func Decode[S any](row *pb.Row) (*Object[S], error) { return objects.Decode[S](row) }
+
+// Same reports whether two objects say the same, SameRow whether two rows do, at the same place.
+func Same[S any](a, b *Object[S]) bool { return objects.Same(a, b) }
+
+// SameRow is explained at Same.
+func SameRow(a, b *pb.Row) bool { return objects.SameRow(a, b) }
 
 // all is never changed. ReferenceGrants are not in it: package kinds reads them by themselves.
 var all = []Kind{
