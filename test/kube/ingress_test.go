@@ -41,7 +41,9 @@ func reached(t *testing.T, c *kube.Cluster) map[string]string {
 		Items []struct {
 			Metadata struct{ Name string }
 			Status   struct {
-				LoadBalancer struct{ Ingress []struct{ IP, Hostname string } }
+				LoadBalancer struct {
+					Ingress []struct{ IP, Hostname string }
+				}
 			}
 		}
 	}
