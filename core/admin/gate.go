@@ -55,15 +55,16 @@ type gate struct {
 	caller       func(context.Context, Shown) ([]string, error)
 	naming       caller.Naming
 	pages, calls chan struct{}
+	access       *access
 }
 
 func newGate(cfg Config) *gate {
-	return &gate{caller: cfg.Caller, naming: cfg.Naming, pages: make(chan struct{}, atOnce), calls: make(chan struct{}, atOnce)}
+	return &gate{caller: cfg.Caller, naming: cfg.Naming, pages: make(chan struct{}, atOnce), calls: make(chan struct{}, atOnce), access: newAccess(cfg.Log)}
 }
 
 // debug wraps a debug page. What serves it finds in the request's context who asks.
 func (g *gate) debug(p Page, h http.Handler) http.Handler {
-	return reading(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return g.access.noted(reading(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who, ok := g.admit(p, w, r)
 		if !ok {
 			return
@@ -75,17 +76,17 @@ func (g *gate) debug(p Page, h http.Handler) http.Handler {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		h.ServeHTTP(w, asking(r, who))
-	}))
+	})))
 }
 
 // follow wraps a page that goes on for as long as somebody reads it, and bounds by itself how many
 // do.
 func (g *gate) follow(p Page, h http.HandlerFunc) http.Handler {
-	return reading(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return g.access.noted(reading(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if who, ok := g.admit(p, w, r); ok {
 			h(w, asking(r, who))
 		}
-	}))
+	})))
 }
 
 // reading lets GET and HEAD through.
@@ -147,6 +148,9 @@ func (g *gate) admit(p Page, w http.ResponseWriter, r *http.Request) (who asker,
 	<-g.calls
 	who = asker{namespaces: g.naming.Namespaces(identities)}
 	who.system = slices.Contains(who.namespaces, g.naming.Operators)
+	if answer, ok := w.(*answered); ok {
+		answer.by = who.namespaces
+	}
 	switch {
 	case status.Code(err) == codes.Unavailable:
 		http.Error(w, "who is calling can't be said now: "+status.Convert(err).Message(), http.StatusServiceUnavailable)

@@ -32,6 +32,22 @@ func PilotFlags(fs *pflag.FlagSet) {
 	}
 }
 
+// instead is what has taken a flag's place.
+var instead = map[string]string{
+	"ctrlz_port":           ctrlz,
+	"ctrlz_address":        ctrlz,
+	"log_output_level":     "--logLevel is the level of all, and `coxswain log set AREA=LEVEL` changes that of a part while it runs",
+	"log_as_json":          "--logFormat=json does it",
+	"log_caller":           "lines name their area, not the place in the code",
+	"log_stacktrace_level": "lines have no traces of calls; profiles are at /debug/pprof/",
+	"log_target":           "the log goes to standard error; whoever starts the program says where that goes",
+	"log_rotate":           "the log goes to standard error; whoever starts the program keeps and turns it over",
+	"profile":              "profiles are at /debug/pprof/ of the HTTP and the monitoring port",
+}
+
+// ctrlz is what there is in place of the page of that name.
+const ctrlz = "`coxswain log` lists and sets levels while it runs, /debug/pprof/ has profiles and memory, /version the version, and `coxswain ui` is a page"
+
 // istiodVariable is a variable of istiod's environment, and what comes of it here.
 type istiodVariable struct {
 	name string
@@ -128,7 +144,11 @@ func Ignored(fs *pflag.FlagSet) []string {
 	var lines []string
 	fs.Visit(func(f *pflag.Flag) {
 		if f.Hidden {
-			lines = append(lines, fmt.Sprintf("--%s is a flag of pilot-discovery that has no effect here yet", f.Name))
+			line := fmt.Sprintf("--%s is a flag of pilot-discovery that has no effect here", f.Name)
+			if text := instead[f.Name]; text != "" {
+				line += ": " + text
+			}
+			lines = append(lines, line)
 		}
 	})
 	return lines

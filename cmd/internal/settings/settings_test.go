@@ -199,8 +199,13 @@ func TestIgnored(t *testing.T) {
 	if err := fs.Parse([]string{"--ctrlz_port", "1", "--profile", "--cniNamespace", "kube-system", "--holdMax=1s"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := Ignored(fs); len(got) != 3 {
+	if got := Ignored(fs); len(got) != 3 || !strings.Contains(got[0], "--ctrlz_port") || !strings.Contains(got[0], "coxswain log") {
 		t.Errorf("got %q", got)
+	}
+	for name := range instead {
+		if f := fs.Lookup(name); f == nil || !f.Hidden {
+			t.Errorf("%s is no flag that has no effect", name)
+		}
 	}
 }
 

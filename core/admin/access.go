@@ -1,0 +1,78 @@
+package admin
+
+import (
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/coxswain-mesh/coxswain/core/budget"
+)
+
+// What is logged of who asks for pages: so many lines a second, so many at once, and so many bytes
+// of a path.
+const (
+	accessPerSecond = 10
+	accessAtOnce    = 100
+	longestPath     = 200
+)
+
+// access is the log of who asks for debug pages: from this machine at debug, from elsewhere at
+// info.
+type access struct {
+	log    *slog.Logger
+	limit  *rate.Limiter
+	unsaid atomic.Int64
+}
+
+func newAccess(log *slog.Logger) *access {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &access{log: log, limit: rate.NewLimiter(accessPerSecond, accessAtOnce)}
+}
+
+// noted logs what h answers once it has. Queries are left out: they may hold anything.
+func (a *access) noted(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		level := slog.LevelInfo
+		if local(r) {
+			level = slog.LevelDebug
+		}
+		began, answer := time.Now(), &answered{ResponseWriter: w, status: http.StatusOK}
+		h.ServeHTTP(answer, r)
+		if !a.log.Enabled(r.Context(), level) {
+			return
+		}
+		if !a.limit.Allow() {
+			a.unsaid.Add(1)
+			return
+		}
+		args := []any{"method", budget.Line(r.Method, longestPath), "path", budget.Line(r.URL.Path, longestPath), "status", answer.status, "remote", r.RemoteAddr, "took", time.Since(began)}
+		if len(answer.by) > 0 {
+			args = append(args, "namespaces", answer.by)
+		}
+		if n := a.unsaid.Swap(0); n > 0 {
+			args = append(args, "unsaid", n)
+		}
+		a.log.Log(r.Context(), level, "page asked for", args...)
+	})
+}
+
+// answered is an answer whose status is noted, and the namespaces of who asked.
+type answered struct {
+	http.ResponseWriter
+	status int
+	by     []string
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answered) WriteHeader(status int) {
+	a.status = status
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for http.ResponseController.
+func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }
