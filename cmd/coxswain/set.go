@@ -161,7 +161,7 @@ func trialSet(in settings.Inputs, name string, text []byte) (*manifest.Set, erro
 	if s, err = configured(s, in, name); err != nil {
 		return nil, err
 	}
-	return s.Of(slices.DeleteFunc(slices.Clone(s.Plugins), func(e *manifest.Entry) bool { return e.Kind == "controller" })), nil
+	return s.Of(slices.DeleteFunc(slices.Clone(s.Plugins), func(e *manifest.Entry) bool { return e.Kind.Proto().Acts() })), nil
 }
 
 // configured adds to a set what flags stand for.
@@ -253,7 +253,7 @@ func deploys(s *manifest.Set, in settings.Inputs, name string) error {
 // turnOff disables what would write in a cluster: all controllers, whoever made them.
 func turnOff(s *manifest.Set) {
 	for _, e := range s.Plugins {
-		if e.Kind == "controller" && !e.Disabled {
+		if e.Kind.Proto().Acts() && !e.Disabled {
 			e.Disabled, e.Off = true, "nothing is written in any cluster (--readOnly)"
 		}
 	}

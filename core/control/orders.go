@@ -49,7 +49,7 @@ func (c *Control) Removal(ctx context.Context, name string, rules state.Rules, d
 		c.mu.Unlock()
 		return err
 	}
-	if k.Kind() == pb.KindAuthenticator {
+	if k.Kind().Authenticates() {
 		c.mu.Unlock()
 		return decide(d, c.UnknownWithout(ctx, k))
 	}

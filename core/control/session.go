@@ -105,9 +105,9 @@ func (c *Control) handle(s *state.Session, m *pb.FromPlugin) error {
 	defer c.mu.Unlock()
 	defer c.schedule()
 	switch {
-	case m.Caller != nil && s.Kind() == pb.KindAuthenticator:
+	case m.Caller != nil && s.Kind().Authenticates():
 		c.Handle(s, m.Caller.Id, m)
-	case m.Called != nil && s.Kind() == pb.KindController:
+	case m.Called != nil && s.Kind().Answers():
 		c.Handle(s, m.Called.Id, m)
 	case m.Because != nil && s.Generates():
 		c.HandleBecause(s, m.Because)

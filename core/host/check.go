@@ -43,7 +43,7 @@ func check(e *manifest.Entry, r *pb.Ready) error {
 		return err
 	}
 	if r.Headers != nil {
-		if r.Kind != pb.KindAuthenticator {
+		if !r.Kind.Authenticates() {
 			return fmt.Errorf("it wants headers of callers, which a plugin of kind %s isn't shown", kindWord(r.Kind))
 		}
 		for _, name := range r.Headers.Names {
@@ -70,7 +70,7 @@ func checkTables(r *pb.Ready) error {
 		return err
 	}
 	for _, name := range r.Writes {
-		if r.Kind != pb.KindConfig || r.Derives {
+		if !r.Kind.Stores() || r.Derives {
 			return fmt.Errorf("it takes writes of the table %s: only a plugin of kind config can that derives nothing", name)
 		}
 	}
@@ -85,7 +85,7 @@ func checkTables(r *pb.Ready) error {
 			return fmt.Errorf("it says that the rows of the table %s are secrets, which it neither reads nor publishes nor writes", name)
 		}
 	}
-	source := r.Kind == pb.KindRegistry || r.Kind == pb.KindConfig
+	source := r.Kind.Source()
 	switch {
 	case source && len(r.Publishes) == 0:
 		return fmt.Errorf("it is a plugin of kind %s and publishes no table", kindWord(r.Kind))
@@ -112,7 +112,7 @@ func tables(what string, names []string) error {
 }
 
 func checkTypes(e *manifest.Entry, r *pb.Ready) error {
-	serves := r.Kind == pb.KindGenerator || r.Kind == pb.KindPatch
+	serves := r.Kind.Serves()
 	if serves && len(r.Types) == 0 {
 		return fmt.Errorf("it is a plugin of kind %s and declares no resource types", e.Kind)
 	}

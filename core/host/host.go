@@ -204,7 +204,7 @@ func (h *Host) begin(s *slot) {
 // waitServed waits until a slot's plugin may start, or ctx ends.
 func (h *Host) waitServed(ctx context.Context, s *slot) {
 	e := s.entry
-	if h.cfg.Served == nil || e.Start != manifest.OnDemand || !slices.Contains([]manifest.Kind{"controller", "authenticator"}, e.Kind) {
+	if h.cfg.Served == nil || e.Start != manifest.OnDemand || !e.Kind.Proto().Asked() {
 		return
 	}
 	select {
@@ -220,7 +220,7 @@ func (h *Host) EndControllers() {
 	var ending []*slot
 	if h.running != nil {
 		for _, s := range h.slots {
-			if s.entry.Kind == "controller" {
+			if s.entry.Kind.Proto().Acts() {
 				s.stop()
 				ending = append(ending, s)
 			}

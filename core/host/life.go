@@ -69,7 +69,7 @@ func (l *life) serve(ctx context.Context, sessions Sessions, inst *Instance) err
 func (l *life) late(inst *Instance) (late <-chan error, stop func() bool) {
 	c := make(chan error, 1)
 	k, limit := inst.Ready.Kind, l.slot.entry.Limits.Sync
-	if inst.Ready.Derives || k != pb.KindRegistry && k != pb.KindConfig {
+	if inst.Ready.Derives || !k.Source() {
 		return c, func() bool { return true }
 	}
 	t := time.AfterFunc(limit, func() {

@@ -132,7 +132,7 @@ func (s *slot) named(inst *Instance) {
 // syncs reports whether there is something that the core waits for after Ready. The core then says
 // when it serves it.
 func syncs(r *pb.Ready) bool {
-	return r.Kind == pb.KindRegistry || r.Kind == pb.KindConfig || r.Kind == pb.KindGenerator || len(r.Publishes) > 0
+	return r.Kind.Source() || r.Kind.Generates() || len(r.Publishes) > 0
 }
 
 // failed notes the end of a life; up is how long it was ready. fatal: the start of the core fails

@@ -18,7 +18,7 @@ func (s *Set) Generators(node *corev3.Node, named bool) []*Entry {
 	var first, others []*Entry
 	for _, e := range s.Plugins {
 		switch {
-		case !e.Runs() || e.Kind != "generator" || !e.Select.matches(node, generator):
+		case !e.Runs() || !e.Kind.Proto().Generates() || !e.Select.matches(node, generator):
 		case e.Select != nil && e.Select.Generator != "":
 			// It matches, so the proxy names it.
 			first = append(first, e)
@@ -36,7 +36,7 @@ func (s *Set) Generators(node *corev3.Node, named bool) []*Entry {
 func (s *Set) Patches(node *corev3.Node) []*Entry {
 	var found []*Entry
 	for _, e := range s.Plugins {
-		if e.Runs() && e.Kind == "patch" && e.Select.Matches(node) {
+		if e.Runs() && e.Kind.Proto().Patches() && e.Select.Matches(node) {
 			found = append(found, e)
 		}
 	}

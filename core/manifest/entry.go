@@ -41,7 +41,7 @@ type Entry struct {
 	// Name of this instance, unique in the file; the plugin's shard has it too.
 	Name string `yaml:"name" need:"true"`
 	// Kind says what the plugin is for.
-	Kind Kind `yaml:"kind" need:"true" enum:"registry,config,generator,patch,authenticator,controller"`
+	Kind Kind `yaml:"kind" need:"true"`
 	// Builtin runs a plugin that ships in the coxswain binary, as KIND/NAME; it is a process of its
 	// own all the same.
 	Builtin string `yaml:"builtin"`

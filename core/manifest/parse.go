@@ -64,7 +64,7 @@ func (c *checker) entry(e *Entry) {
 	c.rows(e)
 	c.trust(e)
 	c.forEach(e)
-	if e.OnFailure == "skip" && e.Kind != "patch" {
+	if e.OnFailure == "skip" && !e.Kind.Proto().Patches() {
 		c.fail(e.Keys["onFailure"], "`onFailure: skip` is for patches; a %s plugin has last-good or block", e.Kind)
 	}
 	if e.Limits.MessageBytes > session.MaxMessage {
@@ -130,14 +130,14 @@ func (c *checker) process(p *Process) {
 
 // serving checks what only generators and patches have.
 func (c *checker) serving(e *Entry) {
-	if e.Start == OnDemand && !slices.Contains([]Kind{"generator", "config", "registry", "controller", "authenticator", ""}, e.Kind) {
+	if e.Start == OnDemand && e.Kind != "" && !e.Kind.Proto().Sleeps() {
 		c.fail(e.Keys["start"], "`start: onDemand` is for generators, authenticators, and config sources, registries and controllers that read rows; "+
 			"a %s plugin is always wanted", e.Kind)
 	}
-	if e.Headers != nil && e.Kind != "authenticator" && e.Kind != "" {
+	if e.Headers != nil && e.Kind != "" && !e.Kind.Proto().Authenticates() {
 		c.fail(e.Keys["headers"], "`headers` is for authenticators; a %s plugin is asked about no callers", e.Kind)
 	}
-	if e.Kind == "generator" || e.Kind == "patch" || e.Kind == "" {
+	if e.Kind == "" || e.Kind.Proto().Serves() {
 		return
 	}
 	if e.Types != nil {
@@ -150,7 +150,7 @@ func (c *checker) serving(e *Entry) {
 
 // rows checks what only those have that publish rows.
 func (c *checker) rows(e *Entry) {
-	if slices.Contains([]Kind{"registry", "config", "controller", ""}, e.Kind) {
+	if e.Kind == "" || e.Kind.Proto().Rows() {
 		return
 	}
 	if e.Merge != nil {

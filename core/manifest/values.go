@@ -15,26 +15,13 @@ import (
 type Kind string
 
 // Proto returns the kind as the contract numbers it.
-func (k Kind) Proto() pb.Kind { return kinds[k] }
+func (k Kind) Proto() pb.Kind { return pb.KindOf(string(k)) }
+
+// Words returns the words that there are.
+func (Kind) Words() []string { return pb.KindWords() }
 
 // KindOf returns the word for a kind that the contract numbers; none: "".
-func KindOf(k pb.Kind) Kind {
-	for word, number := range kinds {
-		if number == k {
-			return word
-		}
-	}
-	return ""
-}
-
-var kinds = map[Kind]pb.Kind{
-	"registry":      pb.KindRegistry,
-	"config":        pb.KindConfig,
-	"generator":     pb.KindGenerator,
-	"patch":         pb.KindPatch,
-	"authenticator": pb.KindAuthenticator,
-	"controller":    pb.KindController,
-}
+func KindOf(k pb.Kind) Kind { return Kind(k.Word()) }
 
 // Size is a number of bytes, written 65536, 64Ki, 256Mi or 1Gi (powers of 1024) or 64k, 256M, 1G
 // (powers of 1000).
@@ -198,11 +185,4 @@ func (h *HeaderName) UnmarshalText(text []byte) error {
 }
 
 // Kinds returns the words for kinds, sorted.
-func Kinds() []string {
-	all := make([]string, 0, len(kinds))
-	for k := range kinds {
-		all = append(all, string(k))
-	}
-	slices.Sort(all)
-	return all
-}
+func Kinds() []string { return slices.Sorted(slices.Values(pb.KindWords())) }

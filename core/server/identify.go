@@ -31,7 +31,7 @@ type identify struct {
 // authenticates reports whether some plugin of the set can say who is calling.
 func authenticates(set *manifest.Set) bool {
 	for _, e := range set.Plugins {
-		if e.Kind.Proto() == pb.KindAuthenticator && !e.Disabled {
+		if e.Kind.Proto().Authenticates() && !e.Disabled {
 			return true
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
-	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // changer carries out changes, one at a time.
@@ -86,7 +85,7 @@ func (ch *changer) replace(ctx context.Context, e *manifest.Entry, c *attempt, o
 	set := ch.running.now()
 	last, _ := set.Get(e.Name)
 	next := set.With(e)
-	if e.Kind.Proto() == pb.KindController {
+	if e.Kind.Proto().Acts() {
 		return ch.replaceInTurn(ctx, last, e, c, o)
 	}
 	free, known := ch.free()

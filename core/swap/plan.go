@@ -47,7 +47,7 @@ func plan(from, to *manifest.Set) []step {
 
 // rank orders kinds by who reads from whom.
 func rank(e *manifest.Entry) int {
-	return slices.Index([]manifest.Kind{"authenticator", "config", "registry", "controller", "generator", "patch"}, e.Kind)
+	return e.Kind.Proto().Rank()
 }
 
 // merged is what runs while the steps are done: the entries of the file that run already, as they

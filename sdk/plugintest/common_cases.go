@@ -36,14 +36,14 @@ func (k *kit) ready() *pb.Ready {
 		h.failed("Ready.version is %d; Hello offered version 1 alone", r.Version)
 	case r.Plugin == "":
 		h.failed("Ready.plugin is empty: a plugin has a name")
-	case kindName(r.Kind) == "":
+	case r.Kind.Word() == "":
 		h.failed("Ready.kind is %d, which is no kind", r.Kind)
-	case k.Kind != "" && k.Kind != kindName(r.Kind):
-		h.failed("the plugin says that it is a %s, not a %s", kindName(r.Kind), k.Kind)
-	case (r.Kind == pb.KindGenerator || r.Kind == pb.KindPatch) && len(r.Types) == 0:
-		h.failed("a %s declares the types of its resources in Ready.types", kindName(r.Kind))
-	case (r.Kind == pb.KindRegistry || r.Kind == pb.KindConfig) && len(r.Publishes) == 0:
-		h.failed("a %s declares the tables that it publishes in Ready.publishes", kindName(r.Kind))
+	case k.Kind != "" && k.Kind != r.Kind.Word():
+		h.failed("the plugin says that it is a %s, not a %s", r.Kind.Word(), k.Kind)
+	case r.Kind.Serves() && len(r.Types) == 0:
+		h.failed("a %s declares the types of its resources in Ready.types", r.Kind.Word())
+	case r.Kind.Source() && len(r.Publishes) == 0:
+		h.failed("a %s declares the tables that it publishes in Ready.publishes", r.Kind.Word())
 	}
 	for _, table := range r.Secrets {
 		if !slices.Contains(slices.Concat(r.Publishes, r.Writes), table) && !slices.ContainsFunc(r.Reads, func(read *pb.Read) bool { return read.Table == table }) {
@@ -51,14 +51,6 @@ func (k *kit) ready() *pb.Ready {
 		}
 	}
 	return r
-}
-
-func kindName(kind pb.Kind) string {
-	names := map[pb.Kind]string{
-		pb.KindRegistry: "registry", pb.KindConfig: "config", pb.KindGenerator: "generator",
-		pb.KindPatch: "patch", pb.KindAuthenticator: "authenticator", pb.KindController: "controller",
-	}
-	return names[kind]
 }
 
 // configErrors: what a plugin can't use it refuses; it neither dies of it nor keeps silent.
@@ -148,13 +140,13 @@ func (k *kit) slowCore() {
 	}
 	h := k.start()
 	h.hold(true)
-	if r := h.Ready(); r.Kind == pb.KindGenerator || r.Derives {
+	if r := h.Ready(); r.Kind.Generates() || r.Derives {
 		h.Send(k.world(r, k.Many)...)
 	}
 	h.ping(1)
 	h.ping(2)
 	h.hold(false)
-	if r := h.Ready(); r.Kind == pb.KindGenerator || r.Derives {
+	if r := h.Ready(); r.Kind.Generates() || r.Derives {
 		h.waitLongDone(1)
 	}
 	k.snapshot(h)

@@ -90,7 +90,7 @@ func tableOf(m *pb.State, name string) *pb.TableRows {
 func (h *Harness) WaitDone(revision uint64) {
 	h.t.Helper()
 	r := h.Ready()
-	if r.Kind == pb.KindGenerator || r.Derives {
+	if r.Kind.Generates() || r.Derives {
 		h.wait("Done", func() bool { return h.done[revision] })
 	}
 }
@@ -102,7 +102,7 @@ func (h *Harness) greet() {
 	h.mu.Lock()
 	r, number := h.ready, h.number
 	h.mu.Unlock()
-	if number == 0 && r != nil && (r.Kind == pb.KindRegistry || r.Kind == pb.KindConfig) && !r.Derives && len(r.Reads) > 0 {
+	if number == 0 && r != nil && r.Kind.Source() && !r.Derives && len(r.Reads) > 0 {
 		h.Send()
 	}
 }

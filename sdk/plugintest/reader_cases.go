@@ -30,7 +30,7 @@ func (k *kit) emptyState() {
 
 // said is what the plugin makes of the rows that it has.
 func (k *kit) said(h *Harness) map[string]string {
-	if h.Ready().Kind == pb.KindGenerator {
+	if h.Ready().Kind.Generates() {
 		return k.resources(h)
 	}
 	return k.published(h)

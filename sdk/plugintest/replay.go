@@ -153,7 +153,7 @@ func (r *replay) owe(m *pb.FromCore) {
 }
 
 func (r *replay) answersStates() bool {
-	return r.ready != nil && (r.ready.Kind == pb.KindGenerator || r.ready.Derives)
+	return r.ready != nil && (r.ready.Kind.Generates() || r.ready.Derives)
 }
 
 // heard takes what was said then, waits until it is said now, where it is an answer, and compares

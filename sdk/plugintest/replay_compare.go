@@ -36,7 +36,7 @@ func (r *replay) differ(when string, list []string) {
 
 // source waits until a source that publishes by itself says what it said in the end.
 func (r *replay) source() {
-	if r.ready == nil || r.ready.Derives || r.ready.Kind != pb.KindRegistry && r.ready.Kind != pb.KindConfig {
+	if r.ready == nil || r.ready.Derives || !r.ready.Kind.Source() {
 		return
 	}
 	if !r.then.synced {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/sdk"
-	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/recording"
 )
 
@@ -71,7 +70,7 @@ func secretsInWords(k *kit) {
 // words is all that a plugin has said that is shown.
 func words(k *kit, h *Harness, secret *recording.SecretTables) map[string]string {
 	said := map[string]string{}
-	if r := h.Ready(); r.Kind == pb.KindGenerator {
+	if r := h.Ready(); r.Kind.Generates() {
 		for typeURL, view := range h.Placement(k.attachOne(h)) {
 			h.Want(typeURL, view, append([]string{"planted", "test/planted"}, k.Names[typeURL]...)...)
 			if recording.SensitiveType(r, typeURL) {

@@ -14,17 +14,17 @@ import (
 func (k *kit) snapshot(h *Harness) map[string]string {
 	r := h.Ready()
 	switch {
-	case r.Kind == pb.KindGenerator:
+	case r.Kind.Generates():
 		k.feed(h, 3)
 		return k.resources(h)
 	case r.Derives:
 		k.feed(h, 3)
 		return k.published(h)
-	case r.Kind == pb.KindPatch:
+	case r.Kind.Patches():
 		return k.patched(h)
-	case r.Kind == pb.KindAuthenticator:
+	case r.Kind.Authenticates():
 		return k.verdicts(h)
-	case r.Kind == pb.KindController:
+	case r.Kind.Acts():
 		h.ping(h.nextID() + 1000)
 		return nil
 	}

@@ -139,9 +139,9 @@ type suiteCase struct {
 func casesOf(r *pb.Ready) []suiteCase {
 	cases := commonCases()
 	switch {
-	case r.Derives || r.Kind == pb.KindGenerator:
+	case r.Derives || r.Kind.Generates():
 		cases = append(cases, readerCases()...)
-	case r.Kind == pb.KindRegistry, r.Kind == pb.KindConfig:
+	case r.Kind.Source():
 		cases = append(cases, sourceCases()...)
 	}
 	if len(r.Writes) > 0 {
@@ -150,12 +150,12 @@ func casesOf(r *pb.Ready) []suiteCase {
 	if len(r.Methods) > 0 {
 		cases = append(cases, calledCases()...)
 	}
-	switch r.Kind {
-	case pb.KindGenerator:
+	switch {
+	case r.Kind.Generates():
 		cases = append(cases, generatorCases()...)
-	case pb.KindPatch:
+	case r.Kind.Patches():
 		cases = append(cases, patchCases()...)
-	case pb.KindAuthenticator:
+	case r.Kind.Authenticates():
 		cases = append(cases, authenticatorCases()...)
 	}
 	return cases

@@ -5,8 +5,6 @@ import (
 	"maps"
 	"time"
 
-	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
-
 	"github.com/coxswain-mesh/coxswain/core/control/internal/members"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/trial"
@@ -93,7 +91,7 @@ func (t *Trial) Switch(ctx context.Context, rules state.Rules, decide func(*guar
 // known then.
 func (t *Trial) compared(ctx context.Context, act func(*guard.Difference, map[*view.Body]*view.Body) error) error {
 	const few, rounds = 100, 5
-	if t.of.Known.Kind() == pb.KindAuthenticator {
+	if t.of.Known.Kind().Authenticates() {
 		verdicts, losses := t.c.Calls.Differ(ctx, t.of.Known.Authenticator(), func() *state.Session { return t.of.Known.Session })
 		t.c.Lock()
 		t.of.Verdicts, t.of.Losses = verdicts, losses

@@ -101,8 +101,8 @@ func (s *Session) Received(m *pb.FromPlugin, size int) {
 func (s *Session) ready(r *pb.Ready) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.reader = r.Derives || r.Kind == pb.KindGenerator
-	s.source = !r.Derives && (r.Kind == pb.KindRegistry || r.Kind == pb.KindConfig)
+	s.reader = r.Derives || r.Kind.Generates()
+	s.source = !r.Derives && r.Kind.Source()
 }
 
 func (s *Session) publishes() bool {

@@ -130,7 +130,7 @@ func (r *runner) converse(ctx context.Context) error {
 	if err := r.up.Send(ctx, &pb.FromPlugin{Ready: ready}); err != nil {
 		return err
 	}
-	if ready.Kind == pb.KindPatch || ready.Kind == pb.KindAuthenticator {
+	if ready.Kind.Patches() || ready.Kind.Authenticates() {
 		return newPool(r, g).run(ctx)
 	}
 	return r.relay(ctx, g)

@@ -92,7 +92,7 @@ func (q *Calls) Offers(method string) (yes, perhaps bool) {
 	defer q.lock.Unlock()
 	yes = q.state.Roster.Callee(method) != nil
 	for _, k := range q.state.Roster.Plugins {
-		perhaps = perhaps || k.Kind() == pb.KindController && k.Ready == nil && !k.Expected.OnDemand && !k.Expected.Optional
+		perhaps = perhaps || k.Kind().Answers() && k.Ready == nil && !k.Expected.OnDemand && !k.Expected.Optional
 	}
 	return yes, perhaps
 }

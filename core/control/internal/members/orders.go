@@ -7,7 +7,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/control/internal/pipeline"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/serving"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
-	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // Orders are what operators and plugins.yaml have done.
@@ -56,7 +55,7 @@ func (o *Orders) Withdraw(name string, rules state.Rules, forced bool) error {
 	for _, conn := range o.state.Connections.Sorted() {
 		o.streams.LeaveGenerator(conn, name)
 	}
-	if k.Kind() == pb.KindPatch {
+	if k.Kind().Patches() {
 		o.screen.SpoilAll()
 	}
 	o.state.Env.Held.Drop(k.Shard)

@@ -9,7 +9,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/control/internal/trial"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	"github.com/coxswain-mesh/coxswain/core/xds"
-	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // countRefusals begins to count what proxies refuse of a switch.
@@ -32,10 +31,10 @@ func (ts *Trials) NoteSwitched(served uint64) {
 
 // makes reports whether a plugin has a part in what a stream gets of a type.
 func (ts *Trials) makes(k *state.Plugin, conn *state.Connection, typeURL string) bool {
-	switch k.Kind() {
-	case pb.KindGenerator:
+	switch {
+	case k.Kind().Generates():
 		return conn.Generators[typeURL] == k.Name()
-	case pb.KindPatch:
+	case k.Kind().Patches():
 		return slices.ContainsFunc(ts.patches.Chain(conn, typeURL), func(p *patch.Patcher) bool { return p.Name == k.Name() })
 	}
 	return state.PublishesRows(k.Ready)

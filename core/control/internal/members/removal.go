@@ -8,7 +8,6 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
 	"github.com/coxswain-mesh/coxswain/core/guard"
-	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // Goes returns a plugin that may be removed, and its rows as the difference that this makes.
@@ -59,9 +58,9 @@ func (rs *Removals) SpeaksAgainst(k *state.Plugin, d *guard.Difference, rules st
 		return append([]string{"it took away what is held: " + strings.Join(h.Reasons, "; ")}, byRows("coxswain hold show "+k.Name()+" says more")...), true
 	}
 	switch {
-	case k.Kind() == pb.KindGenerator:
+	case k.Kind().Generates():
 		why = rs.losses.GoneFrom(rs.streams.Orphaned(k))
-	case k.Kind() == pb.KindPatch:
+	case k.Kind().Patches():
 		why = guard.Undone(rs.streams.Unpatched(k, rules))
 	case !state.Publishes(k) || !rs.state.Course.Started:
 	case !rs.streams.AnySees():

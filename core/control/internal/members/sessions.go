@@ -29,7 +29,7 @@ type Members struct {
 // Declare adds a plugin.
 func (mb *Members) Declare(k *state.Plugin) {
 	mb.state.Roster.Declare(k)
-	if k.Kind() == pb.KindPatch {
+	if k.Kind().Patches() {
 		k.PatchesBy(mb.patches.NewPatcher(k))
 	}
 }
@@ -76,7 +76,7 @@ func (mb *Members) comes(name string, ready *pb.Ready) (*state.Plugin, error) {
 	}
 	mb.state.Roster.Rank(levels)
 	mb.state.Roster.WarnOfWriters(k)
-	if k.Kind() == pb.KindGenerator {
+	if k.Kind().Generates() {
 		for _, conn := range mb.state.Connections.Sorted() {
 			mb.state.Roster.Assign(conn)
 		}
@@ -114,7 +114,7 @@ func (mb *Members) Admit(name string, ready *pb.Ready, open func(*state.Plugin) 
 		mb.feeder.SendState(s, mb.state.Env.Committed.Number())
 	}
 	mb.pipeline.Resume(s)
-	if s.Kind() == pb.KindPatch {
+	if s.Kind().Patches() {
 		mb.results.PatcherIsBack(mb.state.Roster.Patcher(k.Name()))
 	}
 	return s, nil
@@ -197,7 +197,7 @@ func (mb *Members) AdmitRival(name string, ready *pb.Ready, open func(*state.Plu
 			mb.placer.AttachShadow(s, conn)
 		}
 	}
-	if s.Kind() == pb.KindPatch {
+	if s.Kind().Patches() {
 		k.PatchesBy(mb.patches.NewPatcher(k))
 		mb.state.Roster.Rivals[k].Begin()
 		k.Patcher.Learn(mb.state.Roster.Patcher(s.Name()))

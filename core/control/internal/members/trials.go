@@ -13,7 +13,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/trial"
 	"github.com/coxswain-mesh/coxswain/core/view"
-	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // Trials are plugins that may take another's place, or were replaced.
@@ -183,12 +182,12 @@ func (ts *Trials) Swap(t *Candidate, rules state.Rules, same map[*view.Body]*vie
 	ts.losses.Holds.Drop(name)
 	ts.losses.Holds.ApproveNext(false) // it was judged before
 	ts.state.Env.Pending.Replace(k.Shard, shadow.Rows())
-	switch k.Kind() {
-	case pb.KindGenerator:
+	switch {
+	case k.Kind().Generates():
 		next.Maker.Views.Adopt(same)
 		next.Maker.Views.Publish()
 		ts.streams.Exchange(name, last, shadow)
-	case pb.KindPatch:
+	case k.Kind().Patches():
 		k.Patcher.Succeeds(t.Known.Patcher, same)
 		ts.state.Roster.Rivals[t.Known].Begin()
 		ts.screen.SpoilAll()

@@ -165,7 +165,7 @@ func (m *Middle) Handle(s *state.Session, x *pb.FromPlugin) error {
 			m.Stages.Pipeline.Advance(now)
 		}
 		return err
-	case x.Patched != nil && s.Kind() == pb.KindPatch:
+	case x.Patched != nil && s.Kind().Patches():
 		return m.Stages.Results.HandlePatched(s, x.Patched)
 	default:
 		m.State.Metrics.Unknown(s.Name(), "message", 1)

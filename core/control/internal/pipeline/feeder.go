@@ -51,7 +51,7 @@ func (fd *Feeder) Waits(s *state.Session) bool {
 		return false
 	}
 	for _, k := range fd.state.Roster.Plugins {
-		if k == s.Plugin || k.Expected.Optional || k.Sleep.Asleep || k.Kind() != pb.KindRegistry && k.Kind() != pb.KindConfig {
+		if k == s.Plugin || k.Expected.Optional || k.Sleep.Asleep || !k.Kind().Source() {
 			continue
 		}
 		if k.Ready == nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/revision"
-	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // timing is how long revisions wait.
@@ -100,7 +99,7 @@ func (p *Pipeline) Advance(now time.Time) {
 		case revision.Derive:
 			p.hand(func(k *state.Plugin) bool { return k.Ready.Derives && k.Level == f.Level() }, now)
 		case revision.Generate:
-			p.hand(func(k *state.Plugin) bool { return k.Kind() == pb.KindGenerator }, now)
+			p.hand(func(k *state.Plugin) bool { return k.Kind().Generates() }, now)
 			p.handReaders()
 			p.feeder.FeedShadows()
 		case revision.Serve:
@@ -140,7 +139,7 @@ func (p *Pipeline) handReaders() {
 			continue
 		}
 		p.feeder.SendState(s, p.state.Course.Flight.Number)
-		if s.Kind() == pb.KindPatch {
+		if s.Kind().Patches() {
 			p.state.Roster.Patcher(s.Name()).Forget()
 			p.screen.SpoilAll()
 		}
@@ -193,7 +192,7 @@ func (p *Pipeline) serve(now time.Time) {
 		s.Free()
 	}
 	if !p.state.Course.Withholds(f.Number) && !slices.ContainsFunc(f.Late(), func(name string) bool {
-		return p.state.Roster.Plugins[name] != nil && p.state.Roster.Plugins[name].Kind() == pb.KindGenerator
+		return p.state.Roster.Plugins[name] != nil && p.state.Roster.Plugins[name].Kind().Generates()
 	}) {
 		p.state.Course.ShowAgain()
 	}
@@ -235,7 +234,7 @@ func (p *Pipeline) Rest() {
 		return
 	}
 	for _, k := range p.state.Roster.Plugins {
-		if k.Kind() != pb.KindGenerator || k.Ready == nil || k.Sleep.Asleep {
+		if !k.Kind().Generates() || k.Ready == nil || k.Sleep.Asleep {
 			continue
 		}
 		s := p.state.Roster.Session(k.Name())

@@ -3,8 +3,6 @@ package pipeline
 import (
 	"fmt"
 	"strings"
-
-	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // NotReady says why new streams are not taken.
@@ -33,8 +31,8 @@ func (p *Pipeline) NotReady() []string {
 func (p *Pipeline) Unready() []string {
 	var reasons []string
 	for _, k := range p.state.Roster.Sorted() {
-		asked := k.Kind() == pb.KindAuthenticator && k.Expected.OnDemand // it starts afterwards
-		if k.Expected.Optional || k.Kind() == pb.KindController || asked {
+		asked := k.Kind().Authenticates() && k.Expected.OnDemand // it starts afterwards
+		if k.Expected.Optional || k.Kind().Acts() || asked {
 			continue
 		}
 		s := p.state.Roster.Session(k.Name())
@@ -42,7 +40,7 @@ func (p *Pipeline) Unready() []string {
 		case k.Sleep.Asleep:
 		case s == nil:
 			reasons = append(reasons, fmt.Sprintf("plugin %s has not started", k.Name()))
-		case k.Kind() == pb.KindPatch, k.Kind() == pb.KindAuthenticator:
+		case k.Kind().Patches(), k.Kind().Authenticates():
 		case !s.Plugin.Ready.Derives && !s.Source.Synced && (!s.Generates() || len(s.Plugin.Ready.Publishes) > 0):
 			reasons = append(reasons, fmt.Sprintf("plugin %s has not synced", k.Name()))
 		}

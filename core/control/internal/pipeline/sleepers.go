@@ -23,9 +23,9 @@ func (sl *Sleepers) Wanted(name string) bool {
 	if sl.state.Roster.Tried(name) {
 		return true
 	}
-	switch k := sl.state.Roster.Plugins[name]; k.Kind() {
-	case pb.KindGenerator:
-	case pb.KindAuthenticator:
+	switch k := sl.state.Roster.Plugins[name]; {
+	case k.Kind().Generates():
+	case k.Kind().Authenticates():
 		return k.AskedLately(sl.state.Clock.Now())
 	default:
 		if k.Ready.Derives {
@@ -83,7 +83,7 @@ func (sl *Sleepers) rouseDerivers() (reasons []string) {
 func (sl *Sleepers) rouseReaders(changes environment.Changes) {
 	for _, k := range sl.state.Roster.Plugins {
 		reads := func(r *pb.Read) bool { return len(changes[r.Table]) > 0 }
-		if k.Sleep.Asleep && k.Kind() != pb.KindGenerator && k.Kind() != pb.KindAuthenticator && slices.ContainsFunc(k.Ready.Reads, reads) && sl.Wanted(k.Name()) {
+		if k.Sleep.Asleep && !k.Kind().Generates() && !k.Kind().Authenticates() && slices.ContainsFunc(k.Ready.Reads, reads) && sl.Wanted(k.Name()) {
 			sl.rouse(k)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/view"
-	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // Losses are what connections would lose, and what is held for that.
@@ -129,7 +128,7 @@ func (l *Losses) TablesRead() map[string]bool {
 		}
 		for _, table := range k.Ready.Publishes {
 			by, known := asked[table]
-			asked[table] = k.Kind() == pb.KindGenerator && (by || !known)
+			asked[table] = k.Kind().Generates() && (by || !known)
 		}
 	}
 	maps.DeleteFunc(read, func(table string, _ bool) bool {

@@ -6,7 +6,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	"github.com/coxswain-mesh/coxswain/core/xds"
-	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // Assign chooses a generator for each type that is offered, among declared plugins that have once
@@ -20,7 +19,7 @@ func (r *Roster) Assignment(conn *Connection, rules Rules, instead *Plugin) map[
 		if instead != nil && k.Name() == instead.Name() {
 			k = instead
 		}
-		if k.Kind() == pb.KindGenerator && k.Ready != nil {
+		if k.Kind().Generates() && k.Ready != nil {
 			for _, t := range k.Ready.Types {
 				offering[t.Url] = append(offering[t.Url], k.Name())
 			}

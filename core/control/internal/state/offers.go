@@ -23,7 +23,7 @@ func (r *Roster) Callee(method string) *Plugin {
 func (r *Roster) Authenticators() []caller.Authenticator {
 	var all []caller.Authenticator
 	for _, k := range r.Sorted() {
-		if k.Kind() == pb.KindAuthenticator {
+		if k.Kind().Authenticates() {
 			all = append(all, k.Authenticator())
 		}
 	}

@@ -128,7 +128,7 @@ func (k *Plugin) PatchSettings(patience time.Duration) patch.Settings {
 
 // Suspect notes changed rows that the plugin will be given, or is not given any more.
 func (k *Plugin) Suspect(changes environment.Changes) {
-	if !k.Sleep.Asleep && k.Ready != nil && (k.Ready.Derives || k.Kind() == pb.KindGenerator) {
+	if !k.Sleep.Asleep && k.Ready != nil && (k.Ready.Derives || k.Kind().Generates()) {
 		k.Suspects.Changed(k.Ready.Reads, changes)
 	}
 }

@@ -235,7 +235,7 @@ func (r *Roster) Shards() (all []*environment.Shard) {
 // Absent names the plugins that make something of rows and have no session.
 func (r *Roster) Absent() (names []string) {
 	for _, k := range r.Sorted() {
-		if k.Ready != nil && (k.Kind() == pb.KindGenerator || k.Ready.Derives) && !k.Sleep.Asleep && k.Session == nil {
+		if k.Ready != nil && (k.Kind().Generates() || k.Ready.Derives) && !k.Sleep.Asleep && k.Session == nil {
 			names = append(names, k.Name())
 		}
 	}

@@ -87,7 +87,7 @@ func (s *Session) Kind() pb.Kind { return s.Plugin.Kind() }
 func (s *Session) Limits() Limits { return s.Plugin.Expected.Limits }
 
 // Generates reports whether the plugin is a generator.
-func (s *Session) Generates() bool { return s.Kind() == pb.KindGenerator }
+func (s *Session) Generates() bool { return s.Kind().Generates() }
 
 // Oversize holds a message, by what it costs, to the plugin's limit.
 func (s *Session) Oversize(cost int) error {
@@ -104,7 +104,7 @@ func (s *Session) Lacks() bool {
 
 // Untold reports whether a source that reads has not been sent its first state.
 func (s *Session) Untold() bool {
-	return s.Feed.Whole() && (s.Kind() == pb.KindRegistry || s.Kind() == pb.KindConfig) && !s.Plugin.Ready.Derives && s.Feed.ReadsAny()
+	return s.Feed.Whole() && s.Kind().Source() && !s.Plugin.Ready.Derives && s.Feed.ReadsAny()
 }
 
 // Progress is how far a session is with revisions.

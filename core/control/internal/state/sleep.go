@@ -19,7 +19,7 @@ var ErrReads = errors.New("only what reads rows can start on demand (start), and
 // be missing from a revision, as nothing says that it has any.
 func CanSleep(kind pb.Kind, r *pb.Ready) error {
 	switch {
-	case kind == pb.KindAuthenticator, kind == pb.KindGenerator:
+	case kind.Authenticates(), kind.Generates():
 		return nil
 	case r.Derives && !slices.ContainsFunc(r.Reads, func(r *pb.Read) bool { return !r.Sources }), len(r.Reads)+len(r.Methods) == 0:
 		return ErrReads

@@ -55,7 +55,7 @@ func (r *Roster) Sensitive(typeURL string) bool {
 		return true
 	}
 	for _, k := range r.Plugins {
-		if k.Kind() != pb.KindGenerator || k.Ready == nil {
+		if !k.Kind().Generates() || k.Ready == nil {
 			continue
 		}
 		for _, t := range k.Ready.Types {

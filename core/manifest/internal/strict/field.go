@@ -28,9 +28,17 @@ func Fields(t reflect.Type) []Field {
 		if key == "" || key == "-" {
 			continue
 		}
-		fields = append(fields, Field{key, f.Name, f.Index, f.Type, f.Tag.Get("enum"), f.Tag.Get("need") == "true"})
+		fields = append(fields, Field{key, f.Name, f.Index, f.Type, enum(f), f.Tag.Get("need") == "true"})
 	}
 	return fields
+}
+
+// enum lists the legal words of a field: those of its tag, or of its type.
+func enum(f reflect.StructField) string {
+	if w, ok := reflect.Zero(f.Type).Interface().(interface{ Words() []string }); ok && f.Type.Kind() == reflect.String {
+		return strings.Join(w.Words(), ",")
+	}
+	return f.Tag.Get("enum")
 }
 
 func keys(fields []Field) []string {
