@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// KindTraits say what the plugins of a kind do. What depends on a kind asks them, so that a new kind is
-// a number in session.proto and a row of Kinds.
+// KindTraits say what the plugins of a kind do. What depends on a kind asks them, so that a new
+// kind is a number in session.proto and a row of Kinds.
 type KindTraits struct {
 	// Word is the kind in plugins.yaml.
 	Word string

@@ -33,8 +33,8 @@ func (k *Plugin) Doze(asleep bool) { k.Sleep.Asleep, k.Sleep.Roused = asleep, fa
 // Ask notes that it is to be asked.
 func (k *Plugin) Ask(now time.Time) { k.Sleep.Asked = now }
 
-// Expect notes that it is waited for as one that has just gone away; the zero time: it is not, as it
-// sleeps.
+// Expect notes that it is waited for as one that has just gone away; the zero time: it is not, as
+// it sleeps.
 func (k *Plugin) Expect(since time.Time) { k.Away = since }
 
 // AskedLately reports whether a plugin that starts on demand was to be asked not long ago.
