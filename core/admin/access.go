@@ -50,7 +50,8 @@ func (a *access) noted(h http.Handler) http.Handler {
 			a.unsaid.Add(1)
 			return
 		}
-		args := []any{"method", budget.Line(r.Method, longestPath), "path", budget.Line(r.URL.Path, longestPath), "status", answer.status, "remote", r.RemoteAddr, "took", time.Since(began)}
+		args := []any{"method", budget.Line(r.Method, longestPath), "path", budget.Line(r.URL.Path, longestPath), "status", answer.status,
+			"remote", r.RemoteAddr, "took", time.Since(began)}
 		if len(answer.by) > 0 {
 			args = append(args, "namespaces", answer.by)
 		}

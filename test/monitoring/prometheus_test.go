@@ -47,7 +47,8 @@ func observe(t *testing.T, target string) *prometheus {
 	if err := os.WriteFile(config, fmt.Appendf(nil, scraping, rules, target), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	testprogram.Start(t, exec.Command(filepath.Join(tools(t), "prometheus"), "--config.file", config, "--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", p.address))
+	testprogram.Start(t, exec.Command(filepath.Join(tools(t), "prometheus"), "--config.file", config,
+		"--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", p.address))
 	return p
 }
 

@@ -136,7 +136,8 @@ func (w *world) proxy(t *testing.T) {
 			if err != nil {
 				return
 			}
-			r := &discoveryv3.DiscoveryRequest{TypeUrl: answer.TypeUrl, ResourceNames: names[answer.TypeUrl], VersionInfo: answer.VersionInfo, ResponseNonce: answer.Nonce}
+			r := &discoveryv3.DiscoveryRequest{TypeUrl: answer.TypeUrl, ResourceNames: names[answer.TypeUrl],
+				VersionInfo: answer.VersionInfo, ResponseNonce: answer.Nonce}
 			if answer.TypeUrl == listeners {
 				r.VersionInfo, r.ErrorDetail = "", &status.Status{Message: "virtualOutbound: I won't"}
 			}

@@ -49,7 +49,10 @@ var renamed = []renaming{
 	{name: "pilot_proxy_queue_time", of: "coxswain_xds_queue_seconds", help: "Seconds that a stream waited for its turn to be pushed to."},
 	{name: "pilot_proxy_convergence_time", of: "coxswain_proxy_seconds", help: "Seconds from the first change until a proxy had answered all that it got of it."},
 	{name: "pilot_debounce_time", of: "coxswain_debounce_seconds", help: "Seconds from the first change to its commit."},
-	{name: "pilot_pushcontext_init_seconds", of: "coxswain_revision_seconds", help: "Seconds from the commit of a full revision until it was served.", where: map[string]string{"kind": "full"}},
+	{
+		name: "pilot_pushcontext_init_seconds", of: "coxswain_revision_seconds", help: "Seconds from the commit of a full revision until it was served.",
+		where: map[string]string{"kind": "full"},
+	},
 	{name: "pilot_total_xds_rejects", of: "coxswain_xds_rejects_total", help: "Responses that proxies refused, by type."},
 	{name: "pilot_xds_cds_reject", of: "coxswain_xds_rejects_total", help: "Refused responses of cds.", where: map[string]string{"type": "cds"}, gauge: true},
 	{name: "pilot_xds_eds_reject", of: "coxswain_xds_rejects_total", help: "Refused responses of eds.", where: map[string]string{"type": "eds"}, gauge: true},
@@ -219,8 +222,9 @@ var summed = []sum{
 		},
 	},
 	{
-		name: "pilot_total_xds_internal_errors", help: "Streams that ended because of a mistake of the control plane, and pieces of work of plugins that failed.", zero: []string{},
-		of: []part{{"coxswain_xds_streams_ended_total", whose("code", "Internal", "Unknown", "DataLoss")}, {"coxswain_plugin_faults_total", one()}},
+		name: "pilot_total_xds_internal_errors", help: "Streams that ended because of a mistake of the control plane, and pieces of work of plugins that failed.",
+		zero: []string{},
+		of:   []part{{"coxswain_xds_streams_ended_total", whose("code", "Internal", "Unknown", "DataLoss")}, {"coxswain_plugin_faults_total", one()}},
 	},
 	{
 		name: "pilot_push_triggers", help: "Commits by what changed, and answers to requests of proxies (proxyrequest).", labels: []string{"type"},
@@ -251,15 +255,18 @@ var summed = []sum{
 		of: []part{{"coxswain_info", func(m *dto.Metric) []string { return []string{"pilot", label(m, "version")} }}},
 	},
 	{
-		name: "galley_validation_passed", help: "Objects that were judged, and are right.", labels: []string{"group", "resource", "version"}, zero: []string{"", "", ""},
-		of: []part{{validations, same("passed", "group", "resource", "version")}},
+		name: "galley_validation_passed", help: "Objects that were judged, and are right.", labels: []string{"group", "resource", "version"},
+		zero: []string{"", "", ""},
+		of:   []part{{validations, same("passed", "group", "resource", "version")}},
 	},
 	{
-		name: "galley_validation_failed", help: "Objects that were judged, and are refused.", labels: []string{"group", "reason", "resource", "version"}, zero: []string{"", "", "", ""},
-		of: []part{{validations, same("failed", "group", "reason", "resource", "version")}},
+		name: "galley_validation_failed", help: "Objects that were judged, and are refused.", labels: []string{"group", "reason", "resource", "version"},
+		zero: []string{"", "", "", ""},
+		of:   []part{{validations, same("failed", "group", "reason", "resource", "version")}},
 	},
 	{
-		name: "galley_validation_http_error", help: "Requests of the API server for a verdict that could not be answered.", labels: []string{"status"}, zero: []string{""},
+		name: "galley_validation_http_error", help: "Requests of the API server for a verdict that could not be answered.", labels: []string{"status"},
+		zero: []string{""},
 		of: []part{{validations, func(m *dto.Metric) []string {
 			if label(m, "outcome") != "error" {
 				return nil
