@@ -2,6 +2,7 @@ package gatewayapi
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/mesh"
 	"github.com/coxswain-mesh/coxswain/test/node"
 	"github.com/coxswain-mesh/coxswain/test/program"
+	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
 // plain is the path of the binary under test.
@@ -54,12 +56,19 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Setenv("COXSWAIN_AUTH_PLAINTEXT", "true")
-	w.plane = mesh.Start(t, plain, "", "--grpcAddr", xds, "--plugins", set, "--kubeconfig", w.cluster.Kubeconfig)
+	w.plane = mesh.Start(t, plain, "", "--grpcAddr", xds, "--plugins", set, "--kubeconfig", w.cluster.Kubeconfig, "--manageGateways")
 	w.plane.Ready(t)
+	wait.For(t, "the class says what is supported", func() error {
+		features := w.cluster.Kubectl(t, "get", "gatewayclasses", "-o", "jsonpath={.items[?(@.metadata.name=='istio')].status.supportedFeatures}")
+		if features == "" {
+			return errors.New("it doesn't")
+		}
+		return nil
+	})
 	return w
 }
 
-// plugins is the set for Kubernetes with what is off in it unless asked for: statuses and gateways.
+// plugins is the set for Kubernetes.
 func plugins(t *testing.T) []byte {
 	t.Helper()
 	set, err := os.ReadFile("../../deploy/kubernetes/plugins.yaml")
