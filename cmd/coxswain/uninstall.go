@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/webhooks"
+	"github.com/coxswain-mesh/coxswain/plugins/controller/status"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/dynamic"
 )
@@ -22,6 +23,15 @@ type removal struct {
 // keeps no pod from being created.
 var removals = []removal{
 	{"webhooks", "the configurations of webhooks, those of tags, too, and the rights that came with tags", findWebhooks},
+	{"statuses", "what controller/status says in statuses of the Gateway API's objects, as far as no istiod was the last to write it", findStatuses},
+}
+
+func findStatuses(ctx context.Context, client dynamic.Interface, revision string) (there, others []string, remove func(ctx context.Context) ([]string, error), err error) {
+	left, err := status.FindLeft(ctx, client, "", revision)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return left.Names(), nil, left.TakeBack, nil
 }
 
 func findWebhooks(ctx context.Context, client dynamic.Interface, revision string) (there, others []string, remove func(ctx context.Context) ([]string, error), err error) {
@@ -45,13 +55,13 @@ func uninstallCommand(p *program) *cobra.Command {
 	var yes bool
 	chosen := make([]bool, len(removals))
 	c := &cobra.Command{
-		Use:   "uninstall --webhooks",
+		Use:   "uninstall --webhooks --statuses",
 		Short: "Take away what a control plane leaves in a cluster",
-		Long: `Uninstall takes away what a control plane leaves in a cluster, of the kinds that flags name. Without --yes it says what it would do, and changes nothing. It is done before the control plane itself is removed
+		Long: `Uninstall takes away what a control plane leaves in a cluster, of the kinds that flags name. Statuses are taken back once no control plane writes them any more. Without --yes it says what it would do, and changes nothing. It is done before the control plane itself is removed
 (helm uninstall, kubectl delete): an API server that asks webhooks of a control plane that has gone creates no pods. What is not ours stays, and is named.`,
 		Example: `  coxswain uninstall --webhooks
   coxswain uninstall --webhooks --yes
-  coxswain uninstall --webhooks --revision canary --yes`,
+  coxswain uninstall --webhooks --statuses --revision canary --yes`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, ctx, cancel, err := f.client(p, c)
@@ -70,7 +80,7 @@ func uninstallCommand(p *program) *cobra.Command {
 				}
 			}
 			if !any {
-				return usageError{errors.New("coxswain uninstall wants to know what: --webhooks")}
+				return usageError{errors.New("coxswain uninstall wants to know what: --webhooks, --statuses")}
 			}
 			return nil
 		},

@@ -460,7 +460,7 @@ func TestRefused(t *testing.T) {
 	var rows []sdk.Blame
 	for _, n := range []state.Name{{Table: "networking.istio.io/VirtualService", Key: "shop/v"}, {Table: "networking.istio.io/VirtualService", Key: "shop/users"},
 		{Table: "networking.istio.io/Gateway", Key: "shop/g"}, {Table: "networking.istio.io/Gateway", Key: "shop/odd"}, {Table: "networking.istio.io/Gateway", Key: "shop/gone"}} {
-		rows = append(rows, sdk.Blame{Table: n.Table, Key: n.Key, Type: "type.googleapis.com/x.RouteConfiguration", Resource: "http.80", Reason: "no good", Parts: "virtual host web"})
+		rows = append(rows, sdk.Blame{Table: n.Table, Key: n.Key, Type: "type.googleapis.com/x.RouteConfiguration", Resource: "http.80", Reason: "no good", Proxies: 1, Parts: "virtual host web"})
 	}
 	got := refusalsOf(change.State, rows)
 	want := []string{gatewayapi.Gateway + "/shop/edge", gatewayapi.HTTPRoute + "/shop/a.b", web}

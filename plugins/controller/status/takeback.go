@@ -2,25 +2,22 @@ package status
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 )
 
 // Left is what this plugin has left in statuses of a cluster's objects.
 type Left struct {
-	about   rest.Interface
+	client  dynamic.Interface
 	objects []leftIn
 	// controllers are those whose entries are ours.
 	controllers []string
@@ -42,47 +39,50 @@ const pageOfList = 500
 
 // FindLeft finds what is ours in statuses of an API server's objects, of those of a revision alone
 // if it isn't empty: entries of the controllerName (empty: Istio's) that no istiod was the last to
-// write, and of Gateways and classes what config/kubernetes was the last to write. about is a
-// client of the API server. Kinds without a definition have none.
-func FindLeft(ctx context.Context, about rest.Interface, controller, revision string) (*Left, error) {
+// write, and of Gateways and classes what config/kubernetes was the last to write. Kinds without a
+// definition have none.
+func FindLeft(ctx context.Context, client dynamic.Interface, controller, revision string) (*Left, error) {
 	c := defaults()
 	if controller != "" {
 		c.Controller = controller
 	}
-	out := &Left{about: about, controllers: c.controllers()}
-	before := kube.Answers{}
+	out := &Left{client: client, controllers: c.controllers()}
 	for _, table := range gatewayapi.Tables() {
 		k, _ := gatewayapi.Lookup(table)
-		var versions []schema.GroupVersion
-		for _, v := range k.Versions {
-			versions = append(versions, schema.GroupVersion{Group: k.Group(), Version: v})
+		var err error
+		for _, version := range k.Versions {
+			at := schema.GroupVersionResource{Group: k.Group(), Version: version, Resource: plural(k.Name())}
+			if err = out.find(ctx, at, k.Name(), revision); !apierrors.IsNotFound(err) {
+				break
+			}
 		}
-		at, ok, err := before.Find(ctx, about, versions, func(r metav1.APIResource) bool { return r.Kind == k.Name() && slices.Contains(r.Verbs, "list") })
-		if err == nil && ok {
-			err = out.find(ctx, at, k.Name(), revision)
-		}
-		if err != nil {
+		if err != nil && !apierrors.IsNotFound(err) {
 			return nil, fmt.Errorf("%s: %w", table, err)
 		}
 	}
 	return out, nil
 }
 
+// plural is how definitions of the Gateway API call the objects of a kind.
+func plural(kind string) string {
+	name := strings.ToLower(kind)
+	switch {
+	case strings.HasSuffix(name, "y"):
+		return strings.TrimSuffix(name, "y") + "ies"
+	case strings.HasSuffix(name, "s"):
+		return name + "es"
+	}
+	return name + "s"
+}
+
 func (l *Left) find(ctx context.Context, at schema.GroupVersionResource, kind, revision string) error {
 	for next := ""; ; {
-		text, err := l.about.Get().AbsPath("/apis", at.Group, at.Version, at.Resource).Param("limit", strconv.Itoa(pageOfList)).Param("continue", next).Do(ctx).Raw()
+		page, err := l.client.Resource(at).List(ctx, metav1.ListOptions{Limit: pageOfList, Continue: next})
 		if err != nil {
 			return err
 		}
-		var page struct {
-			Metadata metav1.ListMeta
-			Items    []json.RawMessage
-		}
-		if err := json.Unmarshal(text, &page); err != nil {
-			return err
-		}
-		for _, item := range page.Items {
-			o, err := read(item)
+		for i := range page.Items {
+			o, err := ofUnstructured(&page.Items[i])
 			if err != nil {
 				return err
 			}
@@ -90,10 +90,18 @@ func (l *Left) find(ctx context.Context, at schema.GroupVersionResource, kind, r
 				l.objects = append(l.objects, leftIn{at, kind, o.meta})
 			}
 		}
-		if next = page.Metadata.Continue; next == "" {
+		if next = page.GetContinue(); next == "" {
 			return nil
 		}
 	}
+}
+
+func ofUnstructured(u *unstructured.Unstructured) (*object, error) {
+	text, err := u.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	return read(text)
 }
 
 // ofRevision reports whether an object is one of a revision's; those without a label are the
@@ -133,29 +141,32 @@ func (l *Left) TakeBack(ctx context.Context) (done []string, err error) {
 }
 
 func (l *Left) takeBack(ctx context.Context, of leftIn) error {
-	path := []string{"/apis", of.at.Group, of.at.Version, of.at.Resource, of.meta.Name}
+	var client dynamic.ResourceInterface = l.client.Resource(of.at)
 	if of.meta.Namespace != "" {
-		path = []string{"/apis", of.at.Group, of.at.Version, "namespaces", of.meta.Namespace, of.at.Resource, of.meta.Name}
+		client = l.client.Resource(of.at).Namespace(of.meta.Namespace)
 	}
 	var err error
 	for range tries {
-		var text []byte
-		if text, err = l.about.Get().AbsPath(path...).Do(ctx).Raw(); err != nil {
+		var u *unstructured.Unstructured
+		if u, err = client.Get(ctx, of.meta.Name, metav1.GetOptions{}); err != nil {
 			return err
 		}
-		var o *object
-		if o, err = read(text); err != nil {
-			return err
+		o, wrong := ofUnstructured(u)
+		if wrong != nil {
+			return wrong
 		}
 		status, changed := strip(o, l.controllers)
 		if !changed {
 			return nil
 		}
-		if text, err = o.with(status); err != nil {
-			return err
+		text, wrong := o.with(status)
+		if wrong == nil {
+			wrong = u.UnmarshalJSON(text)
 		}
-		err = l.about.Put().AbsPath(append(path, "status")...).Param("fieldManager", manager).SetHeader("Content-Type", "application/json").Body(text).Do(ctx).Error()
-		if !apierrors.IsConflict(err) {
+		if wrong != nil {
+			return wrong
+		}
+		if _, err = client.UpdateStatus(ctx, u, metav1.UpdateOptions{FieldManager: manager}); !apierrors.IsConflict(err) {
 			return err
 		}
 	}
