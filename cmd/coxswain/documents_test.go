@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	// commandLine is a command in a block of a document: `coxswain …` or `bin/coxswain …`, behind
-	// spaces, a prompt, or the beginning of a shell's construct.
+	// commandLine is a command in a block of a document: `coxswain …` or `bin/coxswain …`, at its
+	// beginning, or that of a part of a shell's construct.
 	commandLine = regexp.MustCompile(`(?:^|[;|&(!]|<\(|\b(?:until|while|if|do|then) )\s*(?:bin/|\./)?coxswain ((?:[a-z][a-z-]*|-)[^|;&)#]*)`)
 	// inlineCommand is one in a sentence.
 	inlineCommand = regexp.MustCompile("`coxswain ([a-z][^`|;]*)[^`]*`")
