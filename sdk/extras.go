@@ -42,7 +42,8 @@ type Blame struct {
 	// Held: proxies of some namespaces that have not accepted it are served what most had before;
 	// otherwise those alone that refuse it.
 	Held bool
-	// Proxies is how many refused it when this was said; 0: those that did are gone, and it is held.
+	// Proxies is how many refused it when this was said; 0: those that did are gone, and it is
+	// held.
 	Proxies int
 	// Parts are those of the resource that proxies refuse, in words (virtual host x, filter y of
 	// filter chain z), a few of them, separated by commas. Empty: all of it, or it has no parts.

@@ -27,7 +27,8 @@ type Suite struct {
 	BadConfigs []any
 	// Source makes the source that a registry or config source reads have a number of endpoints;
 	// where the plugin publishes none, of rows, in all or in the table that has most: a record that
-	// makes a row in each of two tables is one. Without it cases that change the source are skipped.
+	// makes a row in each of two tables is one. Without it cases that change the source are
+	// skipped.
 	Source func(rows int) error
 	// Lag is how long the plugin may take to begin with what has changed in its source; 0: 15 s.
 	Lag time.Duration

@@ -92,8 +92,8 @@ func (pg *Pages) Streams() []report.Stream {
 	return out
 }
 
-// hasAll reports whether a connection has accepted all that it is to have of a type: what it refused
-// before is over then.
+// hasAll reports whether a connection has accepted all that it is to have of a type: what it
+// refused before is over then.
 func hasAll(conn *state.Connection, url string) bool {
 	has := conn.Outcomes[url].Has
 	for name, b := range wished(conn, url) {
