@@ -26,6 +26,8 @@ type (
 	Hiding = status.Hiding
 	// PluginRows is what control knows of a plugin.
 	PluginRows = status.PluginRows
+	// NoMetrics counts nothing.
+	NoMetrics = state.NoMetrics
 	// Stale says since when, and why, what a plugin said last may be out of date.
 	Stale = status.Stale
 )

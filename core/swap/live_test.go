@@ -50,23 +50,6 @@ func publish(ctx context.Context, out sdk.Publisher) error {
 	return nil
 }
 
-// uncounted takes no figures.
-type uncounted struct{}
-
-func (uncounted) Committed(string)              {}
-func (uncounted) Served(string, time.Duration)  {}
-func (uncounted) Reached(string, time.Duration) {}
-func (uncounted) Partial(string)                {}
-func (uncounted) Fault(string)                  {}
-func (uncounted) Broken(string)                 {}
-func (uncounted) Hidden(int)                    {}
-func (uncounted) Debounced(time.Duration)       {}
-func (uncounted) Woken(int, int)                {}
-func (uncounted) Unknown(string, string, int)   {}
-func (uncounted) Crossed(string, string)        {}
-func (uncounted) Authenticated(string, string)  {}
-func (uncounted) Retained(int, int64)           {}
-
 // live is a swapper over real processes, with one registry.
 func live(t *testing.T, free func() (uint64, bool)) *Swapper {
 	t.Helper()
@@ -97,7 +80,7 @@ func liveOf(t *testing.T, set string, free func() (uint64, bool)) *Swapper {
 	c, err := control.New(control.Config{
 		OnServing: func(plugin string) { h.SetState(plugin, host.Serving) },
 		Gather:    len(parsed.Tables()) > 0, Plugins: control.ExpectAll(parsed), Rules: control.Rules{Choose: func(_ string, _ *corev3.Node, _ bool, offering []string) string { return offering[0] }},
-		DebounceAfter: time.Millisecond, DebounceMax: time.Second, EndpointPatience: time.Second, HoldMax: 10 * time.Second, Log: log, Metrics: uncounted{},
+		DebounceAfter: time.Millisecond, DebounceMax: time.Second, EndpointPatience: time.Second, HoldMax: 10 * time.Second, Log: log, Metrics: control.NoMetrics{},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -55,15 +55,15 @@ func SameRow(a, b *pb.Row) bool { return objects.SameRow(a, b) }
 
 // all is never changed. ReferenceGrants are not in it: package kinds reads them by themselves.
 var all = []Kind{
-	{GatewayClass, []string{"v1", "v1beta1"}, true, func() any { return &gateway.GatewayClassSpec{} }},
-	{Gateway, []string{"v1", "v1beta1"}, false, func() any { return &gateway.GatewaySpec{} }},
-	{ListenerSet, []string{"v1"}, false, func() any { return &gateway.ListenerSetSpec{} }},
-	{HTTPRoute, []string{"v1", "v1beta1"}, false, func() any { return &gateway.HTTPRouteSpec{} }},
-	{GRPCRoute, []string{"v1"}, false, func() any { return &gateway.GRPCRouteSpec{} }},
-	{TCPRoute, []string{"v1", "v1alpha2"}, false, func() any { return &gateway.TCPRouteSpec{} }},
-	{TLSRoute, []string{"v1", "v1alpha3", "v1alpha2"}, false, func() any { return &gateway.TLSRouteSpec{} }},
-	{BackendTLSPolicy, []string{"v1", "v1alpha3"}, false, func() any { return &gateway.BackendTLSPolicySpec{} }},
-	{BackendTrafficPolicy, []string{"v1alpha1"}, false, func() any { return &experimental.BackendTrafficPolicySpec{} }},
+	{Table: GatewayClass, Versions: []string{"v1", "v1beta1"}, Cluster: true, Spec: func() any { return &gateway.GatewayClassSpec{} }},
+	{Table: Gateway, Versions: []string{"v1", "v1beta1"}, Spec: func() any { return &gateway.GatewaySpec{} }},
+	{Table: ListenerSet, Versions: []string{"v1"}, Spec: func() any { return &gateway.ListenerSetSpec{} }},
+	{Table: HTTPRoute, Versions: []string{"v1", "v1beta1"}, Spec: func() any { return &gateway.HTTPRouteSpec{} }},
+	{Table: GRPCRoute, Versions: []string{"v1"}, Spec: func() any { return &gateway.GRPCRouteSpec{} }},
+	{Table: TCPRoute, Versions: []string{"v1", "v1alpha2"}, Spec: func() any { return &gateway.TCPRouteSpec{} }},
+	{Table: TLSRoute, Versions: []string{"v1", "v1alpha3", "v1alpha2"}, Spec: func() any { return &gateway.TLSRouteSpec{} }},
+	{Table: BackendTLSPolicy, Versions: []string{"v1", "v1alpha3"}, Spec: func() any { return &gateway.BackendTLSPolicySpec{} }},
+	{Table: BackendTrafficPolicy, Versions: []string{"v1alpha1"}, Spec: func() any { return &experimental.BackendTrafficPolicySpec{} }},
 }
 
 // All returns the kinds, but for ReferenceGrants.
