@@ -75,5 +75,5 @@ func (a *answered) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the writer that it wraps, whose deadlines and flushes callers ask for.
 func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }

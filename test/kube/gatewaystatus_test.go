@@ -145,8 +145,9 @@ func statusLeader(t *testing.T, c *kube.Cluster) string {
 }
 
 // TestGatewayStatuses: two replicas of which one writes what is to be said of objects of the
-// Gateway API, beside what others say of them, with where a Gateway can be reached; when it ends the other
-// one goes on. An API server that is away is waited for. What is as it should be is not written.
+// Gateway API, beside what others say of them, with where a Gateway can be reached; when it ends
+// the other one goes on. An API server that is away is waited for. What is as it should be is not
+// written.
 func TestGatewayStatuses(t *testing.T) {
 	t.Parallel()
 	c := gatewayCluster(t)

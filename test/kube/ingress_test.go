@@ -67,9 +67,9 @@ func balanced(t *testing.T, c *kube.Cluster, addresses string) {
 	c.Kubectl(t, "patch", "service", "istio-ingressgateway", "-n", "istio-system", "--subresource=status", "--type=merge", "-p", `{"status": {"loadBalancer": {"ingress": `+addresses+`}}}`)
 }
 
-// TestIngress: Ingresses of our class become routes of the gateway, and their status says where they
-// are reached; those of others are left alone, also when the class changes. A class that changes
-// takes routes and addresses away, and gives them back.
+// TestIngress: Ingresses of our class become routes of the gateway, and their status says where
+// they are reached; those of others are left alone, also when the class changes. A class that
+// changes takes routes and addresses away, and gives them back.
 func TestIngress(t *testing.T) {
 	t.Parallel()
 	c := kube.Start(t)

@@ -23,8 +23,8 @@ import (
 // in configuration.
 type world struct {
 	// Gateway is its port for HTTP, Passthrough the one for TLS that isn't opened, Second that of
-	// another gateway, Edge that of one that serves a Gateway of the Gateway API, Ingress that of one
-	// that serves Ingresses.
+	// another gateway, Edge that of one that serves a Gateway of the Gateway API, Ingress that of
+	// one that serves Ingresses.
 	Gateway, Passthrough, Second, Edge, Ingress int
 	// V1 and V2 are versions of a service; Near, Far and Failing (with 503) stand in different
 	// places; Secure speaks TLS.

@@ -160,8 +160,8 @@ func TestHistory(t *testing.T) {
 	step("nothing is left", 0, "", gone(ingress.Ingress, "a/web"), gone(ingress.Ingress, "a/plain"), gone(ingress.Ingress, "a/foreign"), gone(ingress.Class, "mesh"))
 }
 
-// TestHosts: Ingresses of one host are one VirtualService, in the order of their age; who has a path
-// already is said to the younger one. Hosts that istiod gives one name are both served.
+// TestHosts: Ingresses of one host are one VirtualService, in the order of their age; who has a
+// path already is said to the younger one. Hosts that istiod gives one name are both served.
 func TestHosts(t *testing.T) {
 	h := plugintest.Start(t, Plugin(), nil)
 	old := strings.ReplaceAll(annotated, "annotations", "creationTimestamp: '2020-01-01T00:00:00Z', annotations")

@@ -15,7 +15,7 @@ import (
 // wish is what the status of an Ingress is to have.
 type wish struct {
 	key string
-	// verdict says whether it is served here; has are the addresses in its status, want those that
+	// verdict reports whether it is served here; has are the addresses in its status, want those that
 	// are to be there, if it is.
 	verdict   ingress.Verdict
 	has, want []ingress.Address

@@ -21,7 +21,8 @@ type Config struct {
 	Domain   string `json:"domain" min:"1" doc:"DNS domain of the mesh's services."`
 	Cluster  string `json:"cluster" min:"1" doc:"The cluster whose load balancers count: that of registry/kubernetes."`
 	Gateways string `json:"gateways" min:"1" doc:"The namespace of the service that the mesh's ingressService names, as istiod's K8S_INGRESS_NS."`
-	// Namespace is that of the Lease by which replicas agree on who writes, Lease how long it lasts.
+	// Namespace is that of the Lease by which replicas agree on who writes, Lease how long it
+	// lasts.
 	Namespace string        `json:"namespace" min:"1" doc:"The namespace of the Lease by which replicas, istiod's too, agree on who writes."`
 	Lease     time.Duration `json:"lease" min:"1s" max:"1h" doc:"How long that Lease lasts: a replica that leads and can't renew it stops after half of it."`
 	// Alone: there is no other replica, and no Lease.

@@ -20,8 +20,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// Deriver is an sdk.Deriver. It gives rows to a graph, and publishes what the graph derives of them.
-// The roots whose results are published are named by Add.
+// Deriver is an sdk.Deriver. It gives rows to a graph, and publishes what the graph derives of
+// them. The roots whose results are published are named by Add.
 type Deriver struct {
 	// Graph is the graph, Tables are those that Load takes rows of for the next wave. Load gets nil
 	// for a row that is gone; after an error the row must count as it was.
@@ -70,7 +70,8 @@ func AddBy[K comparable, V any](d *Deriver, table string, root *incr.SetRoot[K, 
 	})
 }
 
-// Derive is an sdk.Deriver's. A row that can't be read counts as it was, and is a fault for as long.
+// Derive is an sdk.Deriver's. A row that can't be read counts as it was, and is a fault for as
+// long.
 func (d *Deriver) Derive(_ context.Context, change *state.Change, out sdk.Publisher) error {
 	if d.loaded == nil {
 		d.loaded, d.faults, d.left = map[string]map[string]bool{}, map[state.Name]error{}, map[string]map[string]*sdk.Row{}

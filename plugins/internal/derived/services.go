@@ -10,8 +10,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// Services are the services that objects lead to: those of registries, and those that ServiceEntries
-// make. A deriver reads both of sources alone, so that they alone give it nothing to do.
+// Services are the services that objects lead to: those of registries, and those that
+// ServiceEntries make. A deriver reads both of sources alone, so that they alone give it nothing to
+// do.
 type Services struct {
 	services *incr.Input[string, *pb.Service]
 	entries  *incr.Input[string, *pb.Row]

@@ -1,5 +1,5 @@
-// Package gatewayapi knows the kinds of the Kubernetes Gateway API: their tables and their versions.
-// Package objects says how the spec of an object stands in a row.
+// Package gatewayapi knows the kinds of the Kubernetes Gateway API: their tables and their
+// versions. Package objects says how the spec of an object stands in a row.
 //
 // Package derive makes Istio's resources of such rows, package status says what is to be said of
 // each object. Source: sigs.k8s.io/gateway-api.

@@ -27,7 +27,7 @@ func SettingsOf(m *mesh.MeshConfig) Settings {
 	return Settings{m.GetIngressControllerMode(), m.GetIngressClass(), m.GetIngressService(), m.GetIngressSelector()}
 }
 
-// Verdict says whether an Ingress is to be served.
+// Verdict reports whether an Ingress is to be served.
 type Verdict int
 
 // The reasons for and against.
@@ -45,7 +45,7 @@ const (
 	UnknownClass
 )
 
-// Judge says whether an Ingress is to be served. class returns an IngressClass, nil where there is
+// Judge reports whether an Ingress is to be served. class returns an IngressClass, nil where there is
 // none. The annotation counts before the field.
 func (s Settings) Judge(o *objects.Object[networking.IngressSpec], class func(name string) *networking.IngressClassSpec) Verdict {
 	if s.Mode != mesh.MeshConfig_OFF {

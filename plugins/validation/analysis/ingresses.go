@@ -20,8 +20,8 @@ import (
 // unservedIngress is the code of Ingresses that are nobody's.
 const unservedIngress = "COX3010"
 
-// readIngress takes the spec of an Ingress, or of a class of Ingresses, from its text. What can't be
-// read is told by others.
+// readIngress takes the spec of an Ingress, or of a class of Ingresses, from its text. What can't
+// be read is told by others.
 func (r *Resource) readIngress() {
 	if r.Group != ingress.Group || r.Node == nil {
 		return

@@ -42,6 +42,6 @@ func frontOf(row *pb.Row, namespace string) Front {
 // have that API's meaning.
 func isRoute(row *pb.Row) bool { return derived(row) && row.Annotations[routeAnnotation] == "gateway" }
 
-// isIngress reports whether a VirtualService has the meaning of an Ingress. As in istiod, everybody's
-// may.
+// isIngress reports whether a VirtualService has the meaning of an Ingress. As in istiod,
+// everybody's may.
 func isIngress(row *pb.Row) bool { return row.Annotations[routeAnnotation] == "ingress" }
