@@ -61,8 +61,8 @@ func TestLists(t *testing.T) {
 		{[]string{"plugins", "-o", "wide"}, 0, []string{"files  config"}},
 		{[]string{"views", "-o", "xml"}, 2, []string{"table, wide, json, yaml"}},
 		{[]string{"config"}, 0, []string{
-			"Gateway         edge/public  ok                    2 resources, 1 proxies  gw.yaml:1:1   files",
-			"VirtualService  shop/web     refused (not served)  -                       web.yaml:1:1  files",
+			"Gateway         edge/public  ok                    2 resources, 1 proxy  gw.yaml:1:1   files",
+			"VirtualService  shop/web     refused (not served)  -                     web.yaml:1:1  files",
 			"web.yaml:6:3: error: spec.hots: unknown field; it is hosts (COX1003)",
 		}},
 		{[]string{"views"}, 0, []string{"Cluster  2      3            4          scope (2)"}},

@@ -15,8 +15,8 @@ import (
 // wish is what the status of an Ingress is to have.
 type wish struct {
 	key string
-	// verdict reports whether it is served here; has are the addresses in its status, want those that
-	// are to be there, if it is.
+	// verdict reports whether it is served here; has are the addresses in its status, want those
+	// that are to be there, if it is.
 	verdict   ingress.Verdict
 	has, want []ingress.Address
 }

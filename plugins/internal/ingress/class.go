@@ -45,8 +45,8 @@ const (
 	UnknownClass
 )
 
-// Judge reports whether an Ingress is to be served. class returns an IngressClass, nil where there is
-// none. The annotation counts before the field.
+// Judge reports whether an Ingress is to be served. class returns an IngressClass, nil where there
+// is none. The annotation counts before the field.
 func (s Settings) Judge(o *objects.Object[networking.IngressSpec], class func(name string) *networking.IngressClassSpec) Verdict {
 	if s.Mode != mesh.MeshConfig_OFF {
 		return s.judge(o, class)
