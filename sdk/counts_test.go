@@ -50,7 +50,7 @@ func TestCounts(t *testing.T) {
 		}
 		time.Sleep(10 * reportEvery) // in the bubble
 		for len(out.all) > 0 {
-			next = <-out.all
+			<-out.all
 		}
 		synctest.Wait()
 		if len(out.all) != 0 {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,7 +25,6 @@ type deployer struct {
 	cluster *kube.Cluster
 	audit   string
 	args    []string
-	plane   *mesh.Plane
 }
 
 func newDeployer(t *testing.T, flags ...string) *deployer {
@@ -88,12 +86,6 @@ func (d *deployer) predecessor() {
 		"gateway.networking.k8s.io/gateway-name: edge}}\nspec: {type: LoadBalancer, ports: [{name: http, port: 80, protocol: TCP}]}\n")
 	d.cluster.Kubectl(d.t, "apply", "--server-side", "--field-manager", "istio.io/gateway-controller", "-f", file)
 	d.cluster.Kubectl(d.t, "annotate", "service/edge-istio", "-n", "shop", "own=kept")
-}
-
-// remove runs the command by which a cluster is left.
-func (d *deployer) remove(args ...string) (string, error) {
-	out, err := exec.Command(program, append([]string{"gateways", "remove", "--kubeconfig", d.cluster.Kubeconfig}, args...)...).CombinedOutput()
-	return string(out), err
 }
 
 func edgeOf(name, more string) string {

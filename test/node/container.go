@@ -22,7 +22,7 @@ type container struct {
 
 	logs, earlier *logs // of this run, and of the one before
 
-	started, ended time.Time // of this run
+	started        time.Time // of this run
 	up             bool      // its startup probe has passed
 	ready          bool
 	passed         bool // an init container has let others begin

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
@@ -20,6 +21,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
+
+// gatewaysResource is where an API server has Gateways.
+var gatewaysResource = schema.GroupVersion(gateway.GroupVersion).WithResource("gateways")
 
 // asking is how long a request may take.
 const asking = 10 * time.Second
@@ -68,11 +72,11 @@ func newChild(u *unstructured.Unstructured) (*child, error) {
 		switch {
 		case e.FieldsV1 == nil:
 		case e.Manager == agent && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "":
-			c.fields = e.FieldsV1.Raw
+			c.fields = e.FieldsV1.GetRawBytes()
 		case e.Manager == predecessor && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "":
 			c.inherited = true
 		case e.Subresource == "scale":
-			c.scaled = c.scaled || bytes.Contains(e.FieldsV1.Raw, []byte(`"f:replicas"`))
+			c.scaled = c.scaled || bytes.Contains(e.FieldsV1.GetRawBytes(), []byte(`"f:replicas"`))
 		}
 	}
 	content := maps.Clone(u.Object)
@@ -143,7 +147,7 @@ func follow(config *Config, client *kube.Client, out sdk.Publisher) (c *cluster,
 			return nil, err
 		}
 	}
-	gateways := client.Metadata.Resource(gateway.SchemeGroupVersion.WithResource("gateways"))
+	gateways := client.Metadata.Resource(gatewaysResource)
 	if c.gateways, err = kube.FollowMetadata(gateways, leanName, told(func(key string) change { return change{gateway: key} }, c.changed), c.failed("gateways")); err != nil {
 		return nil, err
 	}

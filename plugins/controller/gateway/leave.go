@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 )
@@ -151,7 +150,7 @@ func (c *cluster) handOver(ctx context.Context, p *part, u *unstructured.Unstruc
 
 // untell takes back what we have told in statuses of Gateways.
 func (c *cluster) untell(ctx context.Context, namespace string) error {
-	of := c.client.Metadata.Resource(gateway.SchemeGroupVersion.WithResource("gateways"))
+	of := c.client.Metadata.Resource(gatewaysResource)
 	var errs []error
 	for next := ""; ; {
 		list, err := of.Namespace(namespace).List(ctx, metav1.ListOptions{Limit: page, Continue: next})

@@ -1,14 +1,15 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 )
 
@@ -24,7 +25,7 @@ func (w *work) tellOwner(ctx context.Context, key string, m *memory) error {
 	}
 	if !m.known { // an earlier leader may have told something
 		m.known = !slices.ContainsFunc(object.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
-			return e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.Raw, []byte(deployedCondition))
+			return e.FieldsV1 != nil && strings.Contains(e.FieldsV1.GetRawString(), deployedCondition)
 		})
 	}
 	if m.known && m.told == m.problem {
@@ -49,10 +50,10 @@ func (c *cluster) tellStatus(ctx context.Context, object *metav1.PartialObjectMe
 		}}
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": gateway.GroupVersion.String(), "kind": "Gateway", "status": status,
+		"apiVersion": schema.GroupVersion(gateway.GroupVersion).String(), "kind": "Gateway", "status": status,
 		"metadata": map[string]any{"name": object.Name, "namespace": object.Namespace, "uid": string(object.UID)},
 	}}
-	of := c.client.Objects.Resource(gateway.SchemeGroupVersion.WithResource("gateways")).Namespace(object.Namespace)
+	of := c.client.Objects.Resource(gatewaysResource).Namespace(object.Namespace)
 	_, err := of.ApplyStatus(ctx, object.Name, u, metav1.ApplyOptions{FieldManager: agent, Force: true})
 	return err
 }

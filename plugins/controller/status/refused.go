@@ -84,12 +84,11 @@ func refusalsOf(s *state.State, rows []sdk.Blame) map[string]refusal {
 // KIND/NAME/SECTION.NAMESPACE.
 func ofParent(text string) (key, section string, ok bool) {
 	dot := strings.LastIndexByte(text, '.')
-	kind, rest, ok := strings.Cut(text, "/")
+	kind, _, ok := strings.Cut(text, "/")
 	if !ok || dot < len(kind) {
 		return "", "", false
 	}
-	rest = text[len(kind)+1 : dot]
-	name, section, _ := strings.Cut(rest, "/")
+	name, section, _ := strings.Cut(text[len(kind)+1:dot], "/")
 	n := derive.Name{Kind: kind, Namespace: text[dot+1:], Name: name}
 	if _, known := gatewayapi.Lookup(n.Table()); !known || name == "" || n.Namespace == "" {
 		return "", "", false

@@ -75,12 +75,14 @@ func (s *Services) Of(c *incr.Ctx, namespace, host string) *pb.Service {
 	if one, ok := s.services.Get(c, key); ok {
 		return one
 	}
-	for _, i := range s.byHost.Of(c, key) {
-		out := &pb.Service{Namespace: namespace, Host: host, Labels: i.Value.labels}
-		for _, p := range i.Value.spec.Ports {
-			out.Ports = append(out.Ports, &pb.Port{Number: p.GetNumber(), Name: p.GetName()})
-		}
-		return out
+	entries := s.byHost.Of(c, key)
+	if len(entries) == 0 {
+		return nil
 	}
-	return nil
+	first := entries[0].Value
+	out := &pb.Service{Namespace: namespace, Host: host, Labels: first.labels}
+	for _, p := range first.spec.Ports {
+		out.Ports = append(out.Ports, &pb.Port{Number: p.GetNumber(), Name: p.GetName()})
+	}
+	return out
 }
