@@ -163,7 +163,9 @@ func (w *wire) answered(number int32) (op int32, asked bool) {
 // passOver puts an error of its request in the place of an answer that is too large: it fails
 // alone.
 func (w *wire) passOver(frame []byte, n int64) error {
-	if _, err := io.CopyN(io.Discard, w.Conn, n-headBytes); err != nil {
+	if _, err := io.CopyN(io.Discard, w.Conn, n-headBytes); err == io.EOF {
+		return io.ErrUnexpectedEOF // within the answer
+	} else if err != nil {
 		return err
 	}
 	binary.BigEndian.PutUint32(frame, headBytes)

@@ -90,6 +90,9 @@ func TestWire(t *testing.T) {
 	if _, err := answered(1000, append(bytes.Clone(greeting), words(100, 1)...)); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("half an answer: %v", err)
 	}
+	if _, err := answered(1000, append(bytes.Clone(greeting), words(2000, 1, 0, 7, 0)...)); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a part of a large answer: %v", err)
+	}
 }
 
 // FuzzAnswers: whatever a server says, nothing breaks, and what is handed on is all of it up to
