@@ -18,9 +18,9 @@ const mapFile = "../docs/map.md"
 
 const mapTitle = `# A map of the code
 
-Each package, what it is, and which tests to run after a change in it. Made from the packages' comments and imports: don't
-edit it, but run ` + "`go test ./test -run TestMap -update`" + `. [CONTRIBUTING.md](../CONTRIBUTING.md) says how to find the place
-for a change.
+Each package, what it is, and which tests to run after a change in it. Made from the packages' comments and imports:
+don't edit it, but run ` + "`go test ./test -run TestMap -update`" + `. [CONTRIBUTING.md](../CONTRIBUTING.md) says how
+to find the place for a change.
 
 `
 

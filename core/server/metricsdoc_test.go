@@ -59,8 +59,9 @@ func TestMetricsAreDocumented(t *testing.T) {
 	const file = "../../docs/metrics.md"
 	var b strings.Builder
 	b.WriteString("# Metrics\n\n<!-- Made by go test ./core/server -run TestMetricsAreDocumented -update -->\n\n" +
-		"What `/metrics` of the monitoring port has of the core, beside those of Go's runtime and of the process (`go_…`, `process_…`) and those that\n" +
-		"plugins report (`plugin_…`). The same under istiod's names is on [istiod-metrics.md](istiod-metrics.md); [alerts.md](alerts.md) has rules about some of them.\n\n| metric | labels | what it says |\n|---|---|---|\n")
+		"What `/metrics` of the monitoring port has of the core, beside those of Go's runtime and of the process (`go_…`,\n" +
+		"`process_…`) and those that plugins report (`plugin_…`). The same under istiod's names is on\n" +
+		"[istiod-metrics.md](istiod-metrics.md); [alerts.md](alerts.md) has rules about some of them.\n\n| metric | labels | what it says |\n|---|---|---|\n")
 	for _, m := range metricsOfAll(t) {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", m.name, m.labels, strings.ReplaceAll(m.help, "|", `\|`))
 	}

@@ -89,6 +89,27 @@ func variablesTable() string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s |\n", v.name, text)
 	}
-	fmt.Fprintf(&b, "\nThese tune what is inside of istiod, and mean nothing here: %s.\n", strings.Join(moot, ", "))
+	fmt.Fprintf(&b, "\nThese tune what is inside of istiod, and mean nothing here:\n%s.\n", lines(moot))
+	return b.String()
+}
+
+// lines joins words by commas, in lines of at most 120 columns.
+func lines(words []string) string {
+	var b strings.Builder
+	column := 0
+	for i, w := range words {
+		if i > 0 {
+			b.WriteByte(',')
+			if column += len(w) + 2; column > 118 {
+				b.WriteByte('\n')
+				column = len(w)
+			} else {
+				b.WriteByte(' ')
+			}
+		} else {
+			column = len(w)
+		}
+		b.WriteString(w)
+	}
 	return b.String()
 }
