@@ -158,8 +158,9 @@ func TestMetricsAreDocumented(t *testing.T) {
 	slices.Sort(rows)
 	var b strings.Builder
 	b.WriteString("# istiod's metrics\n\n<!-- Made by go test ./cmd/internal/istiod -run TestMetricsAreDocumented -update -->\n\n" +
-		"`/metrics` has what the core counts ([metrics.md](metrics.md)) under istiod's names, too, with its labels, so that dashboards and alerts which know istiod go on working. Nothing is counted\n" +
-		"twice: these are made of the others when somebody asks.\n\n| metric | made of | what it says |\n|---|---|---|\n")
+		"`/metrics` has what the core counts ([metrics.md](metrics.md)) under istiod's names, too, with its labels, so that\n" +
+		"dashboards and alerts which know istiod go on working. Nothing is counted twice: these are made of the others when\n" +
+		"somebody asks.\n\n| metric | made of | what it says |\n|---|---|---|\n")
 	b.WriteString(strings.Join(rows, "\n"))
 	b.WriteString("\n\n## What is not there\n\n| of istiod's | instead |\n|---|---|\n")
 	for _, l := range lacking {
