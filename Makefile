@@ -138,7 +138,7 @@ test: build servers ## Pass all tests, with the race detector and real Envoys
 	exit $$status
 	@status=0; \
 	PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' COXSWAIN_TEST_PLAIN='$(CURDIR)/bin/coxswain' COXSWAIN_SKIPPED='$(SKIPPED)' GORACE=atexit_sleep_ms=0 \
-		COXSWAIN_MANY=10000 go test -race -p $(TESTS_AT_ONCE) -vet=off -timeout 30m $(LONGEST) $(OTHERS) 2>&1 | grep --line-buffered -v '\[no test files\]' || status=$$?; \
+		COXSWAIN_MANY=10000 go test -race -p $(TESTS_AT_ONCE) -vet=off -timeout 60m $(LONGEST) $(OTHERS) 2>&1 | grep --line-buffered -v '\[no test files\]' || status=$$?; \
 	if [ -s '$(SKIPPED)' ]; then echo 'tests that were skipped, by why:'; cut -f1 '$(SKIPPED)' | sort | uniq -c | sort -rn; fi; \
 	exit $$status
 

@@ -229,13 +229,10 @@ func TestGatewayStatuses(t *testing.T) {
 
 // TestManyStatuses: a change that concerns the statuses of many routes has them written as fast as
 // the rate says, and no faster; in between, the status of one that is edited alone doesn't wait.
-// By `make test-all` there are 5000.
 func TestManyStatuses(t *testing.T) {
+	need.All(t)
 	t.Parallel()
-	routes, rate := 200, 20
-	if need.Long() {
-		routes, rate = 5000, 40
-	}
+	const routes, rate = 5000, 40
 	c := gatewayCluster(t)
 	c.Apply(t, edgeOfShop)
 	var all []string

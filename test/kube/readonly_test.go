@@ -55,7 +55,7 @@ func TestReadOnly(t *testing.T) {
 			t.Errorf("%s is %s: %q", of, p.State, p.Off)
 		}
 	}
-	if out := said(t, plane, "config"); !strings.Contains(out, "these controllers do not run: addresses, ca") {
+	if out := said(t, plane, "config"); !strings.Contains(out, "these controllers do not run: status, addresses, ingress-status, ca") {
 		t.Errorf("coxswain config says\n%s", out)
 	}
 	if code := plane.Stop(t); code != 0 {

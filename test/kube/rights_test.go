@@ -105,6 +105,16 @@ func TestRightsOfWebhooks(t *testing.T) {
 	}
 }
 
+// definition defines a kind that nobody serves: objects of it are counted alone.
+func definition(group, kind string) string {
+	plural := strings.ToLower(kind) + "s"
+	return fmt.Sprintf("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n"+
+		"metadata: {name: %[2]s.%[1]s, annotations: {api-approved.kubernetes.io: unapproved}}\n"+
+		"spec: {group: %[1]s, scope: Namespaced, names: {plural: %[2]s, singular: %[3]s, kind: %[4]s, listKind: %[4]sList},\n"+
+		"  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}\n",
+		group, plural, strings.ToLower(kind), kind)
+}
+
 // audited is what the account asked of an API server with these flags, a word for each call as in
 // rights, with its code, that of a refusal if there was one.
 func audited(t *testing.T, flags ...string) map[string]int {
@@ -112,7 +122,8 @@ func audited(t *testing.T, flags ...string) map[string]int {
 	policy, log := filepath.Join(t.TempDir(), "policy.yaml"), filepath.Join(t.TempDir(), "audit")
 	put(t, policy, fmt.Sprintf("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata, users: [%q]}, {level: None}]\n", account))
 	c := kube.Start(t, append(flags, "--audit-policy-file", policy, "--audit-log-path", log, "--audit-log-mode", "blocking")...)
-	c.Apply(t, documents(kube.Definitions(t), kube.GatewayAPI(t)))
+	c.Apply(t, documents(kube.Definitions(t), kube.GatewayAPI(t), definition("install.istio.io", "IstioOperator"),
+		definition("inference.networking.k8s.io", "InferencePool"), definition("inference.networking.x-k8s.io", "InferencePool")))
 	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
 	c.Apply(t, documents(system, namespace, node))
 	c.Apply(t, documents(settings("istio", "{}", ""), service, pod("web-1", first), slice("web-1", first), secret("east", "east", c.Remote(t, ""))))
