@@ -146,16 +146,20 @@ func (w *world) proxy(t *testing.T) {
 	}()
 }
 
-// scrape returns what /metrics has once all of some texts are in it.
+// scrape returns what /metrics has once a line of it begins with each of some expressions.
 func (w *world) scrape(t *testing.T, until ...string) (families map[string]*dto.MetricFamily, text string) {
 	t.Helper()
+	var wanted []*regexp.Regexp
+	for _, u := range until {
+		wanted = append(wanted, regexp.MustCompile("(?m)^"+u))
+	}
 	wait.For(t, fmt.Sprintf("/metrics has %q", until), func() (err error) {
 		if text, err = page.Get(w.Monitoring, "/metrics"); err != nil {
 			return err
 		}
-		for _, u := range until {
-			if !strings.Contains(text, u) {
-				return fmt.Errorf("no %q", u)
+		for _, w := range wanted {
+			if !w.MatchString(text) {
+				return fmt.Errorf("no %q", w)
 			}
 		}
 		return nil

@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -214,21 +215,24 @@ func (w *world) kubectl(args ...string) *exec.Cmd {
 // logs are read whole, and since a time.
 func (w *world) logs(p *corev1.Pod) {
 	w.t.Helper()
-	if out := w.cluster.Kubectl(w.t, "logs", "-n", "shop", p.Name, "-c", "web"); !strings.HasPrefix(out, "serving as web\n") || !strings.Contains(out, "asked for /shared/said\n") {
-		w.t.Errorf("its log: %s", out)
+	log := func(what string, good func(out string) bool, args ...string) {
+		w.t.Helper()
+		wait.For(w.t, what, func() error { // what a process writes is read a moment later
+			if out := w.cluster.Kubectl(w.t, append([]string{"logs", "-n", "shop", p.Name}, args...)...); !good(out) {
+				return fmt.Errorf("it is %q", out)
+			}
+			return nil
+		})
 	}
+	log("the log is whole", func(out string) bool {
+		return strings.HasPrefix(out, "serving as web\n") && strings.Contains(out, "asked for /shared/said\n")
+	}, "-c", "web")
 	since := time.Now()
 	get(w.t, p.Status.PodIP+":80", "/etc/hostname")
-	wait.For(w.t, "the log since a time has the last request alone", func() error {
-		out := w.cluster.Kubectl(w.t, "logs", "-n", "shop", p.Name, "-c", "web", "--since-time", since.UTC().Format(time.RFC3339Nano))
-		if !strings.Contains(out, "asked for /etc/hostname\n") || strings.Contains(out, "/shared/said") {
-			return fmt.Errorf("it is %q", out)
-		}
-		return nil
-	})
-	if out := w.cluster.Kubectl(w.t, "logs", "-n", "shop", p.Name, "-c", "other", "--tail", "1"); out != "begins\n" {
-		w.t.Errorf("the other's log: %q", out)
-	}
+	log("the log since a time has the last request alone", func(out string) bool {
+		return strings.Contains(out, "asked for /etc/hostname\n") && !strings.Contains(out, "/shared/said")
+	}, "-c", "web", "--since-time", since.UTC().Format(time.RFC3339Nano))
+	log("the other's log has its last line", func(out string) bool { return out == "begins\n" }, "-c", "other", "--tail", "1")
 }
 
 // ports are forwarded.
@@ -328,10 +332,15 @@ func (w *world) deleted(p *corev1.Pod) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	said := bufio.NewReader(out)
+	begins, err := said.ReadString('\n') // it follows now
+	if err != nil || begins != "begins\n" {
+		w.t.Errorf("the other said %q first: %v", begins, err)
+	}
 	w.cluster.Kubectl(w.t, "delete", "deployment", "-n", "shop", "web")
-	said, err := io.ReadAll(out)
-	if _ = follow.Wait(); err != nil || string(said) != "begins\nends\n" {
-		w.t.Errorf("the other said %q until its end: %v", said, err)
+	rest, err := io.ReadAll(said)
+	if _ = follow.Wait(); err != nil || string(rest) != "ends\n" {
+		w.t.Errorf("the other said %q until its end: %v", rest, err)
 	}
 	w.node.Stopped(w.t)
 	wait.For(w.t, "the pod is gone", func() error {
