@@ -24,7 +24,7 @@ import (
 var program string
 
 func TestMain(m *testing.M) {
-	mesh.Main(&program, m.Run)
+	mesh.Quick(&program, m.Run)
 }
 
 const (
