@@ -12,6 +12,8 @@ GRPC_JS_VERSION := 1.14.7
 GRPC_JS_XDS_VERSION := 1.14.1
 GRPCIO_TOOLS_VERSION := 1.85.1
 ZIGLANG_VERSION := 0.17.1
+MKDOCS_VERSION := 1.6.1
+MKDOCS_MATERIAL_VERSION := 9.8.2
 STATICCHECK_VERSION := 0.8.2
 BENCHSTAT_VERSION := 0.0.0-20260908200009-22c9c6c9d4da
 MATPLOTLIB_VERSION := 3.10.8
@@ -39,6 +41,8 @@ OLDER_ENVOY_MARKS := $(OLDER_ENVOYS:%=$(CACHE)/envoy-%/.installed)
 GRPC_JS_MARK := $(CACHE)/grpc-js/.grpc-js-$(GRPC_JS_VERSION)-$(GRPC_JS_XDS_VERSION)
 GRPC_JAVA_MARK := $(CACHE)/grpc-java/.installed
 IPTABLES_MARK := $(CACHE)/iptables/.iptables-$(IPTABLES_VERSION)
+SITE_VENV := $(CACHE)/site-venv
+SITE_MARK := $(SITE_VENV)/.mkdocs-$(MKDOCS_VERSION)-$(MKDOCS_MATERIAL_VERSION)
 PLOT_MARK := $(VENV)/.matplotlib-$(MATPLOTLIB_VERSION)
 ZIG_MARK := $(VENV)/.ziglang-$(ZIGLANG_VERSION)
 RUST_MARK := $(CACHE)/rust/.rust-$(RUST_VERSION)
@@ -112,7 +116,7 @@ LONGEST := ./test/kube ./test/e2e ./test/live ./test/guides ./test/registries/..
 
 # The packages that take longest come first: otherwise they are the last to end, with a processor idle beside them. The
 # program is linked once for all. Lines of packages without tests are left out. A program with the race detector would sleep for a second at its end.
-# The race detector watches all tests but those of SEQUENTIAL, and the program that some start with its plugins (COXSWAIN_TEST_PROGRAM): those of test/e2e, test/kube, test/misbehave
+# The race detector watches all tests but those of SEQUENTIAL, and the program that some start with its plugins (COXSWAIN_TEST_PROGRAM): those of test/e2e, test/misbehave
 # and others that call mesh.Main. Others start what users run (COXSWAIN_TEST_PLAIN), which is several times faster; in make test-all most of these are watched, too.
 # It sees nothing where all is one goroutine, and takes six times as long: such packages (test/sequential_test.go) run without it, random histories do first.
 SEQUENTIAL := ./core/environment ./core/view ./plugins/internal/protoyaml ./test
@@ -172,12 +176,12 @@ test-envoys: build iptables $(OLDER_ENVOY_MARKS) ## Pass the tests of traffic wi
 	done
 
 .PHONY: check
-check: ## What CI runs: format, vet, lint, generated files, import rules, half a minute of each fuzz target, a quarter of one of registries', tests
-	@$(MAKE) --silent servers $(OLDER_ENVOY_MARKS) & servers=$$!; status=0; \
+check: ## What CI runs: format, vet, lint, generated files, the site, import rules, half a minute of each fuzz target, a quarter of one of registries', tests
+	@$(MAKE) --silent servers $(OLDER_ENVOY_MARKS) $(SITE_MARK) & servers=$$!; status=0; \
 	$(MAKE) format vet lint || status=$$?; \
 	wait $$servers || status=$$?; \
 	exit $$status
-	@$(MAKE) generated fuzz test test-envoys
+	@$(MAKE) generated site fuzz test test-envoys
 
 # What tests need comes over the network for the most part: meanwhile the sources are looked at.
 .PHONY: servers
@@ -384,6 +388,16 @@ ui-stories: $(UI_STORIES_MODULES)/.installed ## Get the driver of the browser fo
 $(UI_STORIES_MODULES)/.installed:
 	@mkdir -p '$(@D)' && cp $(UI_STORIES)/package.json $(UI_STORIES)/package-lock.json '$(@D)'
 	@cd '$(@D)' && npm ci --silent --no-audit --no-fund --ignore-scripts
+	@touch $@
+
+.PHONY: site
+site: $(SITE_MARK) ## Build the documentation as a site, into dist/site; fails where a link leads nowhere
+	@NO_MKDOCS_2_WARNING=1 $(SITE_VENV)/bin/mkdocs build --quiet
+	@echo 'the site begins at dist/site/index.html'
+
+$(SITE_MARK):
+	@python3 -m venv $(SITE_VENV)
+	@$(SITE_VENV)/bin/pip install --quiet --disable-pip-version-check mkdocs==$(MKDOCS_VERSION) mkdocs-material==$(MKDOCS_MATERIAL_VERSION)
 	@touch $@
 
 .PHONY: help
