@@ -71,6 +71,7 @@ var questions = map[string]string{
 	"rollout promote":  "",
 	"rollout status":   "",
 	"route":            "web.shop http://web.shop/",
+	"top":              "--once",
 	"ui":               "--addr 127.0.0.1:1",
 	"unpin":            "",
 	"views":            "",
