@@ -229,7 +229,7 @@ func (m *machine) bringSotW(w *watch, b *batch) *response {
 func (m *machine) whole(w *watch, c *sharedContent, r *response) {
 	all := existing(c.bodies)
 	if r.resources = w.substitute(all); len(w.held.culprits) > 0 {
-		r.version = versionOf(r.resources)
+		r.version, r.fragments = versionOf(r.resources), nil
 		return
 	}
 	r.fragments = c.sotw.of(r.resources, false)

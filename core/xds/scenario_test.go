@@ -10,6 +10,8 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	rpc "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/coxswain-mesh/coxswain/internal/archive"
 )
@@ -274,12 +276,29 @@ func describe(r *response) string {
 	return strings.Join(words, " ")
 }
 
-// decode returns the resources of a response by name.
+// decode returns the resources of a response by name, as they are on the wire.
 func decode(r *response) map[string]string {
+	raw := r.buffers().Materialize()
+	var values []*anypb.Any
+	if r.delta {
+		var m discovery.DeltaDiscoveryResponse
+		if err := proto.Unmarshal(raw, &m); err != nil {
+			panic(err)
+		}
+		for _, x := range m.Resources {
+			values = append(values, x.Resource)
+		}
+	} else {
+		var m discovery.DiscoveryResponse
+		if err := proto.Unmarshal(raw, &m); err != nil {
+			panic(err)
+		}
+		values = m.Resources
+	}
 	out := map[string]string{}
-	for _, b := range r.resources {
-		_, name := lastField(b.Value(), 1)
-		_, content := lastField(b.Value(), 99)
+	for _, v := range values {
+		_, name := lastField(v.Value, 1)
+		_, content := lastField(v.Value, 99)
 		out[string(name)] = string(content)
 	}
 	return out
