@@ -23,8 +23,8 @@ const (
 )
 
 // Export is what exportTo means for a resource of the namespace own: names of namespaces, `*`
-// alone, or nothing. Where it says nothing the mesh's defaults count; of those only everybody, or
-// else the own namespace.
+// alone, or nothing. Where it says nothing the mesh's defaults count, and where they say nothing
+// everybody.
 func Export(exportTo, defaults []string, own string) []string {
 	if len(exportTo) == 0 {
 		exportTo = defaultExport(defaults)
@@ -47,13 +47,10 @@ func Export(exportTo, defaults []string, own string) []string {
 }
 
 func defaultExport(defaults []string) []string {
-	switch {
-	case len(defaults) == 0 || slices.Contains(defaults, Everywhere):
+	if len(defaults) == 0 {
 		return []string{Everywhere}
-	case slices.Contains(defaults, toOwn):
-		return []string{toOwn}
 	}
-	return []string{toNobody}
+	return defaults
 }
 
 // ReachOf is how a resource of the namespace own reaches a client's (see Export).
@@ -75,12 +72,12 @@ func ReachOf(exportTo, defaults []string, own, client string) Reach {
 }
 
 // MayDelegate reports whether a virtual service of the namespace client may leave routes to one of
-// the namespace own. Of the mesh's defaults, names count too.
+// the namespace own.
 func MayDelegate(exportTo, defaults []string, own, client string) bool {
 	if len(exportTo) == 0 {
-		exportTo = defaults
+		exportTo = defaultExport(defaults)
 	}
-	return len(exportTo) == 0 || slices.ContainsFunc(exportTo, func(e string) bool {
+	return slices.ContainsFunc(exportTo, func(e string) bool {
 		return e == Everywhere || e == client || e == toOwn && own == client
 	})
 }

@@ -69,7 +69,11 @@ func TestReach(t *testing.T) {
 		{nil, []string{"."}, "other", Nobody, []string{"own"}},
 		{nil, []string{"*", "."}, "other", Everybody, []string{"*"}},
 		{nil, []string{"own", "."}, "own", Own, []string{"own"}},
-		{nil, []string{"other"}, "other", Nobody, nil},
+		{nil, []string{"other"}, "other", Named, []string{"other"}},
+		{nil, []string{"other"}, "own", Nobody, []string{"other"}},
+		{nil, []string{".", "other"}, "other", Named, []string{"other", "own"}},
+		{nil, []string{".", "other"}, "own", Own, []string{"other", "own"}},
+		{nil, []string{".", "other"}, "third", Nobody, []string{"other", "own"}},
 		{nil, []string{"~"}, "own", Nobody, nil},
 		{[]string{"*"}, []string{"."}, "other", Everybody, []string{"*"}},
 	} {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	tls "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	meshv1 "istio.io/api/mesh/v1alpha1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/mesh"
@@ -26,6 +27,19 @@ func tlsDefaults(m *mesh.Config) listener.TLSDefaults {
 	return listener.TLSDefaults{
 		Ciphers: strings.Join(d.GetCipherSuites(), ","),
 		Curves:  strings.Join(d.GetEcdhCurves(), ","),
-		Minimum: tls.TlsParameters_TlsProtocol(d.GetMinProtocolVersion()),
+		Minimum: minimum(d.GetMinProtocolVersion()),
+	}
+}
+
+// minimum is a version of TLS as Envoy numbers it, which has older ones, too. A version that is not
+// known here is newer than those that are.
+func minimum(v meshv1.MeshConfig_TLSConfig_TLSProtocol) tls.TlsParameters_TlsProtocol {
+	switch v {
+	case meshv1.MeshConfig_TLSConfig_TLS_AUTO:
+		return tls.TlsParameters_TLS_AUTO
+	case meshv1.MeshConfig_TLSConfig_TLSV1_2:
+		return tls.TlsParameters_TLSv1_2
+	default:
+		return tls.TlsParameters_TLSv1_3
 	}
 }
