@@ -39,9 +39,10 @@ func (in *Outbound) originate(c *clusterv3.Cluster, s *networking.ClientTLSSetti
 }
 
 // hasCredential reports whether the proxy may ask for a credential: a gateway may, and a sidecar
-// where the rule is for its workload alone. Others would wait for what they don't get.
+// where the rule is for its workload alone. Others would wait for what they don't get. Roots that
+// can't be used are nobody's, and all ask for them: nothing must get through without.
 func (in *Outbound) hasCredential(name string) bool {
-	return in.Client.Router || in.Selected || strings.HasPrefix(name, configMap)
+	return in.Client.Router || in.Selected || strings.HasPrefix(name, configMap) || strings.HasPrefix(name, encode.InvalidSecret)
 }
 
 // credential names a secret. The mesh's service for external ones is for servers alone, as in

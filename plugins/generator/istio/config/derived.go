@@ -11,6 +11,7 @@ const (
 	serviceAnnotation   = "internal.istio.io/gateway-service"
 	namespaceAnnotation = "internal.istio.io/parent-namespace"
 	routeAnnotation     = "internal.istio.io/route-semantics"
+	parentsAnnotation   = "internal.istio.io/parents"
 )
 
 // derived reports whether a row was derived: nobody can give an object such a name.
@@ -41,6 +42,9 @@ func frontOf(row *pb.Row, namespace string) Front {
 // isRoute reports whether a VirtualService was derived of a route of the Gateway API, whose rules
 // have that API's meaning.
 func isRoute(row *pb.Row) bool { return derived(row) && row.Annotations[routeAnnotation] == "gateway" }
+
+// isPolicy reports whether a DestinationRule was derived of policies of the Gateway API.
+func isPolicy(row *pb.Row) bool { return derived(row) && row.Annotations[parentsAnnotation] != "" }
 
 // isIngress reports whether a VirtualService has the meaning of an Ingress. As in istiod,
 // everybody's may.

@@ -59,12 +59,15 @@ type DestinationRule struct {
 	Meta
 	// Host is the full name.
 	Host string
-	Spec *networking.DestinationRule
+	// Policy: it was derived of policies of the Gateway API for the host. It fills in what the other
+	// rules for the host leave open.
+	Policy bool
+	Spec   *networking.DestinationRule
 }
 
 // ParseDestinationRule reads a row; domain is the mesh's DNS domain.
 func ParseDestinationRule(row *pb.Row, domain string) (*DestinationRule, error) {
-	r := &DestinationRule{Meta: parseMeta(row), Spec: &networking.DestinationRule{}}
+	r := &DestinationRule{Meta: parseMeta(row), Policy: isPolicy(row), Spec: &networking.DestinationRule{}}
 	if err := unmarshal(row, r.Spec); err != nil {
 		return nil, err
 	}

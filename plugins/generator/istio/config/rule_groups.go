@@ -32,10 +32,12 @@ func (r *DestinationRule) Private(defaults []string) bool {
 }
 
 // GroupRules groups rules for one host, the oldest first, into those that count as one: a rule
-// joins those before it that are exported alike and select the same workloads.
+// joins those before it that are exported alike and select the same workloads. What was derived of
+// policies joins each group, whichever is older, and stands before them, for clients of none.
 func GroupRules(list []*DestinationRule) [][]*DestinationRule {
 	var groups [][]*DestinationRule
-	for _, r := range list {
+	policies, others := split(list)
+	for _, r := range others {
 		apart := true
 		for i, g := range groups {
 			joins, alone := r.meets(g[0])
@@ -48,7 +50,25 @@ func GroupRules(list []*DestinationRule) [][]*DestinationRule {
 			groups = append(groups, []*DestinationRule{r})
 		}
 	}
-	return groups
+	if len(policies) == 0 {
+		return groups
+	}
+	for i, g := range groups {
+		groups[i] = append(slices.Clip(g), policies...)
+	}
+	return append([][]*DestinationRule{policies}, groups...)
+}
+
+// split tells what was derived of policies from the other rules.
+func split(list []*DestinationRule) (policies, others []*DestinationRule) {
+	for _, r := range list {
+		if r.Policy {
+			policies = append(policies, r)
+		} else {
+			others = append(others, r)
+		}
+	}
+	return policies, others
 }
 
 // meets reports whether the rule joins another's group, and whether it stands alone too. istiod
@@ -73,7 +93,7 @@ func (r *DestinationRule) meets(o *DestinationRule) (joins, alone bool) {
 }
 
 // MergeRules makes one rule of a group: the first, with the subsets that it lacks, and the first
-// policy that there is.
+// policy that there is. What was derived of policies for the host fills in what that leaves open.
 func MergeRules(list []*DestinationRule) *DestinationRule {
 	if len(list) == 1 {
 		return list[0]
@@ -88,6 +108,10 @@ func MergeRules(list []*DestinationRule) *DestinationRule {
 	}
 	out := &DestinationRule{Meta: first.Meta, Host: first.Host, Spec: spec}
 	for _, r := range list[1:] {
+		if r.Policy && !first.Policy {
+			fill(spec, r.Spec.TrafficPolicy)
+			continue
+		}
 		if spec.TrafficPolicy == nil {
 			spec.TrafficPolicy = r.Spec.TrafficPolicy
 		}

@@ -12,10 +12,12 @@ import (
 // RootsSuffix makes a credential's name that of the roots which go with it.
 const RootsSuffix = "-cacert"
 
+// InvalidSecret begins the names of credentials that can't be used, which nobody has.
+const InvalidSecret = "invalid://"
+
 const (
 	kubernetesSecret = "kubernetes://"
 	builtinSecret    = "builtin://"
-	invalidSecret    = "invalid://"
 	externalSecret   = "sds://"
 	// SocketCluster is that of the socket (SecretSocket) beside a proxy that serves external
 	// secrets.
@@ -75,8 +77,8 @@ func resource(name string) string {
 	switch {
 	case strings.HasPrefix(name, builtinSecret):
 		return WorkloadCertificate
-	case strings.HasPrefix(name, invalidSecret):
-		return invalidSecret
+	case strings.HasPrefix(name, InvalidSecret):
+		return InvalidSecret
 	}
 	for _, known := range []string{kubernetesSecret, "kubernetes-gateway://", "configmap://"} {
 		if strings.HasPrefix(name, known) {
