@@ -12,6 +12,7 @@ const (
 	namespaceAnnotation = "internal.istio.io/parent-namespace"
 	routeAnnotation     = "internal.istio.io/route-semantics"
 	parentsAnnotation   = "internal.istio.io/parents"
+	accountAnnotation   = "internal.istio.io/service-account-name"
 )
 
 // derived reports whether a row was derived: nobody can give an object such a name.
@@ -23,6 +24,8 @@ func derived(row *pb.Row) bool { return strings.Contains(row.Key, "~") }
 type Front struct {
 	Namespace string
 	Hosts     []string
+	// Managed: the proxies are deployed for the Gateway, in its namespace.
+	Managed bool
 }
 
 // Given reports whether the Gateway was derived.
@@ -36,7 +39,7 @@ func frontOf(row *pb.Row, namespace string) Front {
 	if parent := row.Annotations[namespaceAnnotation]; parent != "" {
 		namespace = parent
 	}
-	return Front{namespace, strings.Split(hosts, ",")}
+	return Front{namespace, strings.Split(hosts, ","), row.Annotations[accountAnnotation] != ""}
 }
 
 // isRoute reports whether a VirtualService was derived of a route of the Gateway API, whose rules

@@ -119,12 +119,30 @@ func (g *Gateways) selected(c *incr.Ctx, n *node.Node, labels map[string]string)
 			found = append(found, of)
 		}
 	}
+	found = ownOf(found)
 	slices.SortFunc(found, func(a, b *config.Gateway) int { return a.Before(b.Meta) })
 	keys := make([]string, len(found))
 	for i, f := range found {
 		keys[i] = f.Key
 	}
 	return config.KeysOf(keys)
+}
+
+// ownOf leaves out what isn't the business of proxies that are deployed for a Gateway of the Gateway
+// API: Istio's own Gateways of other namespaces, whose selectors say the proxies' labels. They would
+// get at what arrives there, and at the certificates.
+// Source: Istio, PILOT_ENABLE_STRICT_GATEWAY_MERGING.
+func ownOf(found []*config.Gateway) []*config.Gateway {
+	own := map[string]bool{}
+	for _, of := range found {
+		if of.Front.Managed {
+			own[of.Front.Namespace] = true
+		}
+	}
+	if len(own) == 0 {
+		return found
+	}
+	return slices.DeleteFunc(found, func(of *config.Gateway) bool { return !of.Front.Given() && !own[of.Namespace] })
 }
 
 // port is where a proxy listens for a port of the service in front of it.
