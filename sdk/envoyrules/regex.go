@@ -24,20 +24,26 @@ var errLargeProgram = fmt.Errorf("its program is larger than proxies allow (%d i
 // names of classes; and for \C, which Go lacks. The expression is parsed and its size is reckoned;
 // nothing is compiled, so that the cost is that of the text.
 func Regex(pattern string) error {
+	_, err := RegexSize(pattern)
+	return err
+}
+
+// RegexSize is about the number of instructions of an expression's program, if Envoy would take it.
+func RegexSize(pattern string) (int, error) {
 	if len(pattern) > MaxPattern {
-		return errors.New("it is longer than 16 KiB")
+		return 0, errors.New("it is longer than 16 KiB")
 	}
 	size, err := reckon(pattern)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := escapes(pattern); err != nil {
-		return err
+		return 0, err
 	}
 	if size > MaxProgram {
-		return errLargeProgram
+		return 0, errLargeProgram
 	}
-	return nil
+	return size, nil
 }
 
 // reckon is about the size of an expression's program.

@@ -2,7 +2,11 @@ package istio
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
+
+	networking "istio.io/api/networking/v1alpha3"
 )
 
 func TestResolve(t *testing.T) {
@@ -159,5 +163,39 @@ func TestTrustDomains(t *testing.T) {
 	}
 	if got := SameTrustDomains([]string{"old", "other"}, domains); !slices.Equal(got, []string{"corp", "old", "other"}) {
 		t.Error(got)
+	}
+}
+
+// TestVersionFaults: what expressions for proxies' versions cost is bounded, for an EnvoyFilter as a
+// whole. Here an expression is as large as the number at its end says.
+func TestVersionFaults(t *testing.T) {
+	size := func(text string) (int, error) {
+		_, number, _ := strings.Cut(text, "=")
+		return strconv.Atoi(number)
+	}
+	for name, c := range map[string]struct {
+		texts []string
+		want  []int
+	}{
+		"what people write":         {[]string{"a=30", "", "b=20", "a=30"}, nil},
+		"no expression":             {[]string{"a=1", "(", "["}, []int{1, 2}},
+		"a long text":               {[]string{"a=1", strings.Repeat("1", 1024) + "=1", "b=1"}, []int{1}},
+		"a large program":           {[]string{"a=2049", "b=1"}, []int{0}},
+		"many together":             {[]string{"a=900", "b=900", "a=900", "c=900", "d=1"}, []int{3}},
+		"the largest that is taken": {[]string{"a=1024", "b=1024"}, nil},
+	} {
+		f := &networking.EnvoyFilter{}
+		for _, text := range c.texts {
+			f.ConfigPatches = append(f.ConfigPatches, &networking.EnvoyFilter_EnvoyConfigObjectPatch{
+				Match: &networking.EnvoyFilter_EnvoyConfigObjectMatch{Proxy: &networking.EnvoyFilter_ProxyMatch{ProxyVersion: text}},
+			})
+		}
+		var got []int
+		for _, fault := range VersionFaults(f, size) {
+			got = append(got, fault.Patch)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: faults at %v, want %v", name, got, c.want)
+		}
 	}
 }

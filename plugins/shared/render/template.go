@@ -69,7 +69,8 @@ const tick = "__tick"
 
 // compile reads a template.
 func compile(name, source string, allowed Names) (overlay, error) {
-	t, err := template.New(name).Funcs(functions(allowed)).Funcs(template.FuncMap{tick: func() (string, error) { return "", nil }}).Parse(source)
+	t, err := template.New(name).Funcs(functions(allowed)).
+		Funcs(template.FuncMap{tick: func() (string, error) { return "", nil }, inPlace: oneLine}).Parse(source)
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +78,7 @@ func compile(name, source string, allowed Names) (overlay, error) {
 	for _, part := range t.Templates() {
 		if part.Tree != nil {
 			watch(part.Root, call)
+			hold(part.Root)
 			part.Root.Nodes = append([]parse.Node{call}, part.Root.Nodes...)
 		}
 	}

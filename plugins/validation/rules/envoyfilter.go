@@ -4,6 +4,9 @@ import (
 	"slices"
 
 	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
+	"github.com/coxswain-mesh/coxswain/sdk/envoyrules"
 )
 
 // Codes about EnvoyFilters.
@@ -28,6 +31,10 @@ func (c *checker) envoyFilter(at path, f *networking.EnvoyFilter) {
 	}
 	for i, p := range f.ConfigPatches {
 		c.patch(at.field("configPatches").index(i), p, f.Priority)
+	}
+	for _, fault := range istio.VersionFaults(f, envoyrules.RegexSize) {
+		here := at.field("configPatches").index(fault.Patch).field("match").field("proxy").field("proxyVersion")
+		c.fail(badRegex, here, "Envoy filter: invalid regex for proxy version, [%s]", fault.Err)
 	}
 }
 

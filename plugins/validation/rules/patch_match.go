@@ -47,11 +47,6 @@ func (c *checker) patchMatch(at path, p *networking.EnvoyFilter_EnvoyConfigObjec
 	if m == nil {
 		return
 	}
-	if version := m.GetProxy().GetProxyVersion(); version != "" {
-		if why := regexFault(version); why != "" {
-			c.fail(badRegex, at.field("proxy").field("proxyVersion"), "Envoy filter: invalid regex for proxy version, [%s]", why)
-		}
-	}
 	c.matchFits(at, p.ApplyTo, m)
 	if m.GetListener() != nil {
 		c.listenerMatch(at.field("listener"), p.ApplyTo, m.GetListener())

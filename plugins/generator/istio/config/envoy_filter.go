@@ -7,6 +7,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
+	"github.com/coxswain-mesh/coxswain/sdk/envoyrules"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -27,17 +28,24 @@ func ParseEnvoyFilter(row *pb.Row) (*EnvoyFilter, error) {
 	if err := unmarshal(row, f.Spec); err != nil {
 		return nil, err
 	}
+	if faults := istio.VersionFaults(f.Spec, envoyrules.RegexSize); len(faults) > 0 {
+		return nil, fmt.Errorf("EnvoyFilter %s: configPatches[%d].match.proxy.proxyVersion: %w", row.Key, faults[0].Patch, faults[0].Err)
+	}
 	f.versions = make([]*regexp.Regexp, len(f.Spec.ConfigPatches))
+	known := map[string]*regexp.Regexp{}
 	for i, p := range f.Spec.ConfigPatches {
 		text := p.GetMatch().GetProxy().GetProxyVersion()
 		if text == "" {
 			continue
 		}
-		expression, err := regexp.Compile(text)
-		if err != nil {
-			return nil, fmt.Errorf("EnvoyFilter %s: configPatches[%d].match.proxy.proxyVersion: %w", row.Key, i, err)
+		if known[text] == nil {
+			expression, err := regexp.Compile(text)
+			if err != nil {
+				return nil, fmt.Errorf("EnvoyFilter %s: configPatches[%d].match.proxy.proxyVersion: %w", row.Key, i, err)
+			}
+			known[text] = expression
 		}
-		f.versions[i] = expression
+		f.versions[i] = known[text]
 	}
 	return f, nil
 }
