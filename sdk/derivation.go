@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/sdk/internal/batch"
 	"github.com/coxswain-mesh/coxswain/sdk/internal/serial"
@@ -53,6 +54,7 @@ func (d *derivation) receive(ctx context.Context, m *pb.FromCore, release func()
 // derive brings the plugin's rows to a revision. What it published counts only if it returns
 // without an error, or with nothing but faults.
 func (d *derivation) derive(ctx context.Context, change *state.Change) {
+	began := time.Now()
 	change = merge(d.missed, change)
 	revision := change.State.Revision().Proto()
 	out := &derived{derivation: d, ctx: ctx, state: change.State, rows: batch.Batch{Revision: revision, Most: d.room(), MostRow: d.mostRow()}}
@@ -66,7 +68,7 @@ func (d *derivation) derive(ctx context.Context, change *state.Change) {
 		d.missed = change
 	}
 	// An error of Send is the end of the session, which the reader sees.
-	d.done(ctx, revision, list)
+	d.done(ctx, revision, list, since("Derive", began))
 }
 
 func (d *derivation) publish(ctx context.Context, messages []*pb.Rows) {

@@ -3,6 +3,7 @@ package sdk
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/sdk/internal/connections"
 	"github.com/coxswain-mesh/coxswain/sdk/internal/outputs"
@@ -140,6 +141,7 @@ func (g *generation) overtakes(ctx context.Context, change *state.Change, busy b
 
 // commit takes the engine to a revision, with what overtook it, and says Done.
 func (g *generation) commit(ctx context.Context, messages []*pb.State) {
+	began := time.Now()
 	change, n, err := g.commits.next(messages)
 	if err != nil {
 		g.breach(err)
@@ -159,12 +161,13 @@ func (g *generation) commit(ctx context.Context, messages []*pb.State) {
 	}
 	initialized()
 	g.catchUp()
-	g.done(ctx, faults)
+	g.done(ctx, faults, since("Commit", began))
 }
 
 // fold commits what overtook and is not part of a Commit yet. What that changes belongs to the
 // revision of the last Commit.
 func (g *generation) fold(ctx context.Context) {
+	began := time.Now()
 	change, n, err := g.commits.fold()
 	switch {
 	case err != nil:
@@ -172,7 +175,7 @@ func (g *generation) fold(ctx context.Context) {
 	case change != nil:
 		faults := g.step(ctx, change)
 		g.commits.folded(n)
-		g.done(ctx, faults)
+		g.done(ctx, faults, since("Commit", began))
 	}
 }
 
@@ -198,12 +201,12 @@ func (g *generation) step(ctx context.Context, change *state.Change) []*pb.Fault
 
 func (g *generation) overtake(ctx context.Context, change *state.Change) {
 	revision := change.State.Revision().Proto()
-	out := g.output(ctx, revision)
+	began, out := time.Now(), g.output(ctx, revision)
 	if err := caught("Overtake", func() error { return g.engine.Overtake(ctx, change, out) }); err != nil {
 		out.Fault("overtake", err)
 	}
 	out.flush()
-	g.say(ctx, &pb.FromPlugin{Done: &pb.Done{Revision: revision, Faults: bounded(g.told.large.with(out.faults))}})
+	g.say(ctx, &pb.FromPlugin{Done: &pb.Done{Revision: revision, Faults: bounded(g.told.large.with(out.faults)), Spans: []*pb.Span{since("Overtake", began)}}})
 }
 
 func (g *generation) output(ctx context.Context, revision *pb.Revision) *output {

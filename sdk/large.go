@@ -3,6 +3,7 @@ package sdk
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/sdk/internal/text"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -67,7 +68,7 @@ func (ps *pluginSession) refuseRows(ctx context.Context, table string, upserts [
 		}
 	}
 	if changed {
-		ps.tell(ctx)
+		ps.tell(ctx, nil)
 	}
 }
 
@@ -84,7 +85,7 @@ func (l *large) forget(table, key string) bool {
 
 // tell says what fails now, where the core can be told before the next Done: as of the revision of
 // the last one, or of none by a source, which has none. large.mu is held.
-func (ps *pluginSession) tell(ctx context.Context) {
+func (ps *pluginSession) tell(ctx context.Context, spans []*pb.Span) {
 	l := &ps.told.large
 	revision := l.revision
 	if revision == nil {
@@ -93,16 +94,21 @@ func (ps *pluginSession) tell(ctx context.Context) {
 		}
 		revision = &pb.Revision{Epoch: ps.hello.Epoch}
 	}
-	ps.say(ctx, &pb.FromPlugin{Done: &pb.Done{Revision: revision, Faults: bounded(l.all(l.work))}})
+	ps.say(ctx, &pb.FromPlugin{Done: &pb.Done{Revision: revision, Faults: bounded(l.all(l.work)), Spans: spans}})
 }
 
-// done says that a revision is done, with what failed.
-func (ps *pluginSession) done(ctx context.Context, revision *pb.Revision, work []*pb.Fault) {
+// done says that a revision is done, with what failed, and when it was worked at.
+func (ps *pluginSession) done(ctx context.Context, revision *pb.Revision, work []*pb.Fault, spans ...*pb.Span) {
 	l := &ps.told.large
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.revision, l.work = revision, work
-	ps.tell(ctx)
+	ps.tell(ctx, spans)
+}
+
+// since is a piece of work that ends now.
+func since(name string, began time.Time) *pb.Span {
+	return &pb.Span{Name: name, Began: uint64(began.UnixNano()), Ended: uint64(time.Now().UnixNano())}
 }
 
 // with returns faults of work with those of rows.

@@ -93,8 +93,8 @@ func (g *generation) finish(ctx context.Context, out *output) {
 
 // done says that the revision of the last Commit is done, for the first time or again: the faults
 // are those of now.
-func (g *generation) done(ctx context.Context, faults []*pb.Fault) {
-	g.pluginSession.done(ctx, g.revision, faults)
+func (g *generation) done(ctx context.Context, faults []*pb.Fault, spans ...*pb.Span) {
+	g.pluginSession.done(ctx, g.revision, faults, spans...)
 }
 
 func (g *generation) detach(ctx context.Context, connection uint64) {

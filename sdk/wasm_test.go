@@ -33,7 +33,7 @@ func TestWASMBuildIsLight(t *testing.T) {
 // TestWASMModulesAreSmall: each byte of a module is compiled at its first start, which takes a
 // second for 3 MB.
 func TestWASMModulesAreSmall(t *testing.T) {
-	const most = 3_030_000
+	const most = 3_040_000
 	for _, example := range []string{"registry-hello", "patch-header"} {
 		t.Run(example, func(t *testing.T) {
 			t.Parallel()

@@ -29,6 +29,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/push"
 	"github.com/coxswain-mesh/coxswain/core/rollout"
 	"github.com/coxswain-mesh/coxswain/core/server"
+	"github.com/coxswain-mesh/coxswain/core/traces"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 )
 
@@ -166,6 +167,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, trial bool, lo
 		},
 		Memory:   memory,
 		AuditLog: s.AuditLog,
+		Traces:   traces.Config{Endpoint: s.TraceEndpoint, Ratio: s.TraceRatio, Instance: instance(p.variable("POD_NAME"))},
 		Shutdown: s.ShutdownDuration, Log: log,
 	})
 	if err != nil {

@@ -20,8 +20,8 @@ const pushesShown = 8
 
 // overview is what top shows at a time.
 type overview struct {
-	// Revision is the last one. Proxies are the connected streams: Synced have acknowledged all that
-	// they were sent, Pending have not answered yet, Refusing refuse something.
+	// Revision is the last one. Proxies are the connected streams: Synced have acknowledged all
+	// that they were sent, Pending have not answered yet, Refusing refuse something.
 	Revision uint64 `json:"revision"`
 	Proxies  int    `json:"proxies"`
 	Synced   int    `json:"synced"`
@@ -45,8 +45,8 @@ type pushRates struct {
 // proxyLine is a proxy in top.
 type proxyLine struct {
 	Node string `json:"node"`
-	// State is refused, held, pending, not sent or synced, whichever of its types is worst; Types are
-	// those that are so, with the reason where one was refused.
+	// State is refused, held, pending, not sent or synced, whichever of its types is worst; Types
+	// are those that are so, with the reason where one was refused.
 	State  string   `json:"state"`
 	Types  []string `json:"types,omitempty"`
 	Reason string   `json:"reason,omitempty"`

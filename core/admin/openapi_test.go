@@ -62,7 +62,7 @@ var questions = map[string][]string{
 }
 
 // operation is what can be asked of a path.
-// Source: OpenAPI Specification 3.1.0, Operation Object
+// Source: https://spec.openapis.org/oas/v3.1.0#operation-object
 type operation struct {
 	Summary    string           `json:"summary"`
 	Parameters []map[string]any `json:"parameters,omitempty"`

@@ -20,6 +20,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/control/operations"
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/placement"
+	"github.com/coxswain-mesh/coxswain/core/report"
 )
 
 // Config of a Control.
@@ -60,6 +61,9 @@ type Config struct {
 	// OnWanted is called, in a goroutine of its own, when somebody asks for what a plugin makes
 	// that sleeps: Serve returned host.ErrAsleep for it.
 	OnWanted func(plugin string)
+	// Pushed is called when a push is over, with what plugins and connections did for it, and must
+	// not wait; optional.
+	Pushed func(report.Push)
 }
 
 // Control is the core's middle.
@@ -90,7 +94,7 @@ func New(cfg Config) (*Control, error) {
 	c.mid = middle.New(middle.Config{
 		Log: cfg.Log, Metrics: cfg.Metrics, Rules: cfg.Rules, Epoch: newEpoch(), Gather: cfg.Gather,
 		DebounceAfter: cfg.DebounceAfter, DebounceMax: cfg.DebounceMax, DebounceEndpoints: cfg.DebounceEndpoints,
-		EndpointPatience: cfg.EndpointPatience, EndpointPause: cfg.EndpointPause, HoldMax: cfg.HoldMax, Retention: cfg.Retention, Earlier: cfg.Earlier, Bounds: cfg.Bounds,
+		EndpointPatience: cfg.EndpointPatience, EndpointPause: cfg.EndpointPause, HoldMax: cfg.HoldMax, Retention: cfg.Retention, Earlier: cfg.Earlier, Bounds: cfg.Bounds, Pushed: cfg.Pushed,
 		Ring: c.ring, Wake: inBackground(cfg.OnWanted), Serving: inBackground(cfg.OnServing),
 		Overdue: func(s *state.Session) (n int, since time.Time) { return c.Overdue(s) },
 	})

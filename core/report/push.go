@@ -1,6 +1,10 @@
 package report
 
-import "time"
+import (
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/revision"
+)
 
 // Push is what a revision was for, who made it, and whom it reached.
 type Push struct {
@@ -22,6 +26,10 @@ type Push struct {
 	Changed map[string]int `json:"changed,omitempty"`
 	// Plugins took part, by name, each with how long it was waited for.
 	Plugins map[string]time.Duration `json:"plugins,omitempty"`
+	// Work is what plugins did for it, in the order in which they were done; Answers when
+	// connections had answered all of it, the last of them. Both are for traces.
+	Work    []revision.Work `json:"-"`
+	Answers []Answer        `json:"-"`
 	// Partial names plugins that were not done in time.
 	Partial []string `json:"partial,omitempty"`
 	// Views is how many views of each type changed.
@@ -50,6 +58,12 @@ type PushedRow struct {
 	What   string `json:"what"`
 	Plugin string `json:"plugin,omitempty"`
 	Source string `json:"source,omitempty"`
+}
+
+// Answer is when a connection had answered all that it got of a push.
+type Answer struct {
+	Node string
+	At   time.Time
 }
 
 // Sent is what was sent of a type, and answered.

@@ -24,9 +24,11 @@ type Flight struct {
 	// Views is how many views it has changed.
 	Views int
 
-	// Waited is how long its rows waited to be committed, Plugins how long plugins took for it.
+	// Waited is how long its rows waited to be committed, Plugins how long plugins took for it, and
+	// Work what they did, some of it where they did much.
 	Waited  time.Duration
 	Plugins map[string]time.Duration
+	Work    []Work
 
 	began, until time.Time
 	// patience is how long it waits for plugins, at each stage anew where some were late.
@@ -39,6 +41,33 @@ type Flight struct {
 	// forced plugins take part even if nothing that they read changed: their session is new.
 	forced map[string]bool
 	late   []string
+}
+
+// Work is what a plugin did for a revision.
+type Work struct {
+	Plugin string
+	// The core waited from Began for so long.
+	Began time.Time
+	Took  time.Duration
+	// Spans are what the plugin itself says of it.
+	Spans []Span
+}
+
+// Span is a piece of a plugin's work.
+type Span struct {
+	Name         string
+	Began, Ended time.Time
+}
+
+// mostWork is how much of plugins' work a revision remembers.
+const mostWork = 100
+
+// Worked notes that a plugin is done with what it was given.
+func (f *Flight) Worked(w Work) {
+	f.Plugins[w.Plugin] += w.Took
+	if len(f.Work) < mostWork {
+		f.Work = append(f.Work, w)
+	}
 }
 
 // stage is how far a revision is: rows are derived, resources are made of them, patches see these.

@@ -24,9 +24,11 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/mask"
 	"github.com/coxswain-mesh/coxswain/core/mux"
 	"github.com/coxswain-mesh/coxswain/core/placement"
+	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/seen"
 	"github.com/coxswain-mesh/coxswain/core/swap"
 	"github.com/coxswain-mesh/coxswain/core/swap/api"
+	"github.com/coxswain-mesh/coxswain/core/traces"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	"github.com/coxswain-mesh/coxswain/sdk/idle"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -78,6 +80,9 @@ type Config struct {
 	Memory uint64
 	// Started is called once, when the first revision is complete; nil: nobody wants to know.
 	Started func()
+	// Traces says where traces of pushes go; without an endpoint there are none. Its log and
+	// version are the server's.
+	Traces traces.Config
 	// AuditLog is the file that keeps who changed what of the plugins; empty: none.
 	AuditLog string
 	// Shutdown is how long streams may take to end.
@@ -152,6 +157,7 @@ type Server struct {
 	pages   *pages
 	ports   *ports
 	admin   *admin.Server
+	traces  *traces.Traces // nil: there are none
 	// shared is the HTTP port where it is for xDS, too; nil: it is not.
 	shared *mux.Mux
 	// issued is nil where the secure port has no certificate, or one from files.
@@ -180,6 +186,10 @@ func New(cfg Config) (*Server, error) {
 	if s.cfg.Keep.seen, err = seen.Open(cfg.Keep.History.Dir, of("control")); err != nil {
 		return nil, err
 	}
+	pushed, err := s.traced(of("traces"))
+	if err != nil {
+		return nil, err
+	}
 	if s.control, err = control.New(control.Config{
 		Plugins: control.ExpectAll(cfg.Set), Rules: control.RulesOf(cfg.Set),
 		DebounceAfter: cfg.Commit.DebounceAfter, DebounceMax: cfg.Commit.DebounceMax, DebounceEndpoints: cfg.Commit.DebounceEndpoints,
@@ -189,6 +199,7 @@ func New(cfg Config) (*Server, error) {
 		Naming:    cfg.Words.Naming,
 		OnServing: func(plugin string) { s.host.SetState(plugin, host.Serving) },
 		OnWanted:  func(plugin string) { s.host.Wake(plugin) },
+		Pushed:    pushed,
 	}); err != nil {
 		return nil, err
 	}
@@ -262,6 +273,23 @@ func New(cfg Config) (*Server, error) {
 	return s, err
 }
 
+// tracesPatience is how long the last traces may take to be sent.
+const tracesPatience = 2 * time.Second
+
+// traced returns what is told of pushes that are over; nil: they aren't traced.
+func (s *Server) traced(log *slog.Logger) (func(report.Push), error) {
+	if s.cfg.Traces.Endpoint == "" {
+		return nil, nil
+	}
+	cfg := s.cfg.Traces
+	cfg.Log, cfg.Version = log, s.cfg.Version
+	var err error
+	if s.traces, err = traces.New(context.Background(), cfg); err != nil {
+		return nil, fmt.Errorf("traces: %w", err)
+	}
+	return s.traces.Push, nil
+}
+
 // logging has what is logged masked, its last lines kept, and its levels changed while it runs.
 func (cfg *Config) logging() (*mask.Secrets, *recent, *levels.Levels) {
 	secrets, last, logged := &mask.Secrets{}, &recent{}, levels.Of(cfg.Log)
@@ -326,6 +354,9 @@ func (s *Server) Run(ctx context.Context) error {
 	parts.Go(func() error { return s.host.Run(inner) })
 	parts.Go(func() error { return s.swap.Run(inner) })
 	parts.Go(func() error { return s.xds.Watch(inner) })
+	if s.traces != nil {
+		parts.Go(func() error { return s.traces.Run(inner, tracesPatience) })
+	}
 	parts.Go(func() error {
 		idle.Watch(inner, idleBytes, func() bool { return false }, func() {})
 		return nil

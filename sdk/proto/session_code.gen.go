@@ -1742,6 +1742,9 @@ func (m *Done) Size() int {
 	for _, v := range m.Faults {
 		n += 1 + protowire.SizeBytes(v.Size())
 	}
+	for _, v := range m.Spans {
+		n += 1 + protowire.SizeBytes(v.Size())
+	}
 	return n
 }
 
@@ -1752,6 +1755,9 @@ func (m *Done) AppendTo(b []byte) []byte {
 	}
 	for _, v := range m.Faults {
 		b = v.AppendTo(addVarint(b, 0x12, uint64(v.Size())))
+	}
+	for _, v := range m.Spans {
+		b = v.AppendTo(addVarint(b, 0x1a, uint64(v.Size())))
 	}
 	return b
 }
@@ -1769,6 +1775,57 @@ func (m *Done) Unmarshal(b []byte) error {
 			x := new(Fault)
 			c.message(x)
 			m.Faults = append(m.Faults, x)
+		case 0x1a:
+			x := new(Span)
+			c.message(x)
+			m.Spans = append(m.Spans, x)
+		default:
+			c.unknown()
+		}
+	}
+	return c.err
+}
+
+// Size returns the number of bytes that AppendTo adds.
+func (m *Span) Size() int {
+	n := 0
+	if len(m.Name) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Name))
+	}
+	if m.Began != 0 {
+		n += 1 + 8
+	}
+	if m.Ended != 0 {
+		n += 1 + 8
+	}
+	return n
+}
+
+// AppendTo appends the encoded message to b.
+func (m *Span) AppendTo(b []byte) []byte {
+	if len(m.Name) > 0 {
+		b = addString(b, 0xa, m.Name)
+	}
+	if m.Began != 0 {
+		b = addFixed64(b, 0x11, m.Began)
+	}
+	if m.Ended != 0 {
+		b = addFixed64(b, 0x19, m.Ended)
+	}
+	return b
+}
+
+// Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
+func (m *Span) Unmarshal(b []byte) error {
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 0xa:
+			m.Name = c.string()
+		case 0x11:
+			m.Began = c.fixed64()
+		case 0x19:
+			m.Ended = c.fixed64()
 		default:
 			c.unknown()
 		}

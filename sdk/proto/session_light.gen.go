@@ -407,6 +407,15 @@ type Done struct {
 	// Work that failed and kept its last good result: all of now. A Done of a revision that is done already says nothing but that. So does one of a source, which is
 	// of number 0: what it could not publish, such as a row that is too large, until the next; a session that ends without one has nothing.
 	Faults []*Fault `json:"faults,omitempty"`
+	// What the plugin did for the revision, for traces; the SDK says when it worked.
+	Spans []*Span `json:"spans,omitempty"`
+}
+
+// Span is a piece of work: when it began and ended, in nanoseconds since 1970, UTC.
+type Span struct {
+	Name  string `json:"name,omitempty"`
+	Began uint64 `json:"began,omitempty"`
+	Ended uint64 `json:"ended,omitempty"`
 }
 
 // Fault is a piece of work that failed, and the rows it had read.

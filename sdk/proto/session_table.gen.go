@@ -497,6 +497,25 @@ var layoutDone = layout{
 	fields: []field{
 		{number: 1, offset: uint16(unsafe.Offsetof(Done{}.Revision)), kind: kindMessage, of: &layoutRevision},
 		{number: 2, offset: uint16(unsafe.Offsetof(Done{}.Faults)), kind: kindMessage, repeated: true, of: &layoutFault},
+		{number: 3, offset: uint16(unsafe.Offsetof(Done{}.Spans)), kind: kindMessage, repeated: true, of: &layoutSpan},
+	},
+}
+
+// Size returns the number of bytes that AppendTo adds.
+func (m *Span) Size() int { return layoutSpan.size(unsafe.Pointer(m)) }
+
+// AppendTo appends the encoded message to b.
+func (m *Span) AppendTo(b []byte) []byte { return layoutSpan.appendTo(b, unsafe.Pointer(m)) }
+
+// Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
+func (m *Span) Unmarshal(b []byte) error { return layoutSpan.unmarshal(unsafe.Pointer(m), b) }
+
+var layoutSpan = layout{
+	fresh: func() unsafe.Pointer { return unsafe.Pointer(new(Span)) },
+	fields: []field{
+		{number: 1, offset: uint16(unsafe.Offsetof(Span{}.Name)), kind: kindString},
+		{number: 2, offset: uint16(unsafe.Offsetof(Span{}.Began)), kind: kindFixed64},
+		{number: 3, offset: uint16(unsafe.Offsetof(Span{}.Ended)), kind: kindFixed64},
 	},
 }
 

@@ -80,7 +80,7 @@ type world struct {
 	edits int
 }
 
-func start(t *testing.T) *world {
+func start(t *testing.T, flags ...string) *world {
 	t.Helper()
 	w := &world{dir: t.TempDir()}
 	w.write(t, "broken.yaml", broken)
@@ -89,7 +89,7 @@ func start(t *testing.T) *world {
 	if err := os.WriteFile(file, []byte(strings.ReplaceAll(set, "DIR", w.dir)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.Plane = mesh.Start(t, program, "", "--plugins", file)
+	w.Plane = mesh.Start(t, program, "", append([]string{"--plugins", file}, flags...)...)
 	w.Ready(t)
 	w.proxy(t)
 	return w

@@ -14,11 +14,12 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/server"
+	"github.com/coxswain-mesh/coxswain/core/traces"
 )
 
 // Check returns what can't be, in the words of the flags.
 func (s Settings) Check() error {
-	return errors.Join(s.Inputs.check(), s.Ports.check(), s.secure(), s.Commit.check(), s.Serving.check(), s.Limits().Check(), s.Keepalive.check(), s.History.check(s.FollowPushes), s.History.Rollout.check(s.FollowPushes), s.Log.check())
+	return errors.Join(s.Inputs.check(), s.Ports.check(), s.secure(), s.Commit.check(), s.Serving.check(), s.Limits().Check(), s.Keepalive.check(), s.History.check(s.FollowPushes), s.History.Rollout.check(s.FollowPushes), s.Log.check(s.FollowPushes))
 }
 
 func (i Inputs) check() error {
@@ -175,11 +176,17 @@ func (k Keepalive) check() error {
 	)
 }
 
-func (l Log) check() error {
-	return errors.Join(
-		oneOf("logLevel", l.Level, Levels()...),
-		oneOf("logFormat", l.Format, Formats()...),
-	)
+func (l Log) check(follow bool) error {
+	errs := []error{oneOf("logLevel", l.Level, Levels()...), oneOf("logFormat", l.Format, Formats()...)}
+	if l.TraceEndpoint != "" {
+		if err := (traces.Config{Endpoint: l.TraceEndpoint, Ratio: l.TraceRatio}).Check(); err != nil {
+			errs = append(errs, fmt.Errorf("traceEndpoint, traceRatio: %w", err))
+		}
+		if !follow {
+			errs = append(errs, errors.New("traceEndpoint: traces are of pushes that are followed, and followPushes is false; leave one of them out"))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Levels returns what logLevel may be.

@@ -117,6 +117,8 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 
 	fs.String("logLevel", d.Level, "least level that is logged: debug, info, warn or error")
 	fs.String("logFormat", d.Format, "how it is logged: text or json")
+	fs.String("traceEndpoint", d.TraceEndpoint, "collector of OpenTelemetry that is sent a trace of each push (OTLP over gRPC): http://HOST:4317, or https:// by TLS, whose files and headers the variables OTEL_EXPORTER_OTLP_... name; empty: none")
+	fs.Float64("traceRatio", d.TraceRatio, "how many of the pushes are traced: 0 (none) to 1 (each)")
 	fs.String("auditLog", d.AuditLog, "file that keeps, as lines of JSON, who changed what of the plugins; empty: they are in the log alone")
 }
 

@@ -273,6 +273,10 @@ type Log struct {
 	Format string `koanf:"logFormat"`
 	// AuditLog is a file that keeps who changed what of the plugins; empty: none.
 	AuditLog string `koanf:"auditLog"`
+	// TraceEndpoint is the URL of a collector of OpenTelemetry; empty: pushes are not traced.
+	// TraceRatio of them are, 0 to 1.
+	TraceEndpoint string  `koanf:"traceEndpoint"`
+	TraceRatio    float64 `koanf:"traceRatio"`
 }
 
 // Defaults returns pilot-discovery's defaults, but for addresses, which are of this machine alone.
@@ -311,6 +315,6 @@ func Defaults() Settings {
 			MaxAgeGrace: 10 * time.Second,
 		},
 		History: History{Revisions: 100, Bytes: 32 << 20, Rollout: Rollout{Hold: 5 * time.Minute, MetricInterval: 15 * time.Second}},
-		Log:     Log{Level: "info", Format: "text"},
+		Log:     Log{Level: "info", Format: "text", TraceRatio: 1},
 	}
 }

@@ -68,6 +68,8 @@ type Config struct {
 	Retention                  placement.Retention
 	Earlier                    serving.Earlier
 	Bounds                     environment.Bounds
+	// Pushed is called when a push is over; nil: nobody wants to know.
+	Pushed func(report.Push)
 	// Ring is called when somebody is to call Due soon.
 	Ring func()
 	// Wake is called when a plugin that sleeps is needed, Serving when what a plugin's session said
@@ -90,6 +92,7 @@ type Middle struct {
 
 	debounceEndpoints bool
 	history           *history.History
+	pushed            func(report.Push)
 	// lines bounds how many pushes are logged.
 	lines *rate.Limiter
 }
@@ -103,7 +106,7 @@ const (
 
 // New returns one in which no plugin is declared.
 func New(cfg Config) *Middle {
-	m := &Middle{debounceEndpoints: cfg.DebounceEndpoints, lines: rate.NewLimiter(linesPerSecond, linesAtOnce)}
+	m := &Middle{debounceEndpoints: cfg.DebounceEndpoints, pushed: cfg.Pushed, lines: rate.NewLimiter(linesPerSecond, linesAtOnce)}
 	var shown func(report.Push)
 	if m.history = cfg.Earlier.History; m.history != nil {
 		shown = m.history.Shown
@@ -111,7 +114,7 @@ func New(cfg Config) *Middle {
 	m.State = state.New(state.Config{
 		Log: cfg.Log, Metrics: cfg.Metrics, Rules: cfg.Rules, Epoch: cfg.Epoch, After: cfg.Earlier.History.Number(),
 		DebounceAfter: cfg.DebounceAfter, DebounceMax: cfg.DebounceMax, EndpointPause: cfg.EndpointPause, Gather: cfg.Gather, Seen: cfg.Earlier.Seen,
-		Bounds: cfg.Bounds, Pushes: state.Journal{Off: cfg.Earlier.NoPushes, Finished: m.reached, Shown: shown, Reached: cfg.Metrics.Answered},
+		Bounds: cfg.Bounds, Pushes: state.Journal{Off: cfg.Earlier.NoPushes, Traced: cfg.Pushed != nil, Finished: m.reached, Shown: shown, Reached: cfg.Metrics.Answered},
 		Ring: cfg.Ring, Wake: cfg.Wake, Serving: cfg.Serving,
 	})
 	m.Serving = serving.New(m.State, serving.Config{
@@ -276,6 +279,9 @@ func (m *Middle) due(due, now time.Time, at func(time.Time)) bool {
 // reached notes that all connections that a revision concerned have answered it.
 func (m *Middle) reached(p report.Push) {
 	m.history.Reached(p)
+	if m.pushed != nil {
+		m.pushed(p)
+	}
 	if p.Proxies > 0 {
 		m.State.Metrics.Reached(p.Kind, p.Done.Sub(p.Committed))
 	}

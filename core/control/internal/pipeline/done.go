@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
+	"github.com/coxswain-mesh/coxswain/core/revision"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -24,7 +26,7 @@ func (p *Pipeline) HandleDone(s *state.Session, m *pb.Done, now time.Time) error
 		return nil // of a state that a newer one has replaced
 	}
 	if f := p.state.Course.Flight; f != nil && s.Shadow == nil && !s.State.Busy.IsZero() {
-		f.Plugins[s.Name()] += now.Sub(s.State.Busy)
+		f.Worked(revision.Work{Plugin: s.Name(), Began: s.State.Busy, Took: now.Sub(s.State.Busy), Spans: spans(m.Spans)})
 	}
 	s.Finished(m.Revision.Number)
 	s.Plugin.Suspects.Done(s.Feed.Left())
@@ -52,6 +54,19 @@ func (p *Pipeline) HandleDone(s *state.Session, m *pb.Done, now time.Time) error
 		p.Advance(now)
 	}
 	return nil
+}
+
+// mostSpans is of how many pieces of work a plugin may tell in a Done, mostName how long the name
+// of one may be, in bytes.
+const mostSpans, mostName = 20, 100
+
+func spans(told []*pb.Span) (all []revision.Span) {
+	for _, s := range told[:min(len(told), mostSpans)] {
+		all = append(all, revision.Span{
+			Name: budget.Line(s.Name, mostName), Began: time.Unix(0, int64(s.Began)), Ended: time.Unix(0, int64(s.Ended)),
+		})
+	}
+	return all
 }
 
 // accept applies what a generator said late.

@@ -168,7 +168,7 @@ func (p *Pipeline) wantsOpen() bool {
 func (p *Pipeline) serve(now time.Time) {
 	f := p.state.Course.Flight
 	p.state.Journal.Begin(report.Push{
-		Revision: f.Number, Kind: f.Kind, Committed: f.Began().UTC(), Waited: f.Waited, Plugins: f.Plugins, Partial: slices.Clone(f.Late()),
+		Revision: f.Number, Kind: f.Kind, Committed: f.Began().UTC(), Waited: f.Waited, Plugins: f.Plugins, Work: f.Work, Partial: slices.Clone(f.Late()),
 	}, max(f.Number, p.state.Env.Committed.Number()), f.Changes, p.state.Env.Committed)
 	p.onServing(f)
 	for _, k := range p.state.Roster.Sorted() {

@@ -21,6 +21,7 @@ const (
 	mostPushes     = 500
 	mostPushedRows = 20
 	mostRefusals   = 5
+	mostAnswers    = 50
 	mostWords      = 300
 	// mostChanges is how many rows of a push may be others for their names to be kept.
 	mostChanges = 2000
@@ -35,6 +36,8 @@ type Journal struct {
 	Off    bool
 	pushes []*push // oldest first
 	now    *push   // the one that is being shown; nil: none
+	// Traced: it is kept which connections answered last.
+	Traced bool
 	// Finished is called when all connections that a push concerned have answered it; optional.
 	Finished func(report.Push)
 	// Reached is called when a connection has all of a push, so long after its first change came;
@@ -57,6 +60,9 @@ type push struct {
 func (j *Journal) Begin(p report.Push, at uint64, changes environment.Changes, committed *environment.Committed) {
 	if j.Off {
 		return
+	}
+	if !j.Traced {
+		p.Work = nil
 	}
 	next := &push{Push: p, at: at}
 	next.note(changes, committed)
@@ -197,6 +203,12 @@ func (j *Journal) HasAll(conn *Connection, number uint64, now time.Time) {
 		if j.Reached != nil {
 			j.Reached(now.Sub(p.Committed) + p.Waited)
 		}
+		if j.Traced {
+			if len(p.Answers) == mostAnswers {
+				p.Answers = slices.Delete(p.Answers, 0, 1)
+			}
+			p.Answers = append(p.Answers, report.Answer{Node: conn.Peer.Node.GetId(), At: now})
+		}
 		p.finish(j, now)
 		return true
 	})
@@ -277,7 +289,7 @@ func (j *Journal) After(number uint64) []report.Push {
 func (p *push) copy() report.Push {
 	c := p.Push
 	c.Changed, c.Plugins, c.Views, c.Sent = maps.Clone(c.Changed), maps.Clone(c.Plugins), maps.Clone(c.Views), maps.Clone(c.Sent)
-	c.Rows, c.Refused = slices.Clone(c.Rows), slices.Clone(c.Refused)
+	c.Rows, c.Refused, c.Answers = slices.Clone(c.Rows), slices.Clone(c.Refused), slices.Clone(c.Answers)
 	return c
 }
 

@@ -62,7 +62,7 @@ func New(cfg Config) *State {
 			Pace: revision.NewPacer(cfg.EndpointPause), Moved: environment.Changes{}, Ring: cfg.Ring,
 		},
 		Connections: &Connections{All: map[uint64]*Connection{}, Left: placement.NewLeft[*Session]()},
-		Journal:     &Journal{Off: cfg.Pushes.Off, Finished: cfg.Pushes.Finished, Shown: cfg.Pushes.Shown},
+		Journal:     new(cfg.Pushes),
 		Seen:        cfg.Seen,
 		Instances:   &Instances{Gathered: make(chan struct{}), Moved: make(chan struct{}, 1), Gone: !cfg.Gather},
 	}
