@@ -35,6 +35,9 @@ func (l *listenerPatcher) httpFilters(f *listener.FilterChain, x *listener.Filte
 			}
 		}
 	}
+	for _, h := range m.HttpFilters {
+		l.bound(h.Name, h.GetConfigDiscovery())
+	}
 	x.ConfigType = &listener.Filter_TypedConfig{TypedConfig: encode.Wrap(m)}
 }
 

@@ -108,6 +108,9 @@ func (l *listenerPatcher) listenerFilters() {
 			}
 		}
 	}
+	for _, f := range l.listener.ListenerFilters {
+		l.bound(f.Name, f.GetConfigDiscovery())
+	}
 }
 
 // mergeListenerFilter merges settings; the name stays.

@@ -216,3 +216,31 @@ func TestHTTPFilterMerge(t *testing.T) {
 	out, _ := set.Listener(outbound, encoded(t, text(", suppress_envoy_headers: true"), &listener.Listener{}))
 	same(t, out, &listener.Listener{}, text(", suppress_envoy_headers: true, dynamic_stats: true"))
 }
+
+// TestDiscoveredFilters: a listener waits two seconds at most for the configuration of a filter that
+// nobody has, and as long as it takes for one that a patch brings.
+func TestDiscoveredFilters(t *testing.T) {
+	const bare = "{name: l, filter_chains: [{name: x, filters: [{name: envoy.filters.network.http_connection_manager, typed_config: {" + managerType +
+		", rds: {route_config_name: r, config_source: {ads: {}}}"
+	const match = "match: {listener: {filterChain: {filter: {name: envoy.filters.network.http_connection_manager}}}}"
+	filter := func(source, timeout string) string {
+		if timeout != "" {
+			timeout = ", initial_fetch_timeout: " + timeout
+		}
+		return "{name: found, config_discovery: {config_source: {" + source + timeout + "}, type_urls: [x]}}"
+	}
+	const brought = "\n- {applyTo: EXTENSION_CONFIG, patch: {operation: ADD, value: {name: found, typed_config: " +
+		`{"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}}}`
+	for _, c := range []struct{ source, timeout, more, want string }{
+		{"ads: {}", "", "", "2s"},
+		{"ads: {}", "0s", "", "2s"},
+		{"ads: {}", "30s", "", "2s"},
+		{"ads: {}", "1s", "", "1s"},
+		{"ads: {}", "0s", brought, "0s"},
+		{"path_config_source: {path: /f}", "", "", ""},
+	} {
+		set := patches(t, "- {applyTo: HTTP_FILTER, "+match+", patch: {operation: INSERT_FIRST, value: "+filter(c.source, c.timeout)+"}}"+c.more)
+		out, _ := set.Listener(outbound, encoded(t, bare+"}}]}]}", &listener.Listener{}))
+		same(t, out, &listener.Listener{}, bare+", http_filters: ["+filter(c.source, c.want)+"]}}]}]}")
+	}
+}

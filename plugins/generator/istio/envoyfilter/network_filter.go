@@ -20,6 +20,7 @@ func (l *listenerPatcher) networkFilters(f *listener.FilterChain) {
 				mergeFilter(x, p)
 			}
 		}
+		l.bound(x.Name, x.GetConfigDiscovery())
 		if x.Name == connectionManager {
 			l.httpFilters(f, x)
 		}

@@ -29,14 +29,24 @@ func discovered(types ...proto.Message) *core.ExtensionConfigSource {
 	return out
 }
 
-func discoveredRequest(name string) *hcm.HttpFilter {
-	return &hcm.HttpFilter{Name: name, ConfigType: &hcm.HttpFilter_ConfigDiscovery{
-		ConfigDiscovery: discovered(&wasmhttp.Wasm{}, &rbachttp.RBAC{}),
-	}}
-}
-
-func discoveredConnection(name string) *listenerv3.Filter {
-	return &listenerv3.Filter{Name: name, ConfigType: &listenerv3.Filter_ConfigDiscovery{
-		ConfigDiscovery: discovered(&wasmtcp.Wasm{}, &rbactcp.RBAC{}),
-	}}
+// discover makes the filters. Where the code can't be read, an agent puts a filter of access control
+// in its place. An Envoy without an agent refuses the configuration then, and lets nothing pass; if
+// the filter is to fail open it falls back to one of access control without rules.
+func (e *Extension) discover(connections, open bool) {
+	source, passes := discovered(&wasmhttp.Wasm{}, &rbachttp.RBAC{}), encode.Any(&rbachttp.RBAC{})
+	if connections {
+		source, passes = discovered(&wasmtcp.Wasm{}, &rbactcp.RBAC{}), encode.Any(&rbactcp.RBAC{StatPrefix: "extension."})
+	}
+	of := func(source *core.ExtensionConfigSource) filter {
+		if connections {
+			return filter{connection: &listenerv3.Filter{Name: e.Name, ConfigType: &listenerv3.Filter_ConfigDiscovery{ConfigDiscovery: source}}}
+		}
+		return filter{request: &hcm.HttpFilter{Name: e.Name, ConfigType: &hcm.HttpFilter_ConfigDiscovery{ConfigDiscovery: source}}}
+	}
+	e.served = of(source)
+	if e.alone = e.served; open {
+		alone := proto.CloneOf(source)
+		alone.DefaultConfig = passes
+		e.alone = of(alone)
+	}
 }

@@ -17,6 +17,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 )
 
+// Prefix begins the names of all extensions' filters.
+const Prefix = "extensions.istio.io/trafficextension/"
+
 // Phase is where among Istio's own filters an extension stands.
 type Phase = extensions.TrafficExtension_ExecutionPhase
 
@@ -37,17 +40,24 @@ type Extension struct {
 	// Direct is the same for a proxy without an agent.
 	Direct proto.Message
 
-	spec       *extensions.TrafficExtension
+	spec *extensions.TrafficExtension
+	// served is for proxies with an agent, alone for others.
+	served, alone filter
+}
+
+// filter is one for requests, or one for connections.
+type filter struct {
 	request    *hcm.HttpFilter
 	connection *listenerv3.Filter
 }
 
 // New makes the filter.
 func New(e *config.Extension) (*Extension, error) {
-	out := &Extension{Name: "extensions.istio.io/trafficextension/" + e.Namespace + "." + e.Name, spec: e.Spec}
+	out := &Extension{Name: Prefix + e.Namespace + "." + e.Name, spec: e.Spec}
 	switch f := e.Spec.FilterConfig.(type) {
 	case *extensions.TrafficExtension_Lua:
-		out.request = script(out.Name, f.Lua)
+		out.served.request = script(out.Name, f.Lua)
+		out.alone = out.served
 	case *extensions.TrafficExtension_Wasm:
 		if err := out.wasm(e, f.Wasm); err != nil {
 			return nil, fmt.Errorf("extension %s: %w", e.Key, err)

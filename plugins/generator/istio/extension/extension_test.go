@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	rbachttp "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	wasmhttp "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/wasm/v3"
+	rbactcp "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
 	wasmtcp "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/wasm/v3"
 	wasm "github.com/envoyproxy/go-control-plane/envoy/extensions/wasm/v3"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -194,7 +196,7 @@ func TestList(t *testing.T) {
 		{"before policies", true, 80, []Phase{AuthN}, "authn", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			l := NewList(all, c.server)
+			l := NewList(all, c.server, false)
 			var requests, connections []string
 			for _, f := range l.Requests(c.port, c.phases...) {
 				requests = append(requests, f.Name[strings.LastIndex(f.Name, ".")+1:])
@@ -209,5 +211,45 @@ func TestList(t *testing.T) {
 				t.Errorf("connections %s, want %s", got, c.network)
 			}
 		})
+	}
+}
+
+// TestAlone: an Envoy without an agent falls back to a filter that lets all pass, where the code is
+// to fail open, and to nothing else. One with an agent is told what its agent puts there.
+func TestAlone(t *testing.T) {
+	for _, c := range []struct {
+		spec string
+		want proto.Message
+	}{
+		{`{"url":"file:///m"}`, nil},
+		{`{"url":"file:///m","failStrategy":"FAIL_RELOAD"}`, nil},
+		{`{"url":"file:///m","failStrategy":"FAIL_OPEN"}`, &rbachttp.RBAC{}},
+		{`{"url":"file:///m","failStrategy":"FAIL_OPEN","type":"NETWORK"}`, &rbactcp.RBAC{StatPrefix: "extension."}},
+	} {
+		all := []*Extension{plugin(t, "p", c.spec)}
+		for _, alone := range []bool{false, true} {
+			l := NewList(all, true, alone)
+			var sources []*core.ExtensionConfigSource
+			for _, f := range l.Requests(80, Last) {
+				sources = append(sources, f.GetConfigDiscovery())
+			}
+			for _, f := range l.Connections(80, Last) {
+				sources = append(sources, f.GetConfigDiscovery())
+			}
+			if len(sources) != 1 {
+				t.Fatalf("%s: %d filters", c.spec, len(sources))
+			}
+			got := sources[0].DefaultConfig
+			if !alone || c.want == nil {
+				if got != nil {
+					t.Errorf("%s, alone %t: it falls back to %v", c.spec, alone, got)
+				}
+				continue
+			}
+			m, err := got.UnmarshalNew()
+			if err != nil || !proto.Equal(m, c.want) {
+				t.Errorf("%s: it falls back to %v (%v), want %v", c.spec, m, err, c.want)
+			}
+		}
 	}
 }

@@ -40,10 +40,9 @@ func (e *Extension) wasm(from *config.Extension, c *extensions.WasmConfig) error
 	config := settingsOf(from, c, code)
 	var filter proto.Message = &wasmhttp.Wasm{Config: config}
 	if c.Type == extensions.PluginType_NETWORK {
-		filter, e.connection = &wasmtcp.Wasm{Config: config}, discoveredConnection(e.Name)
-	} else {
-		e.request = discoveredRequest(e.Name)
+		filter = &wasmtcp.Wasm{Config: config}
 	}
+	e.discover(c.Type == extensions.PluginType_NETWORK, c.FailStrategy == extensions.FailStrategy_FAIL_OPEN)
 	remote := code.GetRemote()
 	unknown := remote != nil && remote.Sha256 == ""
 	if unknown {

@@ -36,6 +36,8 @@ type Extensions struct {
 type listKey struct {
 	Keys   config.Keys
 	Server bool
+	// Alone: there is no agent.
+	Alone bool
 }
 
 // View is what configurations of filters depend on of the proxies that ask for them: their
@@ -72,7 +74,7 @@ func New(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, patches *
 		return extension.New(r.Value)
 	})
 	x.lists = incr.NewFunc(graph, "extensions", extension.List.Equal, func(c *incr.Ctx, k listKey) (extension.List, error) {
-		return extension.NewList(x.named(c, k.Keys), k.Server), nil
+		return extension.NewList(x.named(c, k.Keys), k.Server, k.Alone), nil
 	})
 	x.Discovered = incr.NewFunc(graph, "extension configuration", sameFields, func(c *incr.Ctx, k Discovery) ([][]byte, error) {
 		return x.discover(c, k), nil
@@ -82,9 +84,9 @@ func New(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, patches *
 
 func sameFields(a, b [][]byte) bool { return slices.EqualFunc(a, b, bytes.Equal) }
 
-// List are the extensions that keys name, on one side of a proxy.
-func (x *Extensions) List(c *incr.Ctx, keys config.Keys, server bool) extension.List {
-	return x.lists.Of(c, listKey{keys, server})
+// List are the extensions that keys name, on one side of a proxy; alone: it has no agent.
+func (x *Extensions) List(c *incr.Ctx, keys config.Keys, server, alone bool) extension.List {
+	return x.lists.Of(c, listKey{keys, server, alone})
 }
 
 func (x *Extensions) named(c *incr.Ctx, keys config.Keys) []*extension.Extension {

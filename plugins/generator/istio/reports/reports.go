@@ -103,7 +103,7 @@ func (r *Reports) telemetryIn(c *incr.Ctx, namespace string) []*config.Telemetry
 func (r *Reports) Reporting(c *incr.Ctx, p listener.Proxy, side telemetry.Side) listener.Reporting {
 	out := listener.Reporting{Proxy: p, Reports: r.report.Of(c, reportKey{p.Telemetry, side})}
 	if p.Extensions != "" {
-		out.Extensions = r.extensions.List(c, p.Extensions, side == telemetry.Inbound)
+		out.Extensions = r.extensions.List(c, p.Extensions, side == telemetry.Inbound, !p.Certificates.From.Served())
 	}
 	return out
 }
