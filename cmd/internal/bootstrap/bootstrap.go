@@ -19,6 +19,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	internalv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/bootstrap/internal_listener/v3"
 	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -101,6 +102,9 @@ func New(c Config) ([]byte, error) {
 	}
 	c.Certificates.static(b)
 	b.LayeredRuntime = runtimeOf(c.RTDS)
+	if b.BootstrapExtensions, err = internalListeners(); err != nil {
+		return nil, err
+	}
 	if c.Admin != "" {
 		a, err := address(c.Admin)
 		if err != nil {
@@ -209,14 +213,22 @@ func overADS() *corev3.ConfigSource {
 	}
 }
 
-// runtimeOf are the runtime settings: how large regular expressions may become, as in Istio's
-// bootstraps, then those of a layer that is asked for (RTDS; empty: none), under what Envoy's admin
-// page sets.
+// runtimeOf are the runtime settings: those of Istio's bootstraps, which its resources rely on, then
+// those of a layer that is asked for (RTDS; empty: none), under what Envoy's admin page sets.
 func runtimeOf(layer string) *bootstrapv3.LayeredRuntime {
 	out := &bootstrapv3.LayeredRuntime{Layers: []*bootstrapv3.RuntimeLayer{{
 		Name: "static",
 		LayerSpecifier: &bootstrapv3.RuntimeLayer_StaticLayer{StaticLayer: &structpb.Struct{Fields: map[string]*structpb.Value{
+			// How large regular expressions may become.
 			"re2.max_program_size.error_level": structpb.NewNumberValue(envoyrules.MaxProgram),
+			// Paths with a fragment are cut rather than refused.
+			"envoy.reloadable_features.http_reject_path_with_fragment": structpb.NewBoolValue(false),
+			// Load balancers see each change of endpoints.
+			"envoy.reloadable_features.coalesce_lb_rebuilds_on_batch_update": structpb.NewBoolValue(false),
+			// Overload managers that patches bring count what is allocated.
+			"envoy.reloadable_features.fixed_heap_use_allocated": structpb.NewBoolValue(true),
+			// Listeners hand connections on by their original destination.
+			"envoy.deprecated_features:envoy.config.listener.v3.Listener.hidden_envoy_deprecated_use_original_dst": structpb.NewBoolValue(true),
 		}}},
 	}}}
 	if layer != "" {
@@ -229,6 +241,15 @@ func runtimeOf(layer string) *bootstrapv3.LayeredRuntime {
 	return out
 }
 
+// internalListeners lets listeners have addresses within Envoy, as in Istio's bootstraps.
+func internalListeners() ([]*corev3.TypedExtensionConfig, error) {
+	config, err := anypb.New(&internalv3.InternalListener{BufferSizeKb: wrapperspb.UInt32(64)})
+	if err != nil {
+		return nil, err
+	}
+	return []*corev3.TypedExtensionConfig{{Name: "envoy.bootstrap.internal_listener", TypedConfig: config}}, nil
+}
+
 // initial returns the headers of each stream to the control plane, sorted.
 func (c Config) initial() (all []*corev3.HeaderValue) {
 	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
@@ -238,7 +259,9 @@ func (c Config) initial() (all []*corev3.HeaderValue) {
 }
 
 func (c Config) dynamic() *bootstrapv3.Bootstrap_DynamicResources {
+	// Without clusters and listeners it is not ready, however long they take.
 	ads := overADS()
+	ads.InitialFetchTimeout = durationpb.New(0)
 	api := corev3.ApiConfigSource_GRPC
 	if c.Protocol == Delta {
 		api = corev3.ApiConfigSource_DELTA_GRPC

@@ -76,7 +76,7 @@ tls: [{match: [{sniHosts: [b.example, B.example]}], route: [{destination: {host:
 		}, "asks for the same connections [{networking.istio.io/Gateway evil/gw}]"},
 		{"terminated in capitals", []*pb.TableRows{
 			evilGateway(t, `{port: {number: 443, name: other, protocol: HTTPS}, tls: {mode: SIMPLE, credentialName: c}, hosts: [A.EXAMPLE]}`),
-		}, ""},
+		}, "demo/gw has host A.EXAMPLE at port 443"},
 		{"any address by its name", []*pb.TableRows{
 			evilGateway(t, `{port: {number: 443, name: other, protocol: HTTPS}, bind: 0.0.0.0, tls: {mode: SIMPLE, credentialName: c}, hosts: [a.example]}`),
 		}, "asks for the same connections [{networking.istio.io/Gateway evil/gw}]"},

@@ -32,9 +32,9 @@ type Group struct {
 //   - everything joins at another address.
 //
 // What doesn't fit is left out: connections to one port could not be told apart. Where it is not
-// known which of two Gateways was there first, both are: what one would keep from the other is in
-// undecided.
-func Merge(servers []Server) (groups []Group, undecided []config.Contest) {
+// known which of two Gateways was there first, both are. contests say what one keeps from the
+// other, or would.
+func Merge(servers []Server) (groups []Group, contests []config.Contest) {
 	m := merging{ports: map[uint32]*port{}, routes: map[string]bool{}, refused: map[*networking.Server]bool{}}
 	for _, s := range servers {
 		m.add(s)
@@ -45,7 +45,7 @@ func Merge(servers []Server) (groups []Group, undecided []config.Contest) {
 			groups = append(groups, g)
 		}
 	}
-	return groups, m.undecided
+	return groups, m.contests
 }
 
 type merging struct {
@@ -53,8 +53,8 @@ type merging struct {
 	ports  map[uint32]*port
 	// refused are servers that are in a group and don't count: it is not known whether they were
 	// there before others.
-	refused   map[*networking.Server]bool
-	undecided []config.Contest
+	refused  map[*networking.Server]bool
+	contests []config.Contest
 	// routes are the names of route configurations in use.
 	routes map[string]bool
 }
@@ -115,12 +115,15 @@ func (m *merging) claim(p *port, s Server) bool {
 // keeps notes that a server keeps something from another one, which is left out: so is the first,
 // if it is not known that it was there before.
 func (m *merging) keeps(has, wants Server, thing string) {
-	if !has.Gateway.Ties(wants.Gateway.Meta) {
-		return
-	}
-	m.refused[has.Spec] = true
 	a, b := has.Gateway.Key, wants.Gateway.Key
-	m.undecided = append(m.undecided, config.Contest{Table: config.Gateways, A: min(a, b), B: max(a, b), Thing: thing})
+	said := config.Contest{Table: config.Gateways, A: a, B: b, Thing: thing, Decided: true}
+	if has.Gateway.Ties(wants.Gateway.Meta) {
+		m.refused[has.Spec] = true
+		said = config.Contest{Table: config.Gateways, A: min(a, b), B: max(a, b), Thing: thing}
+	}
+	if !slices.Contains(m.contests, said) {
+		m.contests = append(m.contests, said)
+	}
 }
 
 // keepPort notes that all servers at a port's address keep it from another one.
@@ -151,6 +154,7 @@ func canJoin(first, next config.Protocol) bool {
 
 func (m *merging) joinTLS(p *port, at Place, s Server) {
 	if s.HTTP() && m.routes[s.Route()] {
+		m.keeps(s, s, fmt.Sprintf("the name %q of port %d", s.Spec.Port.Name, s.Port))
 		return
 	}
 	known := p.binds[at.Bind]

@@ -38,7 +38,7 @@ func TestMerge(t *testing.T) {
 	} {
 		g := &config.Gateway{Meta: config.Meta{Key: "default/web", Namespace: "default", Name: "web"}, Spec: &networking.Gateway{Servers: c.servers}}
 		var got []string
-		groups, _ := Merge(ServersOf(g, func(n uint32) (uint32, bool) { return n, false }))
+		groups, contests := Merge(ServersOf(g, func(n uint32) (uint32, bool) { return n, false }))
 		for _, group := range groups {
 			for _, s := range group.Servers {
 				got = append(got, s.Spec.Port.Name)
@@ -46,6 +46,9 @@ func TestMerge(t *testing.T) {
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.what, got, c.want)
+		}
+		if (len(got) < len(c.servers)) != (len(contests) > 0) {
+			t.Errorf("%s: of %d servers %d are left, and %v is said", c.what, len(c.servers), len(got), contests)
 		}
 	}
 }
@@ -98,7 +101,11 @@ func TestNobodyKnowsWhoWasFirst(t *testing.T) {
 		{"an API server's objects of one second", of("evil/a", 1, false, tcp, own), of("demo/b", 1, false, http), "tcp own", 0},
 		{"no contest", of("evil/a", 0, true, own), of("demo/b", 0, true, http), "own http", 0},
 	} {
-		groups, undecided := Merge(append(c.first, c.second...))
+		groups, contests := Merge(append(c.first, c.second...))
+		undecided := slices.DeleteFunc(slices.Clone(contests), func(c config.Contest) bool { return c.Decided })
+		if lost := len(c.first) + len(c.second) - len(strings.Fields(c.want)); (lost > 0) != (len(contests) > 0) {
+			t.Errorf("%s: %d servers lose, and %v is said", c.name, lost, contests)
+		}
 		var got []string
 		for _, g := range groups {
 			for _, s := range g.Servers {

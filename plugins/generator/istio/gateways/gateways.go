@@ -48,8 +48,8 @@ type Key struct {
 func New(graph *incr.Graph, t *tables.Tables, targets *workload.Targets, quic bool) *Gateways {
 	g := &Gateways{Contests: contest.New(graph, "order at gateways", t), tables: t, targets: targets, quic: quic}
 	g.groups = incr.NewFunc(graph, "servers of gateways", nil, func(c *incr.Ctx, k Key) ([]gateway.Group, error) {
-		groups, undecided := gateway.Merge(g.serversAt(c, k))
-		g.Contests.Say(c, undecided)
+		groups, contests := gateway.Merge(g.serversAt(c, k))
+		g.Contests.Say(c, contests)
 		return groups, nil
 	})
 	g.automatic = incr.NewFunc(graph, "automatic servers", incr.Same[bool], func(c *incr.Ctx, k Key) (bool, error) {
