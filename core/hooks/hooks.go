@@ -40,6 +40,9 @@ const (
 	usualTimeout, mostTimeout = 10 * time.Second, 30 * time.Second
 	// margin is what is left of it for the way of the answer.
 	margin = 10
+	// away is for how long a request waits for a plugin that is away, such as one that starts again,
+	// at most half of what the caller waits; it asks again after pause, and each time later.
+	away, pause = 5 * time.Second, 20 * time.Millisecond
 	// idle is how long a connection may have nothing to say, header how long a request's head may
 	// take.
 	idle, header = 90 * time.Second, 10 * time.Second
@@ -201,7 +204,7 @@ func (p *Port) ask(ctx context.Context, r *http.Request, request []byte) (code i
 			return http.StatusGatewayTimeout, []byte("other large bodies are being answered\n")
 		}
 	}
-	response, err := p.cfg.Plugins.Call(ctx, &pb.Call{Method: pb.Webhook + r.URL.EscapedPath(), Request: request, RemoteAddress: r.RemoteAddr})
+	response, err := p.again(ctx, &pb.Call{Method: pb.Webhook + r.URL.EscapedPath(), Request: request, RemoteAddress: r.RemoteAddr})
 	if err == nil {
 		return http.StatusOK, response
 	}
@@ -219,6 +222,30 @@ func (p *Port) ask(ctx context.Context, r *http.Request, request []byte) (code i
 		code = http.StatusInternalServerError
 	}
 	return code, []byte(said.Message() + "\n")
+}
+
+// again asks until a plugin is there, for a while: a review changes nothing, so that it may be asked
+// twice.
+func (p *Port) again(ctx context.Context, m *pb.Call) (response []byte, err error) {
+	most := away
+	if end, ok := ctx.Deadline(); ok {
+		most = min(most, time.Until(end)/2)
+	}
+	waits := time.NewTimer(most)
+	defer waits.Stop()
+	for next := pause; ; next *= 2 {
+		response, err = p.cfg.Plugins.Call(ctx, m)
+		if status.Code(err) != codes.Unavailable {
+			return response, err
+		}
+		select {
+		case <-time.After(next):
+		case <-waits.C:
+			return nil, err
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
 }
 
 // patience is how long an answer may take: what the caller says that it waits, less a little.

@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,6 +98,35 @@ func (o *opened) post(t *testing.T, path, kind string, body []byte) (code int, t
 	defer r.Body.Close()
 	out, _ := io.ReadAll(r.Body)
 	return r.StatusCode, string(out)
+}
+
+// TestAway: a request waits for a plugin that starts again, for half of what its caller waits at
+// most; what a plugin refuses is asked once.
+func TestAway(t *testing.T) {
+	var asked atomic.Int32
+	o := open(t, func(_ context.Context, m *pb.Call) ([]byte, error) {
+		switch n := asked.Add(1); {
+		case m.Method == "POST /refused":
+			return nil, status.Error(codes.InvalidArgument, "no")
+		case m.Method == "POST /gone" || n < 4:
+			return nil, status.Error(codes.Unavailable, "plugin injector is away")
+		}
+		return m.Request, nil
+	}, nil)
+	for _, c := range []struct {
+		path string
+		code int
+		asks func(n int32) bool
+	}{
+		{"/back", http.StatusOK, func(n int32) bool { return n == 4 }},
+		{"/refused", http.StatusBadRequest, func(n int32) bool { return n == 1 }},
+		{"/gone?timeout=200ms", http.StatusServiceUnavailable, func(n int32) bool { return n > 1 && n < 10 }},
+	} {
+		asked.Store(0)
+		if code, text := o.post(t, c.path, "application/json", []byte("{}")); code != c.code || !c.asks(asked.Load()) {
+			t.Errorf("%s: %d %q after %d questions", c.path, code, text, asked.Load())
+		}
+	}
 }
 
 // TestAnswers: plugins get what comes, and what they say becomes a status of HTTP.

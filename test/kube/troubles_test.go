@@ -6,6 +6,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
@@ -201,6 +202,20 @@ func (w *troubled) believed(t *testing.T, what string, roots ...*pluggedCA) {
 	})
 }
 
+// signed waits until the webhook port shows a certificate of a CA.
+func (w *troubled) signed(t *testing.T, by *pluggedCA) {
+	t.Helper()
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(by.cert)
+	wait.For(t, "the port has a certificate of the other", func() error {
+		conn, err := tls.Dial("tcp", w.at, &tls.Config{RootCAs: roots, ServerName: "localhost"})
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err
+	})
+}
+
 // creatable sees that what is needed to start is created, whatever becomes of webhooks.
 func (w *troubled) creatable(t *testing.T) {
 	t.Helper()
@@ -229,6 +244,7 @@ func TestRotatesWithWebhooks(t *testing.T) {
 	two.plug(t, w.dir, one)
 	w.believed(t, "both are believed while the other signs", one, two)
 	w.injects(t, "pods get proxies of the other")
+	w.signed(t, two) // the old root goes once nobody shows a certificate of it
 	two.plug(t, w.dir)
 	w.believed(t, "the new one alone is believed", two)
 	w.injects(t, "pods get proxies with the new root")
