@@ -108,6 +108,8 @@ func migrates(t *testing.T, text string) {
 			}
 		}
 	}
+	// The chart sets it for older versions, and istiod of this one does not know it either.
+	report = strings.ReplaceAll(report, "variable PILOT_SPAWN_UPSTREAM_SPAN_FOR_GATEWAY: it is none of the variables of istiod's that are known", "")
 	if strings.Contains(report, "none of the variables of istiod's that are known") || strings.Contains(report, "it is no flag that is known") || strings.Contains(report, "it selects otherwise") {
 		t.Errorf("what the chart makes is not known: %s", report)
 	}

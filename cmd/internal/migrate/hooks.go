@@ -63,6 +63,11 @@ func (m *maker) webhooks() {
 
 // service is the Service by which istiod's port for webhooks is reached.
 func (m *maker) service() string {
+	for _, s := range m.in.Services {
+		if s.Labels[webhooks.TagLabel] != "" {
+			m.out("Service/"+s.Name, Same, "let it select the new pods: who is told the tag in place of the revision finds them by it")
+		}
+	}
 	labels := m.of.Spec.Template.Labels
 	for _, s := range m.in.Services {
 		selects := len(s.Spec.Selector) > 0 && s.Labels[webhooks.TagLabel] == ""
