@@ -18,6 +18,8 @@ type metrics struct {
 	woken, views                                                                           prometheus.Counter
 	rows, tables                                                                           *prometheus.CounterVec
 	*measures
+	// trace is the id of a push's trace; nil: pushes aren't traced.
+	trace func(kind string, revision uint64) (id string, ok bool)
 }
 
 // times are how long revisions took: to be committed, to be served, to be answered by a proxy, and
@@ -71,8 +73,17 @@ func newMetrics(r prometheus.Registerer) *metrics {
 }
 
 func (m *metrics) Committed(kind string) { m.commits.WithLabelValues(kind).Inc() }
-func (m *metrics) Reached(kind string, took time.Duration) {
-	m.times.reached.WithLabelValues(kind).Observe(took.Seconds())
+
+// Reached counts a push that is over; where that is traced, an exemplar names the trace.
+func (m *metrics) Reached(kind string, revision uint64, took time.Duration) {
+	of := m.times.reached.WithLabelValues(kind)
+	if examples, ok := of.(prometheus.ExemplarObserver); ok && m.trace != nil {
+		if id, traced := m.trace(kind, revision); traced {
+			examples.ObserveWithExemplar(took.Seconds(), prometheus.Labels{"trace_id": id})
+			return
+		}
+	}
+	of.Observe(took.Seconds())
 }
 
 func (m *metrics) Served(kind string, took time.Duration) {

@@ -186,7 +186,7 @@ func New(cfg Config) (*Server, error) {
 	if s.cfg.Keep.seen, err = seen.Open(cfg.Keep.History.Dir, of("control")); err != nil {
 		return nil, err
 	}
-	pushed, err := s.traced(of("traces"))
+	pushed, err := s.traced(m, of("traces"))
 	if err != nil {
 		return nil, err
 	}
@@ -277,7 +277,7 @@ func New(cfg Config) (*Server, error) {
 const tracesPatience = 2 * time.Second
 
 // traced returns what is told of pushes that are over; nil: they aren't traced.
-func (s *Server) traced(log *slog.Logger) (func(report.Push), error) {
+func (s *Server) traced(m *metrics, log *slog.Logger) (func(report.Push), error) {
 	if s.cfg.Traces.Endpoint == "" {
 		return nil, nil
 	}
@@ -287,6 +287,7 @@ func (s *Server) traced(log *slog.Logger) (func(report.Push), error) {
 	if s.traces, err = traces.New(context.Background(), cfg); err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
+	m.trace = s.traces.ID
 	return s.traces.Push, nil
 }
 

@@ -8,6 +8,8 @@ package traces
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -61,6 +63,9 @@ type Traces struct {
 	cfg      Config
 	exporter *otlptrace.Exporter
 
+	// seed tells the traces of this process from others'.
+	seed    [16]byte
+	sampler sdktrace.Sampler
 	// waiting are pushes that are not told yet.
 	waiting chan report.Push
 
@@ -89,7 +94,41 @@ func New(ctx context.Context, cfg Config) (*Traces, error) {
 			cfg.Log.Warn("traces are not sent", "endpoint", cfg.Endpoint, "error", budget.Line(redact.Text(err.Error()), 300))
 		}
 	}))
-	return &Traces{cfg: cfg, exporter: exporter, waiting: make(chan report.Push, mostWaiting), of: map[string]*sdktrace.TracerProvider{}}, nil
+	t := &Traces{
+		cfg: cfg, exporter: exporter, sampler: sdktrace.TraceIDRatioBased(cfg.Ratio),
+		waiting: make(chan report.Push, mostWaiting), of: map[string]*sdktrace.TracerProvider{},
+	}
+	_, _ = rand.Read(t.seed[:]) // it never fails
+	return t, nil
+}
+
+// ID is the id of a push's trace, in hexadecimal digits; ok is false where that is not traced.
+func (t *Traces) ID(kind string, revision uint64) (id string, ok bool) {
+	of := t.id(kind, revision)
+	return of.String(), t.sampler.ShouldSample(sdktrace.SamplingParameters{TraceID: of}).Decision == sdktrace.RecordAndSample
+}
+
+func (t *Traces) id(kind string, revision uint64) trace.TraceID {
+	sum := sha256.Sum256(fmt.Appendf(t.seed[:], "%s %d", kind, revision))
+	return trace.TraceID(sum[:16])
+}
+
+// idKey is of the id of a trace that is to begin.
+type idKey struct{}
+
+// ids makes the ids of spans; a trace has the one that is in its context.
+type ids struct{}
+
+// NewIDs implements the SDK's IDGenerator.
+func (i ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	id, _ := ctx.Value(idKey{}).(trace.TraceID)
+	return id, i.NewSpanID(ctx, id)
+}
+
+// NewSpanID implements the SDK's IDGenerator.
+func (ids) NewSpanID(context.Context, trace.TraceID) (id trace.SpanID) {
+	_, _ = rand.Read(id[:])
+	return id
 }
 
 // tracer is that of a service.
@@ -105,7 +144,8 @@ func (t *Traces) tracer(service string) trace.Tracer {
 			return p.Tracer("github.com/coxswain-mesh/coxswain")
 		}
 		p = sdktrace.NewTracerProvider(
-			sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(t.cfg.Ratio))),
+			sdktrace.WithSampler(sdktrace.ParentBased(t.sampler)),
+			sdktrace.WithIDGenerator(ids{}),
 			sdktrace.WithBatcher(shared{t.exporter}),
 			sdktrace.WithResource(resource.NewSchemaless(
 				attribute.String("service.name", service), attribute.String("service.version", t.cfg.Version), attribute.String("service.instance.id", t.cfg.Instance),
@@ -161,7 +201,7 @@ func (t *Traces) tell(p report.Push) {
 	}
 	began, shown := p.Committed.Add(-p.Waited), p.Committed.Add(p.Took)
 	core := t.tracer(Core)
-	ctx, root := core.Start(context.Background(), "push "+p.Kind, trace.WithTimestamp(began), trace.WithAttributes(
+	ctx, root := core.Start(context.WithValue(context.Background(), idKey{}, t.id(p.Kind, p.Revision)), "push "+p.Kind, trace.WithTimestamp(began), trace.WithAttributes(
 		attribute.Int64("coxswain.revision", int64(p.Revision)), attribute.String("coxswain.kind", p.Kind), attribute.Bool("coxswain.held", p.Held),
 		attribute.Int("coxswain.proxies", p.Proxies), attribute.Int("coxswain.left", p.Left), attribute.Int("coxswain.refusals", p.Refusals),
 		attribute.StringSlice("coxswain.partial", p.Partial),

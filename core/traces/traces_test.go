@@ -93,6 +93,41 @@ func TestPush(t *testing.T) {
 	}
 }
 
+// TestID: the id of a push's trace is known beforehand, so that an exemplar can name it; it is
+// another one for each push, and in each process.
+func TestID(t *testing.T) {
+	to := otlp.Start(t, nil)
+	traces, err := New(t.Context(), Config{Endpoint: to.URL, Ratio: 1, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	traces.tell(pushed())
+	if err := traces.close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	id, ok := traces.ID("full", 7)
+	all := to.Traces()
+	if len(all) != 1 || !ok || fmt.Sprintf("%x", all[0]["coxswain: push full"].GetTraceId()) != id {
+		t.Errorf("%s %v: %v", id, ok, all)
+	}
+	other, err := New(t.Context(), Config{Endpoint: to.URL, Ratio: 0, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{id: true}
+	for _, next := range []string{first(traces.ID("endpoints", 7)), first(traces.ID("full", 8)), first(other.ID("full", 7))} {
+		if seen[next] {
+			t.Errorf("%s again", next)
+		}
+		seen[next] = true
+	}
+	if _, ok := other.ID("full", 7); ok {
+		t.Error("none is traced, and one has a name")
+	}
+}
+
+func first(id string, _ bool) string { return id }
+
 // TestRatio: with 0 nothing is sent, and a push of nothing never.
 func TestRatio(t *testing.T) {
 	to := otlp.Start(t, nil)

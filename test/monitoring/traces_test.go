@@ -2,13 +2,42 @@ package monitoring
 
 import (
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/test/otlp"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
+
+// exemplars are the lines of /metrics that have one.
+func exemplars(t *testing.T, w *world) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+w.Monitoring+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(slices.Collect(func(yield func(string) bool) {
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(line, " # {") && !yield(line) {
+				return
+			}
+		}
+	}), "")
+}
 
 // TestTraces: an edit is one trace, with what plugins say of it by themselves, and when the proxy
 // answered.
@@ -29,9 +58,11 @@ func TestTraces(t *testing.T) {
 		}
 		return true
 	}
+	var edit otlp.Trace
 	wait.For(t, "a trace of an edit", func() error {
 		all := to.Traces()
-		if slices.ContainsFunc(all, whole) {
+		if i := slices.IndexFunc(all, whole); i >= 0 {
+			edit = all[i]
 			return nil
 		}
 		var names [][]string
@@ -40,4 +71,8 @@ func TestTraces(t *testing.T) {
 		}
 		return fmt.Errorf("there are %q", names)
 	})
+	text := exemplars(t, w)
+	if id := fmt.Sprintf("trace_id=\"%x\"", edit["coxswain: push full"].GetTraceId()); !strings.Contains(text, id) {
+		t.Errorf("no exemplar has %s: %s", id, text)
+	}
 }

@@ -283,7 +283,7 @@ func (m *Middle) reached(p report.Push) {
 		m.pushed(p)
 	}
 	if p.Proxies > 0 {
-		m.State.Metrics.Reached(p.Kind, p.Done.Sub(p.Committed))
+		m.State.Metrics.Reached(p.Kind, p.Revision, p.Done.Sub(p.Committed))
 	}
 	level, rows := slog.LevelDebug, []string{}
 	if p.Kind != revision.Endpoints && m.lines.AllowN(m.State.Clock.Now(), 1) {

@@ -8,9 +8,10 @@ import (
 
 // Metrics takes what Control counts. All methods must be quick and must not block.
 type Metrics interface {
-	Committed(kind string)                     // full, endpoints, overtaking
-	Served(kind string, took time.Duration)    // a revision was served
-	Reached(kind string, took time.Duration)   // all connections that a revision concerned have answered it
+	Committed(kind string)                  // full, endpoints, overtaking
+	Served(kind string, took time.Duration) // a revision was served
+	// Reached: all connections that a revision concerned have answered it.
+	Reached(kind string, revision uint64, took time.Duration)
 	Partial(plugin string)                     // a revision was served without it
 	Fault(plugin string)                       // it reported failed work
 	Broken(plugin string)                      // its session ended because it broke a rule
@@ -41,7 +42,7 @@ func (NoMetrics) Committed(string) {}
 func (NoMetrics) Served(string, time.Duration) {}
 
 // Reached implements Metrics.
-func (NoMetrics) Reached(string, time.Duration) {}
+func (NoMetrics) Reached(string, uint64, time.Duration) {}
 
 // Partial implements Metrics.
 func (NoMetrics) Partial(string) {}
