@@ -5,11 +5,16 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/coxswain-mesh/coxswain/test/need"
 	"github.com/coxswain-mesh/coxswain/test/otlp"
+	testprogram "github.com/coxswain-mesh/coxswain/test/program"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
@@ -75,4 +80,40 @@ func TestTraces(t *testing.T) {
 	if id := fmt.Sprintf("trace_id=\"%x\"", edit["coxswain: push full"].GetTraceId()); !strings.Contains(text, id) {
 		t.Errorf("no exemplar has %s: %s", id, text)
 	}
+}
+
+const collecting = `receivers: {otlp: {protocols: {grpc: {endpoint: %q}}}}
+exporters: {debug: {verbosity: detailed}}
+service:
+  telemetry:
+    metrics: {level: none}
+    logs: {output_paths: [%q]}
+  pipelines: {traces: {receivers: [otlp], exporters: [debug]}}
+`
+
+// TestCollector: OpenTelemetry's own collector takes what we send.
+func TestCollector(t *testing.T) {
+	need.All(t)
+	programs := testprogram.Built(t, "test/monitoring/collector", "collector", "collector")
+	address, dir := wait.Address(t), t.TempDir()
+	config, log := filepath.Join(dir, "collector.yaml"), filepath.Join(dir, "log")
+	if err := os.WriteFile(config, fmt.Appendf(nil, collecting, address, log), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	testprogram.Start(t, exec.Command(filepath.Join(programs, "collector"), "--config", "file:"+config))
+	w := start(t, "--traceEndpoint", "http://"+address)
+	w.scrape(t, `coxswain_xds_rejects_total{type="lds"} [1-9]`)
+	w.edit(t)
+	wait.For(t, "the collector has a trace", func() error {
+		text, err := os.ReadFile(log)
+		if err != nil {
+			return err
+		}
+		for _, part := range []string{"push full", "wait for istio", "service.name: Str(coxswain/istio)", "Commit", "answer"} {
+			if !strings.Contains(string(text), part) {
+				return fmt.Errorf("no %q in %d bytes", part, len(text))
+			}
+		}
+		return nil
+	})
 }
