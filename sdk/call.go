@@ -98,6 +98,9 @@ func newController(ps *pluginSession, c Controller) *source {
 	s := newSource(ps, pb.KindController, c.Run)
 	s.blamed, _ = c.(Blamed)
 	ps.told.large.feeds = true
+	if w, ok := c.(ClientWatcher); ok {
+		s.clients = watching{w}
+	}
 	if r, ok := c.(Reader); ok {
 		s.more = r.Reads()
 	}

@@ -42,7 +42,8 @@
 // Extras are optional interfaces that a generator or an engine may have as well: Explainer,
 // Answerer, Reporter. A config source that writes where its objects are kept is a Store, too;
 // others ask it by way of the core, with what ObjectsOf returns. A registry or a config source that
-// wants to know what proxies refuse of what was made from its rows is Blamed.
+// wants to know what proxies refuse of what was made from its rows is Blamed; a controller that
+// wants to know which clients are connected is a ClientWatcher.
 //
 // # Config
 //

@@ -87,8 +87,8 @@ func (ps *pluginSession) ready(k kind) *pb.Ready {
 	if x, ok := k.(interface{ reports() bool }); ok {
 		r.Reports = x.reports()
 	}
-	if x, ok := k.(interface{ blame() bool }); ok {
-		r.Blame = x.blame()
+	if x, ok := k.(interface{ hears(*pb.Ready) }); ok {
+		x.hears(r)
 	}
 	return r
 }

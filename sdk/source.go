@@ -22,6 +22,8 @@ type source struct {
 	calls callee
 	// blamed is nil where the author doesn't want to know what proxies refuse.
 	blamed Blamed
+	// clients is nil where the author doesn't want to know who is connected.
+	clients audience
 	// more are tables that are read besides those of the declaration.
 	more []string
 
@@ -108,7 +110,10 @@ func (s *source) receive(ctx context.Context, m *pb.FromCore, release func()) er
 		return s.hear(m.Blame)
 	}
 	if m.State == nil {
-		return nil
+		if s.clients == nil {
+			return nil
+		}
+		return s.clients.meet(m)
 	}
 	change, err := s.builder.Apply(m.State)
 	if err != nil || change == nil {
@@ -122,8 +127,12 @@ func (s *source) receive(ctx context.Context, m *pb.FromCore, release func()) er
 	return nil
 }
 
-// blame reports whether it wants to know what proxies refuse.
-func (s *source) blame() bool { return s.blamed != nil }
+// hears says what the author wants to be told of.
+func (s *source) hears(r *pb.Ready) {
+	if r.Blame = s.blamed != nil; s.clients != nil {
+		s.clients.wishes(r)
+	}
+}
 
 // hear tells the author what proxies refuse.
 func (s *source) hear(m *pb.Blame) error {

@@ -25,6 +25,7 @@ import (
 	deployer "github.com/coxswain-mesh/coxswain/plugins/controller/gateway"
 	controlleringress "github.com/coxswain-mesh/coxswain/plugins/controller/ingress"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/injector"
+	"github.com/coxswain-mesh/coxswain/plugins/controller/registration"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/status"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/validator"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/api"
@@ -73,6 +74,7 @@ func builtins() map[string]sdk.Declaration {
 		"controller/ca":             ca.Plugin(),
 		"controller/exports":        exports.Plugin(),
 		"controller/gateway":        deployer.Plugin(),
+		"controller/registration":   registration.Plugin(),
 		"controller/ingress":        controlleringress.Plugin(),
 		"controller/injector":       injector.Plugin(),
 		"controller/status":         status.Plugin(),

@@ -111,7 +111,7 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 		{shorthand{"kubernetesApiQPS", in.QPS, readers, "qps", true}, usual.QPS},
 		{shorthand{"kubernetesApiBurst", in.Burst, readers, "burst", true}, usual.Burst},
 		{shorthand{"clusterID", in.ClusterID, []string{"registry/kubernetes", "registry/clusters", "registry/serviceentry", "authenticator/kubernetes", "controller/gateway", "controller/ingress"}, "cluster", false}, usual.ClusterID},
-		{shorthand{"namespace", in.Namespace, []string{"config/mesh", "registry/clusters", "controller/addresses", "controller/ca", "controller/injector", "controller/status", "controller/validator", "controller/gateway", "controller/ingress"}, "namespace", true}, usual.Namespace},
+		{shorthand{"namespace", in.Namespace, []string{"config/mesh", "registry/clusters", "controller/addresses", "controller/ca", "controller/injector", "controller/status", "controller/validator", "controller/gateway", "controller/ingress", "controller/registration"}, "namespace", true}, usual.Namespace},
 		{shorthand{"namespace", in.Namespace, []string{"registry/kubernetes"}, "systemNamespace", true}, usual.Namespace},
 		{shorthand{"clusterRegistriesNamespace", in.Remotes.Namespace, []string{"registry/clusters"}, "namespace", false}, ""},
 		{shorthand{"clusterKubeconfigs", in.Remotes.Kubeconfigs, []string{"registry/clusters", "registry/kubernetes", "controller/exports", "authenticator/kubernetes", "config/secrets"}, "directory", false}, ""},
@@ -187,7 +187,7 @@ func configured(s *manifest.Set, in settings.Inputs, name string) (*manifest.Set
 			short.enable(s)
 		}
 	}
-	if err := deploys(s, in, name); err != nil {
+	if err := writes(s, in, name); err != nil {
 		return nil, err
 	}
 	if in.ReadOnly {
@@ -223,7 +223,7 @@ func fromFiles(s *manifest.Set) (*manifest.Set, error) {
 		entries = other.Builtins("config/file")
 	}
 	for _, e := range s.Plugins {
-		if !slices.Contains([]string{"config/kubernetes", "config/etcd", "config/git", "config/xds", "controller/addresses", "controller/ingress", "controller/status"}, e.Builtin) {
+		if !slices.Contains([]string{"config/kubernetes", "config/etcd", "config/git", "config/xds", "controller/addresses", "controller/ingress", "controller/registration", "controller/status"}, e.Builtin) {
 			entries = append(entries, e)
 		}
 	}
@@ -235,17 +235,23 @@ func without(s *manifest.Set, builtin string) *manifest.Set {
 	return s.Of(slices.DeleteFunc(slices.Clone(s.Plugins), func(e *manifest.Entry) bool { return e.Builtin == builtin }))
 }
 
-// deploys enables what deploys gateways, where settings ask for it.
-func deploys(s *manifest.Set, in settings.Inputs, name string) error {
-	if !in.ManageGateways {
-		return nil
-	}
-	entries := s.Builtins("controller/gateway")
-	if len(entries) == 0 {
-		return fmt.Errorf("%s: --manageGateways has no one to go to: no plugin is `builtin: controller/gateway`", name)
-	}
-	for _, e := range entries {
-		e.Disabled = false
+// writes enables what makes objects in a cluster, where settings ask for it: gateways' deployments,
+// and agents' entries.
+func writes(s *manifest.Set, in settings.Inputs, name string) error {
+	for _, of := range []struct {
+		on               bool
+		setting, builtin string
+	}{{in.ManageGateways, "manageGateways", "controller/gateway"}, {in.AutoRegistration, "autoRegistration", "controller/registration"}} {
+		if !of.on {
+			continue
+		}
+		entries := s.Builtins(of.builtin)
+		if len(entries) == 0 {
+			return fmt.Errorf("%s: --%s has no one to go to: no plugin is `builtin: %s`", name, of.setting, of.builtin)
+		}
+		for _, e := range entries {
+			e.Disabled = false
+		}
 	}
 	return nil
 }

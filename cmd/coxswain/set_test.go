@@ -306,22 +306,27 @@ func TestTrial(t *testing.T) {
 	}
 }
 
-// TestManageGateways: what deploys gateways runs where settings ask for it, and a set without it
-// says so.
-func TestManageGateways(t *testing.T) {
-	in := settings.Defaults().Inputs
-	for _, on := range []bool{false, true} {
-		in.ManageGateways = on
-		s, err := set(in, kubernetesSet, coxswain.KubernetesSet())
-		if err != nil {
-			t.Fatal(err)
+// TestWhatWrites: what deploys gateways, and what registers agents, run where settings ask for it,
+// and a set without it says so.
+func TestWhatWrites(t *testing.T) {
+	for builtin, ask := range map[string]func(*settings.Inputs, bool){
+		"controller/gateway":      func(in *settings.Inputs, on bool) { in.ManageGateways = on },
+		"controller/registration": func(in *settings.Inputs, on bool) { in.AutoRegistration = on },
+	} {
+		in := settings.Defaults().Inputs
+		for _, on := range []bool{false, true} {
+			ask(&in, on)
+			s, err := set(in, kubernetesSet, coxswain.KubernetesSet())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if all := s.Builtins(builtin); len(all) != 1 || all[0].Runs() != on {
+				t.Errorf("%s, %v: %v", builtin, on, all)
+			}
 		}
-		if all := s.Builtins("controller/gateway"); len(all) != 1 || all[0].Runs() != on {
-			t.Errorf("manageGateways %v: %v", on, all)
+		if _, err := set(in, "own.yaml", []byte("plugins: [{name: files, kind: config, builtin: config/file}]\n")); err == nil || !strings.Contains(err.Error(), "builtin: "+builtin) {
+			t.Errorf("a set without it: %v", err)
 		}
-	}
-	if _, err := set(in, "own.yaml", []byte("plugins: [{name: files, kind: config, builtin: config/file}]\n")); err == nil || !strings.Contains(err.Error(), "builtin: controller/gateway") {
-		t.Errorf("a set without it: %v", err)
 	}
 }
 
@@ -336,7 +341,7 @@ func TestReadOnlySet(t *testing.T) {
 	in := settings.Defaults().Inputs
 	for i, text := range [][]byte{coxswain.KubernetesSet(), own} {
 		for _, only := range []bool{false, true} {
-			in.ReadOnly, in.ManageGateways = only, i == 0 // else nobody deploys any
+			in.ReadOnly, in.ManageGateways, in.AutoRegistration = only, i == 0, i == 0 // else nobody does that
 			s, err := set(in, "plugins.yaml", text)
 			if err != nil {
 				t.Fatal(err)

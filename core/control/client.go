@@ -57,7 +57,9 @@ func (s client) Report(o xds.Outcome) {
 	if o.Type == "" {
 		return
 	}
-	if !o.Health {
+	if o.Health {
+		s.c.mid.Serving.Clients.Said(s.conn, o)
+	} else {
 		s.c.mid.State.Journal.Answered(s.conn, o)
 		s.c.mid.Plugins.Trials.CountRefusal(s.conn, o)
 		s.c.mid.Serving.Streams.Note(s.conn, o)
@@ -71,6 +73,7 @@ func (s client) Close() {
 	s.c.clients.Lock()
 	defer s.c.clients.Unlock()
 	s.c.mid.Serving.Streams.Disconnect(s.conn)
+	s.c.mid.Serving.Clients.Left(s.conn)
 	s.c.mid.Plugins.Trials.Left(s.conn)
 	s.c.mid.State.Course.Ring()
 }
@@ -91,6 +94,7 @@ func (c *Control) Connect(ctx context.Context, p xds.Peer, wake func(xds.Wake)) 
 		return nil, status.Errorf(codes.Unavailable, "the control plane is not ready: %s", strings.Join(reasons, "; "))
 	}
 	conn := c.mid.State.NewConnection(p, node, extensions, wake)
+	c.mid.Serving.Clients.Connected(conn)
 	conn.Speaks(state.Caller{Credentials: shown, Voice: voiceOf(c.cfg.Naming, p)})
 	return client{c, conn}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/budget"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
@@ -128,4 +129,14 @@ func remoteOf(ctx context.Context) string {
 		return p.Addr.String()
 	}
 	return ""
+}
+
+// secured reports whether a stream's connection is TLS.
+func secured(ctx context.Context) bool {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return false
+	}
+	_, ok = p.AuthInfo.(credentials.TLSInfo)
+	return ok
 }

@@ -33,6 +33,8 @@ type Peer struct {
 	Node          *core.Node
 	Identities    []string
 	RemoteAddress string
+	// Plain: the connection is in plain text.
+	Plain bool
 	// Protocol is sotw or delta.
 	Protocol string
 	// Names: its first request asks for listeners by name, as clients of gRPC do and proxies don't.

@@ -177,7 +177,7 @@ func (st *stream) connect(first request) error {
 	}
 	st.member = s.turns.Join()
 	var err error
-	st.connection, err = s.config.Source.Connect(ctx, Peer{Node: node, Identities: identities, RemoteAddress: st.remote, Protocol: protocol, Names: first.names()},
+	st.connection, err = s.config.Source.Connect(ctx, Peer{Node: node, Identities: identities, RemoteAddress: st.remote, Plain: !secured(ctx), Protocol: protocol, Names: first.names()},
 		st.wake)
 	if err != nil {
 		st.member.Leave()
@@ -274,7 +274,11 @@ func (st *stream) handle(r request) error {
 		st.server.metrics.limits.WithLabelValues("maxErrorBytes").Inc()
 	}
 	if st.server.config.health(r) {
-		st.connection.Report(Outcome{Type: r.typeURL(), Health: true, Refused: redact.Text(r.errorDetail().GetMessage())})
+		o := Outcome{Type: r.typeURL(), Health: true}
+		if why := r.errorDetail(); why != nil {
+			o.Refused = cmp.Or(redact.Text(why.Message), "no reason was given")
+		}
+		st.connection.Report(o)
 		return nil
 	}
 	if a := st.server.config.Answerer; a != nil && a.Answers(r.typeURL()) {

@@ -819,6 +819,12 @@ func (m *Ready) Size() int {
 	if m.Blame {
 		n += 2 + 1
 	}
+	for _, v := range m.Clients {
+		n += 2 + protowire.SizeBytes(len(v))
+	}
+	for _, v := range m.ClientReports {
+		n += 2 + protowire.SizeBytes(len(v))
+	}
 	return n
 }
 
@@ -878,6 +884,12 @@ func (m *Ready) AppendTo(b []byte) []byte {
 	if m.Blame {
 		b = addVarint(b, 0x90, protowire.EncodeBool(m.Blame))
 	}
+	for _, v := range m.Clients {
+		b = addString(b, 0x9a, v)
+	}
+	for _, v := range m.ClientReports {
+		b = addString(b, 0xa2, v)
+	}
 	return b
 }
 
@@ -928,6 +940,10 @@ func (m *Ready) Unmarshal(b []byte) error {
 			m.Headers = x
 		case 0x90:
 			m.Blame = c.bool()
+		case 0x9a:
+			m.Clients = append(m.Clients, c.string())
+		case 0xa2:
+			m.ClientReports = append(m.ClientReports, c.string())
 		default:
 			c.unknown()
 		}
@@ -1981,6 +1997,12 @@ func (m *Attach) Size() int {
 	for _, v := range m.Types {
 		n += 1 + protowire.SizeBytes(len(v))
 	}
+	if m.Since != 0 {
+		n += 1 + protowire.SizeVarint(uint64(m.Since))
+	}
+	if m.Plain {
+		n += 1 + 1
+	}
 	return n
 }
 
@@ -2004,6 +2026,12 @@ func (m *Attach) AppendTo(b []byte) []byte {
 	for _, v := range m.Types {
 		b = addString(b, 0x32, v)
 	}
+	if m.Since != 0 {
+		b = addVarint(b, 0x38, uint64(m.Since))
+	}
+	if m.Plain {
+		b = addVarint(b, 0x40, protowire.EncodeBool(m.Plain))
+	}
 	return b
 }
 
@@ -2024,6 +2052,10 @@ func (m *Attach) Unmarshal(b []byte) error {
 			m.RemoteAddress = c.string()
 		case 0x32:
 			m.Types = append(m.Types, c.string())
+		case 0x38:
+			m.Since = int64(c.varint())
+		case 0x40:
+			m.Plain = c.bool()
 		default:
 			c.unknown()
 		}

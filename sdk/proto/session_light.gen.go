@@ -253,6 +253,12 @@ type Ready struct {
 	Headers *HeaderNames `json:"headers,omitempty"`
 	// Sources and controllers only: it wants Blame messages.
 	Blame bool `json:"blame,omitempty"`
+	// Controllers only: it wants to know which clients are connected. It is sent Attach and Detach of those whose node's metadata has one of these keys (`*`:
+	// of all), and owes no answer to these.
+	Clients []string `json:"clients,omitempty"`
+	// Such controllers only: types of which it is sent a Report with EVENT_HEALTH, which is what clients say by them of their own accord: what a client said
+	// last when it is told of the client, and what it says later at most once a second: what comes in between is left out, but never the last.
+	ClientReports []string `json:"client_reports,omitempty"`
 }
 
 type HeaderNames struct {
@@ -450,6 +456,10 @@ type Attach struct {
 	RemoteAddress string   `json:"remote_address,omitempty"`
 	// Types that this plugin is to serve to it.
 	Types []string `json:"types,omitempty"`
+	// To controllers (Ready.clients): Unix time in nanoseconds at which the client connected, and whether it did so in plain text, where whoever is in
+	// between can see and change everything.
+	Since int64 `json:"since,omitempty"`
+	Plain bool  `json:"plain,omitempty"`
 }
 
 type Detach struct {
@@ -592,7 +602,8 @@ func (x ReportEvent) String() string {
 	return strconv.Itoa(int(x))
 }
 
-// Report tells what became of what was sent; only to plugins that asked for it.
+// Report tells what became of what was sent, or (EVENT_HEALTH) what a client says of its health of its own accord: why it is bad, or nothing where it is
+// good. Only to plugins that asked for it.
 type Report struct {
 	Connection uint64      `json:"connection,omitempty"`
 	Type       string      `json:"type,omitempty"`

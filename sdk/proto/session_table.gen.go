@@ -169,6 +169,8 @@ var layoutReady = layout{
 		{number: 16, offset: uint16(unsafe.Offsetof(Ready{}.Secrets)), kind: kindString, repeated: true},
 		{number: 17, offset: uint16(unsafe.Offsetof(Ready{}.Headers)), kind: kindMessage, of: &layoutHeaderNames},
 		{number: 18, offset: uint16(unsafe.Offsetof(Ready{}.Blame)), kind: kindBool},
+		{number: 19, offset: uint16(unsafe.Offsetof(Ready{}.Clients)), kind: kindString, repeated: true},
+		{number: 20, offset: uint16(unsafe.Offsetof(Ready{}.ClientReports)), kind: kindString, repeated: true},
 	},
 }
 
@@ -593,6 +595,8 @@ var layoutAttach = layout{
 		{number: 4, offset: uint16(unsafe.Offsetof(Attach{}.Identities)), kind: kindString, repeated: true},
 		{number: 5, offset: uint16(unsafe.Offsetof(Attach{}.RemoteAddress)), kind: kindString},
 		{number: 6, offset: uint16(unsafe.Offsetof(Attach{}.Types)), kind: kindString, repeated: true},
+		{number: 7, offset: uint16(unsafe.Offsetof(Attach{}.Since)), kind: kindInt64},
+		{number: 8, offset: uint16(unsafe.Offsetof(Attach{}.Plain)), kind: kindBool},
 	},
 }
 

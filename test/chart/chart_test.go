@@ -176,7 +176,7 @@ func TestPods(t *testing.T) {
 func TestRightsAreOnes(t *testing.T) {
 	t.Parallel()
 	want := map[string][]rbacv1.PolicyRule{}
-	for _, file := range []string{"rights.yaml", "signers.yaml", "trustbundles.yaml", "gateways.yaml", "webhooks.yaml"} {
+	for _, file := range []string{"rights.yaml", "signers.yaml", "trustbundles.yaml", "gateways.yaml", "registration.yaml", "webhooks.yaml"} {
 		text, err := os.ReadFile(filepath.Join(deployed, file))
 		if err != nil {
 			t.Fatal(err)
@@ -218,6 +218,9 @@ func TestRightsAreOnes(t *testing.T) {
 	of = objects(t, "--set", "coxswain.settings.manageGateways=true")
 	is(of, wide, slices.Concat(want["rights.yaml ClusterRole"], want["gateways.yaml ClusterRole"], want["webhooks.yaml ClusterRole"])...)
 	is(of, own, slices.Concat(want["rights.yaml Role"], want["gateways.yaml Role"], want["webhooks.yaml Role"])...)
+	of = objects(t, "--set", "coxswain.settings.autoRegistration=true")
+	is(of, wide, slices.Concat(want["rights.yaml ClusterRole"], want["registration.yaml ClusterRole"], want["webhooks.yaml ClusterRole"])...)
+	is(of, own, slices.Concat(want["rights.yaml Role"], want["registration.yaml Role"], want["webhooks.yaml Role"])...)
 	lease, _ := yaml.Marshal(as[rbacv1.Role](t, objects(t, "--set", "revision=canary", "--set", "env.PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER=true"), "Role/istiod-canary").Rules)
 	if !strings.Contains(string(lease), "- istio-gateway-deployment-canary\n") {
 		t.Errorf("with a revision it may have another Lease: %s", lease)

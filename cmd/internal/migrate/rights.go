@@ -25,6 +25,9 @@ func (m *maker) rights() ([]byte, error) {
 	if m.Settings["manageGateways"] == true {
 		files = append(files, "gateways")
 	}
+	if m.Settings["autoRegistration"] == true {
+		files = append(files, "registration")
+	}
 	if m.Settings["enableClusterTrustBundleAPI"] == true {
 		files = append(files, "trustbundles")
 	}

@@ -42,6 +42,9 @@ type Inputs struct {
 	TrustCreationTimestamp bool `koanf:"trustCreationTimestamp"`
 	// ManageGateways enables the set's controller/gateway, which deploys what serves Gateways.
 	ManageGateways bool `koanf:"manageGateways"`
+	// AutoRegistration enables the set's controller/registration, which makes WorkloadEntries for
+	// agents that connect.
+	AutoRegistration bool `koanf:"autoRegistration"`
 	// DualStack is handed to the set's generator/istio and registry/kubernetes: what has addresses
 	// of both families is reached by both.
 	DualStack bool `koanf:"dualStack"`

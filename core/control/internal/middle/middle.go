@@ -184,7 +184,7 @@ func (m *Middle) Undelivered(s *state.Session, x *pb.FromCore, why error) {
 	m.State.Log.Warn("a message to a plugin is too large; what it asked for fails, and nothing else", "plugin", s.Name(), "error", why)
 	m.State.Metrics.Unknown(s.Name(), "too large", 1)
 	switch {
-	case x.Attach != nil:
+	case x.Attach != nil && s.Generates():
 		if conn := m.State.Connections.All[x.Attach.Connection]; conn != nil {
 			s.Deny(conn, status.Errorf(codes.InvalidArgument, "the node is too large: %v", why))
 		}
@@ -225,6 +225,7 @@ func (m *Middle) Due() (next time.Time) {
 	}
 	m.Serving.Crowds.Tell(now)
 	m.Serving.Blame.Tell()
+	m.Serving.Clients.Tell(now, at)
 	m.Rollout.due(now, at)
 	if !m.State.Course.Started {
 		m.Stages.Feeder.TellEarly()

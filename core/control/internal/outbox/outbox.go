@@ -55,15 +55,21 @@ func (o *Box) Call(m *pb.FromCore) {
 	o.ring()
 }
 
+// far is how many messages wait for a plugin that is far behind.
+const far = 10_000
+
 // Tell is Call for what a plugin can do without: it is left out where the plugin is far behind.
 func (o *Box) Tell(m *pb.FromCore) {
-	const far = 10_000
-	o.mu.Lock()
-	behind := len(o.calls) >= far
-	o.mu.Unlock()
-	if !behind {
+	if !o.Behind() {
 		o.Call(m)
 	}
+}
+
+// Behind reports whether the plugin is far behind.
+func (o *Box) Behind() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.calls) >= far
 }
 
 // State adds a state, or a message that comes after the states before it.

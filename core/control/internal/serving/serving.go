@@ -28,6 +28,8 @@ type Parts struct {
 	Blame *Blame
 	// Crowds are namespaces that are full.
 	Crowds *Crowds
+	// Clients tells controllers who is connected.
+	Clients *Clients
 	// Pins are who sees what was served at a revision.
 	Pins *Pins
 }
@@ -86,6 +88,7 @@ func New(st *state.State, cfg Config) *Parts {
 	}
 	s.Blame = &Blame{state: st, quarantine: s.Quarantine, told: map[*state.Session][]pb.Blamed{}}
 	s.Crowds = newCrowds(st)
+	s.Clients = &Clients{state: st, of: map[*state.Session]*audience{}}
 	s.Quarantine.stale = s.Screen.stale.Spoil
 	s.Placer = &Placer{
 		state: st, screen: s.Screen, retention: cfg.Retention,

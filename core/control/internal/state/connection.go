@@ -43,6 +43,8 @@ type Connection struct {
 	Seen map[string]*view.Snapshot
 	// Owes are pushes that it has not answered yet.
 	Owes []*push
+	// Said is what it says of its health, by type; empty: it is well. Nil: it says nothing.
+	Said map[string]string
 }
 
 // Caller is who is calling.
@@ -81,6 +83,14 @@ func (o Outcome) Without(refused string) Outcome {
 
 // Speaks notes who is calling.
 func (conn *Connection) Speaks(c Caller) { conn.Caller = c }
+
+// Says notes what it says of its health.
+func (conn *Connection) Says(typeURL, word string) {
+	if conn.Said == nil {
+		conn.Said = map[string]string{}
+	}
+	conn.Said[typeURL] = word
+}
 
 // Know notes that a generator knows of it.
 func (conn *Connection) Know(generator string) { conn.Attached[generator] = true }
