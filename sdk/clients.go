@@ -30,16 +30,16 @@ type ClientWish struct {
 }
 
 // ClientWatcher is an optional extra of controllers that want to know which clients are connected.
-// A plugin that starts again is told of all that are there, with their old numbers. Its methods are
-// called one at a time, in the order in which things happened, and must not wait.
+// A plugin that starts again is told of all that are there, with their old numbers. Its methods
+// are called one at a time, in the order in which things happened, and must not wait.
 type ClientWatcher interface {
 	// Clients says of which clients it is told. It is called once, before Ready.
 	Clients() ClientWish
 	// Connected tells of a client that is there, Disconnected that it has gone.
 	Connected(c Client)
 	Disconnected(connection uint64)
-	// Reported tells what a client said last of its health, of its own accord: why it is bad, or ""
-	// where it is good.
+	// Reported tells what a client said last of its health, of its own accord: why it is bad, or
+	// "" where it is good.
 	Reported(connection uint64, typeURL, reason string)
 }
 

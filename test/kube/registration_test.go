@@ -118,7 +118,7 @@ type who struct {
 	plain, checked               bool
 }
 
-// connect connects an agent, which follows the endpoints of machines.example.
+// connect connects an agent, which follows the endpoints of the service.
 func (m *machines) connect(s *secured, w who) *machine {
 	m.t.Helper()
 	dir, address, creds := m.t.TempDir(), s.address, insecure.NewCredentials()
@@ -428,8 +428,8 @@ spec: {address: 127.0.0.40, serviceAccount: machine}`))
 	}
 }
 
-// TestRegistrationIsAskedFor: without the setting no agent is registered, and with --readOnly none is
-// either: nothing is written.
+// TestRegistrationIsAskedFor: without the setting no agent is registered, and with --readOnly none
+// is either: nothing is written.
 func TestRegistrationIsAskedFor(t *testing.T) {
 	t.Parallel()
 	m := newMachines(t)

@@ -19,7 +19,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
-// groupKey is the key of a node's metadata by which an agent asks for an entry: it names the group.
+// groupKey is the key of a node's metadata by which an agent asks for an entry: it names the
+// group.
 const groupKey = "AUTO_REGISTER_GROUP"
 
 // healthType is the type by which agents say how their workload is.
@@ -46,8 +47,8 @@ type agent struct {
 // unsaid reports whether it said something that may not be written yet.
 func (a *agent) unsaid() bool { return a.word != nil && (a.told == nil || *a.told != *a.word) }
 
-// has reports whether one of its identities is of a service account of its namespace; of any, where
-// none is named.
+// has reports whether one of its identities is of a service account of its namespace; of any,
+// where none is named.
 func (a *agent) has(account string) bool {
 	return account == "" || slices.ContainsFunc(a.identities, func(i istio.Identity) bool { return i.ServiceAccount == account })
 }
@@ -117,8 +118,8 @@ func entryName(group, address, network string) string {
 	return name
 }
 
-// address is the one that an agent claims: the first of those that its metadata lists, otherwise its
-// id's.
+// address is the one that an agent claims: the first of those that its metadata lists, otherwise
+// its id's.
 func address(listed, fromID string) (netip.Addr, error) {
 	first, _, _ := strings.Cut(listed, ",")
 	if first = strings.TrimSpace(first); first == "" {

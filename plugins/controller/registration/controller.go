@@ -29,8 +29,8 @@ const (
 	patience = 15 * time.Second
 )
 
-// controller registers agents. Its maps are guarded by mu, which nobody holds who waits for the core:
-// what the core tells of clients waits for it.
+// controller registers agents. Its maps are guarded by mu, which nobody holds who waits for the
+// core: what the core tells of clients waits for it.
 type controller struct {
 	config  Config
 	out     sdk.Publisher
@@ -275,8 +275,9 @@ func (c *controller) take(s *state.State, now time.Time) {
 	}
 }
 
-// due returns the keys of entries that something is to be done about, those that waited for longest
-// first, clients that are refused since it was called last, and when the next entry may be due.
+// due returns the keys of entries that something is to be done about, those that waited for
+// longest first, clients that are refused since it was called last, and when the next entry may be
+// due.
 func (c *controller) due(s *state.State, now time.Time) (keys []string, refused []*refusal, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

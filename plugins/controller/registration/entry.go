@@ -133,8 +133,8 @@ type view struct {
 }
 
 // next decides about an entry, nil where there is none, and the agent of it that connected last to
-// this replica; nil: none is connected. at is when to look again, if not at a change, and why why an
-// agent is refused.
+// this replica; nil: none is connected. at is when to look again, if not at a change, and why why
+// an agent is refused.
 func (v view) next(e *entry, a *agent) (s step, at time.Time, why string) {
 	switch {
 	case a == nil && (e == nil || !e.automatic() || e.controller != v.me):

@@ -1,5 +1,6 @@
 // Package registration is the built-in plugin controller/registration: it makes a WorkloadEntry of
-// a WorkloadGroup for each agent that connects and asks for one, and says in it how the workload is.
+// a WorkloadGroup for each agent that connects and asks for one, and says in it how the workload
+// is.
 //
 // agent.go reads what an agent says of itself, and whether it may; entry.go decides, as pure
 // functions, what is to become of an entry; controller.go does that, write.go changes the objects,

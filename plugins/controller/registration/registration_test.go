@@ -163,8 +163,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestPace: an entry that changes all the time changes ever more rarely, and one that rested does so
-// at once.
+// TestPace: an entry that changes all the time changes ever more rarely, and one that rested does
+// so at once.
 func TestPace(t *testing.T) {
 	var p pace
 	now, writes := time.Unix(1_700_000_000, 0), 0
@@ -338,8 +338,9 @@ func (w *world) waits(what, name string, holds func(e *entry) bool) {
 func isConnected(e *entry) bool { return e != nil && e.isConnected }
 func isNotThere(e *entry) bool  { return e == nil }
 
-// TestTroubles: changes that fail are tried again and harm no neighbour; somebody's change in between
-// is kept; an entry that somebody deletes is made again; what agents say again and again is bounded.
+// TestTroubles: changes that fail are tried again and harm no neighbour; somebody's change in
+// between is kept; an entry that somebody deletes is made again; what agents say again and again
+// is bounded.
 func TestTroubles(t *testing.T) {
 	w := newWorld(t, `{"alone": true, "grace": "1s"}`, group)
 	w.mu.Lock()
@@ -379,8 +380,8 @@ func TestTroubles(t *testing.T) {
 	w.waits("its group has gone", "web-10.0.0.2", isNotThere)
 }
 
-// TestStoreHangs: agents that come and go while the store answers nothing are where they are once it
-// does: the core is heard all the while.
+// TestStoreHangs: agents that come and go while the store answers nothing are where they are once
+// it does: the core is heard all the while.
 func TestStoreHangs(t *testing.T) {
 	w := newWorld(t, `{"alone": true, "grace": "1s"}`, group)
 	w.hangs.Lock()

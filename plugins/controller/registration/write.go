@@ -15,8 +15,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
-// localityLabel is one that agents have whose value no label of an object can have; the locality has
-// a field of its own.
+// localityLabel is one that agents have whose value no label of an object can have; the locality
+// has a field of its own.
 const localityLabel = "istio-locality"
 
 // object is an object as JSON has it; numbers stay as they are.

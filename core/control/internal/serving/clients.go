@@ -110,8 +110,8 @@ func (c *Clients) Tell(now time.Time, at func(time.Time)) {
 	}
 }
 
-// tell tells a session what is new of a connection; nil: it has gone. What must wait is told at the
-// time that it returns.
+// tell tells a session what is new of a connection; nil: it has gone. What must wait is told at
+// the time that it returns.
 func (a *audience) tell(s *state.Session, id uint64, conn *state.Connection, now time.Time) (later time.Time) {
 	t := a.told[id]
 	if conn == nil {
