@@ -15,13 +15,13 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/coxswain-mesh/coxswain/test/need"
-	"github.com/coxswain-mesh/coxswain/test/node"
 )
 
 var (
-	update = flag.Bool("update", false, "write what was reported into docs/gateway-conformance.md")
-	only   = flag.String("only", "", "the suite's test to run")
-	log    = flag.String("suite-log", "", "file for all that the suite says")
+	update   = flag.Bool("update", false, "write what was reported into docs/gateway-conformance.md")
+	only     = flag.String("only", "", "the suite's test to run")
+	profiles = flag.String("profiles", "GATEWAY-HTTP,GATEWAY-GRPC,GATEWAY-TCP,GATEWAY-TLS", "the suite's profiles to run")
+	log      = flag.String("suite-log", "", "file for all that the suite says")
 )
 
 // report is what counts of the suite's own.
@@ -114,9 +114,15 @@ const begin, end = "<!-- report -->\n", "<!-- end -->\n"
 func TestConformance(t *testing.T) {
 	need.All(t)
 	w := newWorld(t)
-	flags := []string{"-gateway-class=istio", "-conformance-profiles=GATEWAY-HTTP,GATEWAY-GRPC,GATEWAY-TCP,GATEWAY-TLS", "-usable-address=" + node.Static + "1", "-unusable-address=192.0.2.1"}
+	// Addresses are names of services in front of what serves a Gateway, as with istiod.
+	flags := []string{
+		"-gateway-class=istio", "-conformance-profiles=" + *profiles,
+		"-usable-address=infra-backend-v1.gateway-conformance-infra.svc.cluster.local", "-unusable-address=nowhere.gateway-conformance-infra.svc.cluster.local",
+	}
 	if *only != "" {
-		w.run(t, append(flags, "-run-test="+*only)...)
+		if _, failed := w.run(t, append(flags, "-run-test="+*only)...); len(failed) > 0 {
+			t.Error(failed, "failed")
+		}
 		return
 	}
 	r, _ := w.run(t, flags...)

@@ -3,6 +3,7 @@ package gatewayapi
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
@@ -11,6 +12,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi/derive"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -47,7 +49,28 @@ func newDeriver(c Config) *derived.Deriver {
 	for _, root := range of.Statuses {
 		derived.AddBy(d, gatewayapi.Statuses, root, statusKey, statusRow)
 	}
+	for i, root := range of.Asked {
+		by := askers[i]
+		derived.AddBy(d, secrets.Named, root, func(n derive.Name) string { return by + "/" + objectOf(n).AbsenceKey() }, requestRow(by))
+	}
 	return d
+}
+
+// askers are the kinds that Secrets and ConfigMaps are asked for, as derive.Derived.Asked has them.
+var askers = []string{"Gateway", "BackendTLSPolicy"}
+
+func objectOf(n derive.Name) secrets.Object {
+	return secrets.Object{Kind: n.Kind, Namespace: n.Namespace, Name: n.Name}
+}
+
+// requestRow makes rows that ask for what objects of a kind name. No account asks: a Gateway's owner
+// named the object, and is told no more than whether it can be used.
+func requestRow(by string) func(string, bool) (*sdk.Row, error) {
+	return func(key string, _ bool) (*sdk.Row, error) {
+		object := strings.SplitN(strings.TrimPrefix(key, by+"/"), "/", 3)
+		of := secrets.Object{Kind: object[0], Namespace: object[1], Name: object[2]}
+		return &sdk.Row{Key: key, Payload: secrets.Request{Objects: []secrets.Object{of}}.Encode()}, nil
+	}
 }
 
 // statusKey is the key of what is to be said of an object.

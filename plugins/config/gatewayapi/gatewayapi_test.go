@@ -2,16 +2,19 @@ package gatewayapi
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	networking "istio.io/api/networking/v1alpha3"
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
 	"github.com/coxswain-mesh/coxswain/plugins/validation"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
@@ -109,6 +112,15 @@ spec:
   rules: [{backendRefs: [{name: shop, port: 80}]}]
 `
 
+const tlsPolicy = `---
+apiVersion: gateway.networking.k8s.io/v1
+kind: BackendTLSPolicy
+metadata: {name: shop}
+spec:
+  targetRefs: [{group: "", kind: Service, name: shop}]
+  validation: {hostname: shop.example.com, wellKnownCACertificates: System}
+`
+
 // TestHistory: what is derived follows its objects, whatever goes or comes first, and a row that
 // can't be read keeps what was made of it.
 func TestHistory(t *testing.T) {
@@ -152,6 +164,88 @@ func TestSelector(t *testing.T) {
 	}
 	if row.Annotations["internal.istio.io/gateway-service"] != "edge-istio.default.svc.cluster.local" {
 		t.Errorf("%v", row.Annotations)
+	}
+}
+
+// TestNamedSecrets: where Secrets are read that are asked for alone, what a Gateway names is asked
+// for, and is taken for there until it is known to be missing; what it may not have isn't asked for.
+func TestNamedSecrets(t *testing.T) {
+	h := plugintest.Start(t, Plugin(), `{"allSecrets": false}`)
+	asked := func(want ...string) {
+		t.Helper()
+		if got := slices.Sorted(maps.Keys(h.Rows(secrets.Named))); !slices.Equal(got, want) {
+			t.Errorf("asked for %q, want %q", got, want)
+		}
+	}
+	missing := func(want bool) {
+		t.Helper()
+		_, faults := derivedOf(h)
+		if is := strings.Contains(strings.Join(faults, "\n"), "secret default/web not found"); is != want {
+			t.Errorf("missing: %v, want %v; %q", is, want, faults)
+		}
+	}
+	elsewhere := strings.NewReplacer("name: edge", "name: other", "name: web", "name: web, namespace: private").Replace(edge)
+	h.WaitDone(h.Commit(append(read(t, edge), read(t, elsewhere)...)...))
+	asked("Gateway/Secret/default/web")
+	missing(false)
+	q, err := secrets.DecodeRequest(h.Rows(secrets.Named)["Gateway/Secret/default/web"])
+	web := secrets.Object{Kind: secrets.Secret, Namespace: "default", Name: "web"}
+	if err != nil || !slices.Equal(q.Objects, []secrets.Object{web}) || q.Account.Name != "" {
+		t.Errorf("%v, %v", q, err)
+	}
+	absent := &sdk.Row{Key: web.AbsenceKey(), Payload: secrets.Absence{Reason: "there is none"}.Encode()}
+	h.WaitDone(h.Commit(plugintest.Rows{Table: secrets.Absences, Upserts: []*sdk.Row{absent}}))
+	missing(true)
+	h.WaitDone(h.Commit(plugintest.Rows{Table: secrets.SecretTable, Upserts: []*sdk.Row{{Key: web.Key(), Payload: secrets.Content{}.Encode()}}}))
+	missing(false) // it is there, and no certificate
+	if _, faults := derivedOf(h); !strings.Contains(strings.Join(faults, "\n"), "InvalidCertificateRef") {
+		t.Errorf("an empty Secret is a certificate: %q", faults)
+	}
+	h.WaitDone(h.Commit(plugintest.Rows{Table: secrets.SecretTable, Deletes: []string{web.Key()}}))
+	missing(true)
+	h.WaitDone(h.Commit(plugintest.Rows{Table: gatewayapi.Gateway, Deletes: []string{"default/edge"}}))
+	asked()
+}
+
+// TestAncestors: a BackendTLSPolicy's status names the Gateways whose routes lead to its target, and
+// no others.
+func TestAncestors(t *testing.T) {
+	h := plugintest.Start(t, Plugin(), `{"statuses": true}`)
+	rows := append(read(t, edge+"---\n"+shop+tlsPolicy), service("shop"))
+	rows = append(rows, read(t, strings.NewReplacer("name: edge", "name: foreign", "gatewayClassName: istio", "gatewayClassName: others").Replace(edge))...)
+	rows = append(rows, read(t, strings.NewReplacer("name: edge", "name: foreign", "metadata: {name: shop}", "metadata: {name: more}").Replace(shop))...)
+	for i := range rows { // as they come from an API server
+		for _, r := range rows[i].Upserts {
+			if strings.HasPrefix(rows[i].Table, gatewayapi.Group) {
+				r.Annotations = map[string]string{gatewayapi.GenerationAnnotation: "1"}
+			}
+		}
+	}
+	h.WaitDone(h.Commit(rows...))
+	ancestors := func() (names []string) {
+		row := h.Rows(gatewayapi.Statuses)[gatewayapi.StatusKey(gatewayapi.BackendTLSPolicy, "default/shop")]
+		if row == nil {
+			t.Fatal("nothing is said of the policy")
+		}
+		j, err := gatewayapi.DecodeJudged(row)
+		var said gateway.PolicyStatus
+		if err == nil {
+			err = json.Unmarshal(j.Status, &said)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range said.Ancestors {
+			names = append(names, string(*a.AncestorRef.Kind)+"/"+string(a.AncestorRef.Name))
+		}
+		return names
+	}
+	if got := ancestors(); !slices.Equal(got, []string{"Service/shop", "Gateway/edge"}) {
+		t.Errorf("ancestors %q", got)
+	}
+	h.WaitDone(h.Commit(plugintest.Rows{Table: gatewayapi.HTTPRoute, Deletes: []string{"default/shop"}}))
+	if got := ancestors(); !slices.Equal(got, []string{"Service/shop"}) {
+		t.Errorf("ancestors without the route %q", got)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi/derive"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi/status"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
@@ -24,7 +25,7 @@ type Config struct {
 	// Domain is the DNS domain of the mesh's services.
 	Domain string `json:"domain" doc:"DNS domain of the mesh's services: a backend of the kind Service is NAME.NAMESPACE.svc.DOMAIN."`
 	// AllSecrets: Secrets and ConfigMaps that nobody publishes are missing.
-	AllSecrets bool `json:"allSecrets" doc:"Secrets and ConfigMaps that no source publishes are missing, so that listeners which name them are not served. false: they are taken for there, as where a source reads those alone that proxies ask for."`
+	AllSecrets bool `json:"allSecrets" doc:"Secrets and ConfigMaps that no source publishes are missing, so that listeners which name them are not served. false: those that objects name and may have are asked for (config/secrets answers), and taken for there until it is known."`
 	// ClusterSet: ServiceImports are reached by the names that registry/mcs makes.
 	ClusterSet bool `json:"clusterSet" doc:"Backends of the kind ServiceImport are reached as NAME.NAMESPACE.svc.clusterset.local (registry/mcs), not as the service of the cluster."`
 	// Controller is the controllerName of classes that are served.
@@ -55,7 +56,7 @@ func Plugin() sdk.DeriverPlugin {
 		Name:      "config/gatewayapi",
 		Version:   "1",
 		Reads:     derive.Reads(),
-		Publishes: []string{kinds.Gateway, kinds.VirtualService, kinds.DestinationRule, kinds.FaultTable, gatewayapi.Statuses},
+		Publishes: []string{kinds.Gateway, kinds.VirtualService, kinds.DestinationRule, kinds.FaultTable, gatewayapi.Statuses, secrets.Named},
 		New:       sdk.WithConfig(defaults(), func(c Config) (sdk.Deriver, error) { return newDeriver(c), nil }),
 	}
 }

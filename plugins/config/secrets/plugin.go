@@ -42,7 +42,7 @@ func Plugin() sdk.ConfigSourcePlugin {
 	return sdk.ConfigSourcePlugin{
 		Name:      "config/secrets",
 		Version:   "1",
-		Reads:     []string{secrets.Requests},
+		Reads:     []string{secrets.Requests, secrets.Named},
 		Publishes: []string{secrets.SecretTable, secrets.ConfigMapTable, secrets.Absences, secrets.Rights},
 		Secrets:   []string{secrets.SecretTable},
 		New: sdk.WithConfig(Config{Access: kube.DefaultAccess()}, func(c Config) (sdk.ConfigSource, error) {

@@ -111,18 +111,20 @@ func (r *run) loop(s *state.State, newer <-chan struct{}) error {
 func (r *run) want(s *state.State, now time.Time) {
 	objects, accounts := map[secrets.Object]bool{}, map[secrets.Account]bool{}
 	requests := map[*sdk.Row]secrets.Request{}
-	for _, row := range s.Table(secrets.Requests).All() {
-		q, read := r.requests[row]
-		if !read {
-			q, _ = secrets.DecodeRequest(row) // generator/sds alone publishes them
-		}
-		requests[row] = q
-		if a := q.Account; len(q.Objects) == 0 && a.Name != "" && a.Cluster == r.source.config.Cluster {
-			accounts[a] = true
-		}
-		for _, o := range q.Objects {
-			if o.Cluster == r.source.config.Cluster {
-				objects[o] = true
+	for _, table := range []string{secrets.Requests, secrets.Named} {
+		for _, row := range s.Table(table).All() {
+			q, read := r.requests[row]
+			if !read {
+				q, _ = secrets.DecodeRequest(row) // generator/sds and config/gatewayapi alone publish them
+			}
+			requests[row] = q
+			if a := q.Account; len(q.Objects) == 0 && a.Name != "" && a.Cluster == r.source.config.Cluster {
+				accounts[a] = true
+			}
+			for _, o := range q.Objects {
+				if o.Cluster == r.source.config.Cluster {
+					objects[o] = true
+				}
 			}
 		}
 	}

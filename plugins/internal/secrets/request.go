@@ -12,6 +12,12 @@ import (
 // have, as far as that is known. Keys are those of Request.Key, payloads a Request as JSON.
 const Requests = "secretrequests"
 
+// Named has the Secrets and ConfigMaps that objects name and may have, such as Gateways those of
+// their listeners, for the same sources: those who say what is wrong with an object want to know
+// whether what it names is there, before any proxy asks for it. Payloads are as in Requests, without
+// an account.
+const Named = "secretnames"
+
 // Rights has what accounts may do, in answer to requests: NAMESPACE/ACCOUNT, in other clusters than
 // the first followed by @ and the cluster, with a Right as JSON.
 const Rights = "secretrights"

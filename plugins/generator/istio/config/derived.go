@@ -49,6 +49,11 @@ func isRoute(row *pb.Row) bool { return derived(row) && row.Annotations[routeAnn
 // isPolicy reports whether a DestinationRule was derived of policies of the Gateway API.
 func isPolicy(row *pb.Row) bool { return derived(row) && row.Annotations[parentsAnnotation] != "" }
 
+// isTLSRoute reports whether a VirtualService was derived of a TLSRoute.
+func isTLSRoute(row *pb.Row) bool {
+	return isRoute(row) && strings.HasPrefix(row.Annotations[parentsAnnotation], "TLSRoute/")
+}
+
 // isIngress reports whether a VirtualService has the meaning of an Ingress. As in istiod,
 // everybody's may.
 func isIngress(row *pb.Row) bool { return row.Annotations[routeAnnotation] == "ingress" }

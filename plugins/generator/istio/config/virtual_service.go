@@ -20,13 +20,15 @@ type VirtualService struct {
 	// Route: it was derived of a route of the Gateway API: what has no backend fails as that API
 	// says.
 	Route bool
+	// TLSRoute: of a TLSRoute, which also leads what a listener has opened.
+	TLSRoute bool
 	// Separated: prefixes of paths end at a slash, as in the Gateway API and in Ingress.
 	Separated bool
 }
 
 // ParseVirtualService reads a row and resolves the names in it; domain is the mesh's DNS domain.
 func ParseVirtualService(row *pb.Row, domain string) (*VirtualService, error) {
-	v := &VirtualService{Meta: parseMeta(row), Spec: &networking.VirtualService{}, Route: isRoute(row), Separated: isRoute(row) || isIngress(row)}
+	v := &VirtualService{Meta: parseMeta(row), Spec: &networking.VirtualService{}, Route: isRoute(row), TLSRoute: isTLSRoute(row), Separated: isRoute(row) || isIngress(row)}
 	if err := unmarshal(row, v.Spec); err != nil {
 		return nil, err
 	}

@@ -217,7 +217,8 @@ func (b *chainBuilder) group(group gateway.Group) []listener.GatewayChain {
 	return out
 }
 
-// connections follow the first TCP route that is for the server; none where there is none.
+// connections follow the first TCP route that is for the server, or a TLSRoute where the server
+// opens TLS; none where there is none.
 func (b *chainBuilder) connections(s gateway.Server) []listener.GatewayChain {
 	for _, v := range b.from.Scopes.VirtualServices.AtGateway(b.c, b.set.Scope.Namespace, s.Gateway.Key) {
 		if !s.Has(v) {
@@ -230,6 +231,26 @@ func (b *chainBuilder) connections(s gateway.Server) []listener.GatewayChain {
 					Gateway: s.Gateway.Key,
 				}}
 			}
+		}
+		if route := opened(v, s); route != nil {
+			return []listener.GatewayChain{{
+				Names: s.Names(), TLS: s.Spec.Tls, Protocol: s.Protocol(), Forward: b.forward(v, route, s), Port: s.Spec.Port.Number,
+				Gateway: s.Gateway.Key,
+			}}
+		}
+	}
+	return nil
+}
+
+// opened is where a TLSRoute leads connections whose TLS the server opens: the listener's hostname
+// has chosen among the route's names then. Source: Gateway API, TLSRoute, "Terminate".
+func opened(v *config.VirtualService, s gateway.Server) []*networking.RouteDestination {
+	if !v.TLSRoute || s.Spec.Tls == nil {
+		return nil
+	}
+	for _, t := range v.Spec.Tls {
+		if len(t.Route) > 0 && slices.ContainsFunc(t.Match, func(m *networking.TLSMatchAttributes) bool { return meant(m.Port, m.Gateways, s) }) {
+			return t.Route
 		}
 	}
 	return nil

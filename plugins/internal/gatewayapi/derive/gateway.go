@@ -32,6 +32,8 @@ type front struct {
 	// unserved: its class is known, but nothing is served of it (waypoints, and gateways between
 	// networks of ambient mode). plain: addresses of both kinds are told.
 	unserved, plain bool
+	// asked are the Secrets and ConfigMaps that it names and may have.
+	asked map[Name]bool
 }
 
 // server is a derived Gateway with its one server.
@@ -120,7 +122,7 @@ func (g *graph) addFronts(graph *incr.Graph) {
 		return []string{string(or(s.Spec.ParentRef.Namespace, gateway.Namespace(s.Namespace))) + "/" + string(s.Spec.ParentRef.Name)}
 	})
 	g.fronts = incr.NewFunc(graph, "listeners of gateway", nil, func(c *incr.Ctx, key string) (*front, error) {
-		w := world{g, c}
+		w := world{g, c, map[Name]bool{}}
 		of, ok := g.in.Gateways.Get(c, key)
 		if !ok {
 			return nil, incr.Absent
@@ -129,7 +131,9 @@ func (g *graph) addFronts(graph *incr.Graph) {
 		if !ok {
 			return nil, incr.Absent
 		}
-		return w.front(of, controller), nil
+		out := w.front(of, controller)
+		out.asked = w.asked
+		return out, nil
 	})
 }
 

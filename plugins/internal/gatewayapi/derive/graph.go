@@ -1,11 +1,13 @@
 package derive
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -20,6 +22,7 @@ type graph struct {
 	entriesOf  *incr.Index[string, string, *Entry]
 	setsOf     *incr.Index[string, string, *setObject]
 	policiesOf *incr.Index[string, Name, *Policy]
+	leadingTo  *incr.Index[Name, Name, *Route]
 	fronts     *incr.Func[string, *front]
 	routes     incr.Collection[Name, *routed]
 	policies   incr.Collection[Name, *judgedPolicy]
@@ -47,6 +50,9 @@ type Derived struct {
 	// Statuses are what is to be said in the statuses of objects; of classes, Gateways with their
 	// ListenerSets, routes and policies apart. None where nobody wants them.
 	Statuses []*incr.SetRoot[Name, *Judged]
+	// Asked are the Secrets and ConfigMaps that objects name and may have: Gateways with their
+	// ListenerSets, and policies apart. None where all are among the inputs.
+	Asked []*incr.SetRoot[Name, bool]
 }
 
 // pieceKey tells apart what one object adds to others.
@@ -74,13 +80,17 @@ func New(g *incr.Graph, in *Inputs, config Config) *Derived {
 		return out
 	})
 	x.policiesOf = incr.NewIndex(in.Policies, "TLS policies by target", targetsOf)
+	x.leadingTo = incr.NewIndex(in.Routes, "routes by backend", leads)
 	x.addFronts(g)
-	x.routes = incr.Map(in.Routes, "routes", nil, func(c *incr.Ctx, _ Name, r *Route) (*routed, error) { return world{x, c}.route(r), nil })
+	x.routes = incr.Map(in.Routes, "routes", nil, func(c *incr.Ctx, _ Name, r *Route) (*routed, error) { return world{x, c, nil}.route(r), nil })
 	fronts := incr.Each(in.Gateways, x.fronts)
 	out := &Derived{
 		Gateways:         incr.ObserveAll(x.gateways(fronts)),
 		VirtualServices:  incr.ObserveAll(x.virtualServices()),
 		DestinationRules: incr.ObserveAll(x.destinationRules()),
+	}
+	if !config.AllCredentials {
+		out.Asked = x.asked(fronts)
 	}
 	for _, list := range []incr.Collection[Name, *Complaint]{x.ofFronts(fronts), x.ofRoutes(), x.ofPolicies()} {
 		out.Complaints = append(out.Complaints, incr.ObserveAll(list))
@@ -93,12 +103,56 @@ func New(g *incr.Graph, in *Inputs, config Config) *Derived {
 	return out
 }
 
+// asked are the Secrets and ConfigMaps that objects name: Gateways with their ListenerSets, and
+// policies.
+func (x *graph) asked(fronts incr.Collection[string, *front]) []*incr.SetRoot[Name, bool] {
+	byFronts := incr.FlatMap(fronts, "credentials of gateways", incr.Same[Name], func(_ *incr.Ctx, key string, f *front) ([]incr.Item[asking, Name], error) {
+		return askings(nameOf("Gateway", key), f.asked), nil
+	})
+	byPolicies := incr.FlatMap(x.policies, "credentials of policies", incr.Same[Name], func(_ *incr.Ctx, n Name, p *judgedPolicy) ([]incr.Item[asking, Name], error) {
+		return askings(n, p.asked), nil
+	})
+	out := []*incr.SetRoot[Name, bool]{}
+	for _, list := range []incr.Collection[asking, Name]{byFronts, byPolicies} {
+		byName := incr.NewIndex(list, "who names a credential", func(_ asking, n Name) []Name { return []Name{n} })
+		out = append(out, incr.ObserveAll(incr.Group(byName, "named credentials", incr.Same[bool], func(*incr.Ctx, Name, []incr.Item[asking, Name]) (bool, error) {
+			return true, nil
+		})))
+	}
+	return out
+}
+
+// asking is that an object names another one.
+type asking struct{ By, For Name }
+
+// Compare orders them.
+func (a asking) Compare(o asking) int { return cmp.Or(a.By.Compare(o.By), a.For.Compare(o.For)) }
+
+func askings(by Name, all map[Name]bool) (out []incr.Item[asking, Name]) {
+	for n := range all {
+		out = append(out, incr.Item[asking, Name]{Key: asking{by, n}, Value: n})
+	}
+	return out
+}
+
 func targetsOf(_ Name, p *Policy) (out []string) {
 	if p.TLS == nil || ignored(p.Row) {
 		return nil
 	}
 	for _, t := range p.TLS.TargetRefs {
 		out = append(out, p.Namespace+"/"+string(t.Kind)+"/"+string(t.Name))
+	}
+	return out
+}
+
+// leads are the backends that a route's rules name.
+func leads(n Name, r *Route) (out []Name) {
+	for _, b := range r.backends() {
+		of := refer(b.Group, b.Kind, serviceKind)
+		to := Name{of.Kind, string(or(b.Namespace, gateway.Namespace(n.Namespace))), string(b.Name)}
+		if (of == serviceKind || of == entryKind) && !slices.Contains(out, to) {
+			out = append(out, to)
+		}
 	}
 	return out
 }
@@ -163,7 +217,10 @@ func sameVirtualService(a, b *VirtualService) bool {
 // destinationRules are the derived DestinationRules.
 func (x *graph) destinationRules() incr.Collection[string, *DestinationRule] {
 	x.policies = incr.Map(x.in.Policies, "policies", nil, func(c *incr.Ctx, _ Name, p *Policy) (*judgedPolicy, error) {
-		return world{x, c}.policy(p), nil
+		w := world{x, c, map[Name]bool{}}
+		out := w.policy(p)
+		out.asked = w.asked
+		return out, nil
 	})
 	settings := incr.FlatMap(x.policies, "what policies say", nil, func(_ *incr.Ctx, n Name, p *judgedPolicy) ([]incr.Item[pieceKey, setting], error) {
 		var out []incr.Item[pieceKey, setting]
@@ -178,7 +235,7 @@ func (x *graph) destinationRules() incr.Collection[string, *DestinationRule] {
 		for _, i := range list {
 			of = append(of, i.Value)
 		}
-		return world{x, c}.rule(t, of), nil
+		return world{x, c, nil}.rule(t, of), nil
 	})
 	return incr.FlatMap(rules, "derived destination rules", sameRule, func(_ *incr.Ctx, _ target, r *DestinationRule) ([]incr.Item[string, *DestinationRule], error) {
 		return []incr.Item[string, *DestinationRule]{{Key: r.Namespace + "/" + r.Name, Value: r}}, nil

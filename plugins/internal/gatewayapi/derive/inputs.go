@@ -26,7 +26,7 @@ type Config struct {
 	// ClusterSetHosts: ServiceImports mean NAME.NAMESPACE.svc.clusterset.local.
 	ClusterSetHosts bool
 	// AllCredentials: Secrets and ConfigMaps that are not among the inputs are missing. Otherwise
-	// nothing is known of them, and they are taken for right.
+	// they are asked for (Derived.Asked), and taken for right until something is known of them.
 	AllCredentials bool
 	// Controller is the controllerName of classes that are ours; empty: Istio's. With another one
 	// the class istio is there only as an object.
@@ -70,6 +70,9 @@ type Inputs struct {
 	Namespaces *incr.Input[string, map[string]string]
 	// Credentials are what is known of Secrets and ConfigMaps (see Config.AllCredentials).
 	Credentials *incr.Input[Name, Credential]
+
+	// told are, of a Secret or ConfigMap, its row and the one that says that it is missing.
+	told map[Name][2]*pb.Row
 }
 
 // Name names an object: its kind, as Service, and where it is.
@@ -119,6 +122,7 @@ func NewInputs(g *incr.Graph) *Inputs {
 		Entries:      incr.NewInput[string, *Entry](g, "service entries", nil),
 		Namespaces:   incr.NewInput[string](g, "namespaces", sameLabels),
 		Credentials:  incr.NewInput[Name](g, "credentials", incr.Same[Credential]),
+		told:         map[Name][2]*pb.Row{},
 	}
 }
 
@@ -157,6 +161,37 @@ func (r *Route) Parents() []gateway.ParentReference {
 		return r.TCP.ParentRefs
 	}
 	return r.TLS.ParentRefs
+}
+
+// backends are those of the route's rules.
+func (r *Route) backends() (out []gateway.BackendObjectReference) {
+	switch {
+	case r.HTTP != nil:
+		for _, rule := range r.HTTP.Rules {
+			for _, b := range rule.BackendRefs {
+				out = append(out, b.BackendObjectReference)
+			}
+		}
+	case r.GRPC != nil:
+		for _, rule := range r.GRPC.Rules {
+			for _, b := range rule.BackendRefs {
+				out = append(out, b.BackendObjectReference)
+			}
+		}
+	case r.TCP != nil:
+		for _, rule := range r.TCP.Rules {
+			for _, b := range rule.BackendRefs {
+				out = append(out, b.BackendObjectReference)
+			}
+		}
+	default:
+		for _, rule := range r.TLS.Rules {
+			for _, b := range rule.BackendRefs {
+				out = append(out, b.BackendObjectReference)
+			}
+		}
+	}
+	return out
 }
 
 // hostnames are those of the route; none: any.

@@ -28,7 +28,7 @@ func Reads() []string {
 }
 
 func others() []string {
-	return []string{kinds.ServiceEntry, state.Services, state.Namespaces, secrets.SecretTable, secrets.ConfigMapTable}
+	return []string{kinds.ServiceEntry, state.Services, state.Namespaces, secrets.SecretTable, secrets.ConfigMapTable, secrets.Absences}
 }
 
 // Tables are those that Load takes rows of.
@@ -66,7 +66,10 @@ func (in *Inputs) Load(table, key string, row *pb.Row) error {
 			return n.Labels, err
 		})
 	case secrets.SecretTable, secrets.ConfigMapTable:
-		return set(in.Credentials, nameOf(kindOf(table), key), row, credential)
+		return in.credential(nameOf(kindOf(table), key), row, false)
+	case secrets.Absences:
+		kind, name, _ := strings.Cut(key, "/")
+		return in.credential(nameOf(kind, name), row, true)
 	}
 	return nil
 }
@@ -135,6 +138,30 @@ func spec[S any](row *pb.Row) (*S, error) {
 		return nil, err
 	}
 	return &o.Spec, nil
+}
+
+// credential takes the row of a Secret or ConfigMap, or the one that says that there is none.
+func (in *Inputs) credential(n Name, row *pb.Row, absent bool) error {
+	rows := in.told[n]
+	at := 0
+	if absent {
+		at = 1
+	}
+	rows[at] = row
+	if rows == [2]*pb.Row{} {
+		delete(in.told, n)
+	} else {
+		in.told[n] = rows
+	}
+	switch {
+	case rows[0] != nil: // where both are told it has just come, or just gone: what is there counts
+		return set(in.Credentials, n, rows[0], credential)
+	case rows[1] != nil:
+		in.Credentials.Set(n, Credential{Missing: true})
+	default:
+		in.Credentials.Delete(n)
+	}
+	return nil
 }
 
 // credential finds out what a Secret or ConfigMap is good for.

@@ -53,6 +53,8 @@ type setting struct {
 type judgedPolicy struct {
 	settings []setting
 	judged   status.Policy
+	// asked are the objects with roots that it names.
+	asked map[Name]bool
 }
 
 // portsOf are the ports of a target; false: there is none.
@@ -98,6 +100,7 @@ func (w world) tlsPolicy(p *Policy) *judgedPolicy {
 			tls.SubjectAltNames = append(tls.SubjectAltNames, string(n.URI))
 		}
 	}
+	ancestors := map[string]bool{}
 	tls.CredentialName, out.judged.Roots = w.roots(&p.TLS.Validation, p.Namespace)
 	for _, ref := range p.TLS.TargetRefs {
 		section := string(or(ref.SectionName, ""))
@@ -113,6 +116,9 @@ func (w world) tlsPolicy(p *Policy) *judgedPolicy {
 			one.Conflicts = w.earlierPolicy(p, ref)
 		}
 		out.judged.Targets = append(out.judged.Targets, one)
+		if problem == "" {
+			w.ancestors(name, ancestors)
+		}
 		if problem != "" || one.Conflicts != "" {
 			continue
 		}
@@ -120,7 +126,27 @@ func (w world) tlsPolicy(p *Policy) *judgedPolicy {
 			out.settings = append(out.settings, setting{target: target{name, h}, by: p.Name, row: p.Row, section: section, tls: tls})
 		}
 	}
+	for _, key := range slices.Sorted(maps.Keys(ancestors)) {
+		out.judged.Gateways = append(out.judged.Gateways, nameOf(gatewayKind.Kind, key).Name)
+	}
 	return out
+}
+
+// ancestors adds our Gateways whose routes name a backend.
+func (w world) ancestors(backend Name, to map[string]bool) {
+	for _, i := range w.leadingTo.Of(w.c, backend) {
+		for _, ref := range i.Value.Parents() {
+			if refer(ref.Group, ref.Kind, gatewayKind) != gatewayKind {
+				continue
+			}
+			key := string(or(ref.Namespace, gateway.Namespace(i.Key.Namespace))) + "/" + string(ref.Name)
+			if g, ok := w.in.Gateways.Get(w.c, key); ok {
+				if _, ours := w.classOf(g.Spec.GatewayClassName); ours {
+					to[key] = true
+				}
+			}
+		}
+	}
 }
 
 // policyTarget finds what a policy is for; the text says why there is nothing.

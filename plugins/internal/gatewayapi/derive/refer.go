@@ -51,6 +51,8 @@ func refer[G, K ~string](group *G, name *K, otherwise kind) kind {
 type world struct {
 	*graph
 	c *incr.Ctx
+	// asked are the Secrets and ConfigMaps that were looked for; nil: nobody wants to know.
+	asked map[Name]bool
 }
 
 // serviceHost is the name of a service of the cluster.
@@ -85,6 +87,9 @@ func (e *Entry) service(namespace, host string) *pb.Service {
 
 // credential is what is known of a Secret or a ConfigMap.
 func (w world) credential(n Name) Credential {
+	if w.asked != nil {
+		w.asked[n] = true
+	}
 	has, known := w.in.Credentials.Get(w.c, n)
 	if !known && w.config.AllCredentials {
 		return Credential{Missing: true}

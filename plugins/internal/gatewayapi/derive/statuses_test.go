@@ -27,7 +27,7 @@ var otherStatuses = map[string]string{
 	"east-west-ambient":              ambient,
 	"listenerset-invalid":            ambient,
 	"backend-tls-client-cert":        spoiled,
-	"backend-tls-policy":             spoiled + "; an ancestor that is the Gateway of the backend's routes is not told",
+	"backend-tls-policy":             spoiled,
 	"invalid":                        spoiled,
 	"gateway-invalid-parameters-ref": "the ConfigMap that is there is not among the objects of the file",
 	"mix-backend-policy":             "of two policies that are equally old the second by name has the conflict, as the API has it",

@@ -2,6 +2,9 @@ package status
 
 import "sigs.k8s.io/gateway-api/pkg/features"
 
+// gatewayInfrastructure is what the API up to v1.6.0 calls GatewayInfrastructure.
+const gatewayInfrastructure = features.FeatureName("GatewayInfrastructurePropagation")
+
 // Served are the features of the Gateway API that are served, in order of their names. Package
 // derive reads what each is about. Source: Gateway API, "Supported features".
 func Served() []features.FeatureName {
@@ -11,10 +14,13 @@ func Served() []features.FeatureName {
 		features.SupportGRPCRoute,
 		features.SupportGRPCRouteNamedRouteRule,
 		features.SupportGateway,
+		features.SupportGatewayAddressEmpty,
 		features.SupportGatewayFrontendClientCertificateValidation,
 		features.SupportGatewayFrontendClientCertificateValidationInsecureFallback,
 		features.SupportGatewayHTTPListenerIsolation,
+		gatewayInfrastructure,
 		features.SupportGatewayPort8080,
+		features.SupportGatewayStaticAddresses,
 		features.SupportHTTPRoute,
 		features.SupportHTTPRoute303RedirectStatusCode,
 		features.SupportHTTPRoute307RedirectStatusCode,
