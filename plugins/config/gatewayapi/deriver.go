@@ -63,8 +63,8 @@ func objectOf(n derive.Name) secrets.Object {
 	return secrets.Object{Kind: n.Kind, Namespace: n.Namespace, Name: n.Name}
 }
 
-// requestRow makes rows that ask for what objects of a kind name. No account asks: a Gateway's owner
-// named the object, and is told no more than whether it can be used.
+// requestRow makes rows that ask for what objects of a kind name. No account asks: who wrote the
+// object has named it, and is told no more than whether it can be used.
 func requestRow(by string) func(string, bool) (*sdk.Row, error) {
 	return func(key string, _ bool) (*sdk.Row, error) {
 		object := strings.SplitN(strings.TrimPrefix(key, by+"/"), "/", 3)

@@ -168,7 +168,8 @@ func TestSelector(t *testing.T) {
 }
 
 // TestNamedSecrets: where Secrets are read that are asked for alone, what a Gateway names is asked
-// for, and is taken for there until it is known to be missing; what it may not have isn't asked for.
+// for, and is taken for there until it is known to be missing; what it may not have isn't asked
+// for.
 func TestNamedSecrets(t *testing.T) {
 	h := plugintest.Start(t, Plugin(), `{"allSecrets": false}`)
 	asked := func(want ...string) {
@@ -207,8 +208,8 @@ func TestNamedSecrets(t *testing.T) {
 	asked()
 }
 
-// TestAncestors: a BackendTLSPolicy's status names the Gateways whose routes lead to its target, and
-// no others.
+// TestAncestors: a BackendTLSPolicy's status names the Gateways whose routes lead to its target,
+// and no others.
 func TestAncestors(t *testing.T) {
 	h := plugintest.Start(t, Plugin(), `{"statuses": true}`)
 	rows := append(read(t, edge+"---\n"+shop+tlsPolicy), service("shop"))

@@ -37,8 +37,8 @@ func server(number uint32, protocol string, tls *networking.ServerTLSSettings, h
 	return &networking.Server{Port: &networking.Port{Number: number, Protocol: protocol, Name: strings.ToLower(protocol)}, Hosts: hosts, Tls: tls}
 }
 
-// TestTLSRouteIsOpened: a TLSRoute leads connections that its listener opens, and a VirtualService of
-// Istio's with routes of TLS doesn't.
+// TestTLSRouteIsOpened: a TLSRoute leads connections that its listener opens, and a VirtualService
+// of Istio's with routes of TLS doesn't.
 func TestTLSRouteIsOpened(t *testing.T) {
 	w := newWorld(t)
 	w.commit(web("10.1.0.1")...)

@@ -14,8 +14,8 @@ const Requests = "secretrequests"
 
 // Named has the Secrets and ConfigMaps that objects name and may have, such as Gateways those of
 // their listeners, for the same sources: those who say what is wrong with an object want to know
-// whether what it names is there, before any proxy asks for it. Payloads are as in Requests, without
-// an account.
+// whether what it names is there, before any proxy asks for it. Payloads are as in Requests,
+// without an account.
 const Named = "secretnames"
 
 // Rights has what accounts may do, in answer to requests: NAMESPACE/ACCOUNT, in other clusters than
