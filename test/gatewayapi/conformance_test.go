@@ -42,8 +42,13 @@ type profile struct {
 }
 
 type result struct {
-	Statistics                struct{ Passed, Skipped, Failed int }
-	FailedTests, SkippedTests []string
+	Statistics struct {
+		Passed  int `yaml:"Passed"`
+		Skipped int `yaml:"Skipped"`
+		Failed  int `yaml:"Failed"`
+	}
+	FailedTests  []string `yaml:"failedTests"`
+	SkippedTests []string `yaml:"skippedTests"`
 }
 
 // run runs the suite with flags, and returns its report and the names of tests that failed.
@@ -125,7 +130,15 @@ func TestConformance(t *testing.T) {
 		}
 		return
 	}
-	r, _ := w.run(t, flags...)
+	r, failed := w.run(t, flags...)
+	for _, p := range r.Profiles {
+		if p.Core.Statistics.Passed == 0 {
+			t.Errorf("no test of %s has passed: is the report read?", p.Name)
+		}
+	}
+	if len(failed) > 0 {
+		t.Log(failed, "failed")
+	}
 	text, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)
