@@ -39,6 +39,8 @@ type Workload struct {
 	Roots            []byte
 	// Env is added to the agent's environment.
 	Env []string
+	// Mesh is the file of the mesh's settings that a machine has; nil: there is none.
+	Mesh []byte
 }
 
 // Port is an address's.
@@ -63,6 +65,12 @@ func Start(t testing.TB, of Workload) *Agent {
 	for path, text := range map[string][]byte{"tokens/istio-token": []byte(of.Token), "istio/root-cert.pem": of.Roots} {
 		path = filepath.Join(secrets, path)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, text, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if of.Mesh != nil {
+		path := filepath.Join(a.dir, "etc/istio/config/mesh")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, of.Mesh, 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,9 +28,12 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/coxswain-mesh/coxswain/test/agent"
 	"github.com/coxswain-mesh/coxswain/test/authority"
 	"github.com/coxswain-mesh/coxswain/test/kube"
 	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/need"
+	peers "github.com/coxswain-mesh/coxswain/test/program"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
@@ -448,4 +452,69 @@ func TestRegistrationIsAskedFor(t *testing.T) {
 			t.Errorf("%s: it is %s", what, p.State)
 		}
 	}
+}
+
+// TestRegistersAgent: pilot-agent, with what istioctl writes for a machine of a WorkloadGroup,
+// gets a certificate and an entry, which says how its workload is, and goes some time after it.
+func TestRegistersAgent(t *testing.T) {
+	need.All(t)
+	t.Parallel()
+	m := newMachines(t)
+	text, err := os.ReadFile(filepath.Join(m.dir, "plugins.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(m.dir, "plugins.yaml"), strings.Replace(string(text), "config: {grace: 2s, ", `config: {proxies: ["127.0.0.1/32"], grace: 2s, `, 1))
+	backend := mesh.NewBackend(t, "machine")
+	m.cluster.Apply(t, documents(
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: istio, namespace: istio-system}\ndata: {mesh: \"\"}",
+		groupOf("web", "machine")+fmt.Sprintf("\n  probe: {periodSeconds: 1, httpGet: {host: 127.0.0.1, port: %d}}", backend.Port),
+	))
+	m.cluster.Kubectl(t, "create", "serviceaccount", "machine", "-n", "shop")
+	plane := mesh.Start(t, program, "", append(slices.Clone(m.args), "--autoRegistration")...)
+	plane.Ready(t)
+	root(t, m.cluster, "shop", anything)
+	configured := t.TempDir()
+	istioctl := filepath.Join(peers.Built(t, "test/peer", "peer", "istioctl"), "istioctl")
+	out, err := exec.Command(istioctl, "--kubeconfig", m.cluster.Kubeconfig, "experimental", "workload", "entry", "configure", "--name", "web", "--namespace", "shop", "--clusterID", "Kubernetes",
+		"--autoregister", "--ingressIP", "127.0.0.1", "--internalIP", "127.0.0.62", "-o", configured).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	file := func(name string) []byte {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(configured, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	w := agent.Workload{
+		Name: "machine-1", Namespace: "shop", IP: "127.0.0.62", Account: "machine", Token: string(file("istio-token")), Discovery: plane.Secure, Roots: file("root-cert.pem"),
+		Mesh: file("mesh.yaml"), Env: []string{"ISTIO_META_INTERCEPTION_MODE=NONE"},
+	}
+	for line := range strings.Lines(string(file("cluster.env"))) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && strings.HasPrefix(name, "ISTIO_META") {
+			w.Env = append(w.Env, name+"="+strings.Trim(value, "'"))
+		}
+	}
+	a := agent.Start(t, w)
+	a.Is(t, "spiffe://cluster.local/ns/shop/sa/machine", "")
+	name := ""
+	for _, each := range w.Env {
+		if network, ok := strings.CutPrefix(each, "ISTIO_META_NETWORK="); ok && network != "" {
+			name = "-" + network
+		}
+	}
+	name = "web-127.0.0.62" + name
+	condition := func(status string) func(workloadEntry) bool {
+		return func(e workloadEntry) bool {
+			return connected(e) && len(e.Status.Conditions) == 1 && e.Status.Conditions[0].Status == status
+		}
+	}
+	m.entry("it is healthy", name, condition("True"))
+	backend.Stop()
+	m.entry("it is not", name, condition("False"))
+	a.Stop()
+	m.gone(name)
 }
