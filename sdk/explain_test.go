@@ -70,3 +70,39 @@ func keys(names []*pb.RowName) (keys []string) {
 	}
 	return keys
 }
+
+// divided is a generator that knows of each virtual host from which service it was made.
+type divided struct{ sdk.GeneratorFuncs }
+
+func (divided) Explain(string, uint64, string) (rows, missing []state.Name, err error) {
+	return []state.Name{{Table: "services", Key: "a"}, {Table: "services", Key: "b"}}, nil, nil
+}
+
+func (divided) ExplainPiece(_ string, _ uint64, _ string, of sdk.Piece) ([]state.Name, bool) {
+	return []state.Name{{Table: "services", Key: fmt.Sprint(of)}}, of.Name != "unknown"
+}
+
+// TestExplainedByPiece: who knows whose a piece is says so of that alone; else all of the resource
+// counts, and the answer says which of both it is.
+func TestExplainedByPiece(t *testing.T) {
+	h := plugintest.Start(t, sdk.GeneratorPlugin{
+		Name: "g", Version: "1", Reads: []string{"services"}, Types: []sdk.Type{{Url: clusters}},
+		New: sdk.WithoutConfig(func() (sdk.Generator, error) { return divided{}, nil }),
+	}, nil)
+	h.Commit(plugintest.Rows{Table: "services", Upserts: []*sdk.Row{{Key: "a"}, {Key: "b"}}})
+	for _, c := range []struct {
+		of   *pb.Explain
+		want string
+	}{
+		{&pb.Explain{}, "[a b] false"},
+		{&pb.Explain{Piece: "x"}, "[{x 0}] true"},
+		{&pb.Explain{FilterChain: 2, Piece: "f"}, "[{f 2}] true"},
+		{&pb.Explain{FilterChain: 3}, "[{ 3}] true"},
+		{&pb.Explain{Piece: "unknown"}, "[a b] false"},
+	} {
+		b := h.ExplainPiece(c.of)
+		if got := fmt.Sprint(keys(b.Rows), b.Piece); got != c.want {
+			t.Errorf("%v: made from %s, want %s", c.of, got, c.want)
+		}
+	}
+}

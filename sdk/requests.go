@@ -173,6 +173,10 @@ func (g *generation) explain(ctx context.Context, e *pb.Explain) {
 		if !ok {
 			return errNotSupported
 		}
+		if rows, ok := g.explainPiece(e, x); ok {
+			because.Rows, because.Piece = rowNames(rows), true
+			return nil
+		}
 		rows, missing, err := x.Explain(e.Type, e.View, e.Name)
 		because.Rows, because.Missing = rowNames(rows), rowNames(missing)
 		return err
@@ -183,6 +187,15 @@ func (g *generation) explain(ctx context.Context, e *pb.Explain) {
 	g.answer(ctx, &pb.FromPlugin{Because: because}, func(reason string) *pb.FromPlugin {
 		return &pb.FromPlugin{Because: &pb.Because{Id: e.Id, Error: reason}}
 	})
+}
+
+// explainPiece explains the piece of a resource that is asked for, if any; false: it isn't known.
+func (g *generation) explainPiece(e *pb.Explain, x Explainer) ([]state.Name, bool) {
+	by, ok := x.(PieceExplainer)
+	if !ok || e.Piece == "" && e.FilterChain == 0 {
+		return nil, false
+	}
+	return by.ExplainPiece(e.Type, e.View, e.Name, Piece{e.Piece, int(e.FilterChain)})
 }
 
 func (g *generation) ask(ctx context.Context, a *pb.Ask) {

@@ -102,7 +102,7 @@ func New(cfg Config) (*Control, error) {
 	c.Calls = calls.New(&c.clients, c.mid.State)
 	c.operator = &operations.Core{Shell: shell{&c.mu, c}, Middle: c.mid, Calls: c.Calls, Log: cfg.Log, History: cfg.Earlier.History, HoldMax: cfg.HoldMax}
 	explainer := operations.NewExplainer(c.operator)
-	c.mid.Serving.Quarantine.OnRefused = func(r *serving.Refused) { go explainer.Blame(r) }
+	c.mid.Serving.Quarantine.OnRefused = func(r *serving.Refused, of []serving.Question) { go explainer.Blame(r, of) }
 	now := time.Now()
 	for _, e := range cfg.Plugins {
 		c.mid.Plugins.Members.Declare(state.NewPlugin(e, state.NewShard(e), now))

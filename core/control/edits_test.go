@@ -27,15 +27,21 @@ type hostsWorld struct {
 	has  *view.Snapshot
 	left string
 	told []string
-	// parts are those that it was told of last.
-	parts string
+	// parts are those that it was told of last, by object.
+	parts map[string]string
+	// split: the generator says from which object each virtual host was made, of its name; bad is
+	// what the proxy refuses.
+	split bool
+	bad   string
+	// asked is how often the generator was.
+	asked int
 }
 
 func newHosts(t *testing.T) *hostsWorld {
 	ready := readyIstio()
 	ready.Types[0].Url = pieces.RouteConfiguration
 	ready.Reads = append(ready.Reads, &pb.Read{Table: "test/Route"})
-	w := &hostsWorld{crowd: crowdOf(t, nil, 1, ready), rows: map[string]int{}, bodies: 10}
+	w := &hostsWorld{crowd: crowdOf(t, nil, 1, ready), rows: map[string]int{}, bodies: 10, parts: map[string]string{}, bad: "=bad"}
 	r := w.mid.State.Roster.Session("memory").Plugin.Ready
 	r.Publishes, r.Blame = append(r.Publishes, "test/Route"), true
 	w.has = w.proxy.Pull().Types[w.url]
@@ -91,7 +97,7 @@ func (w *hostsWorld) answer() string {
 	if now.Version() == had.Version() || now.Version() == w.left {
 		return ""
 	}
-	if said := w.said(now); strings.Contains(said, "=bad") {
+	if said := w.said(now); strings.Contains(said, w.bad) {
 		w.left = now.Version()
 		w.proxy.Report(xds.Outcome{Type: w.url, Number: served.Number, Refused: "a: it is bad", Culprits: []xds.Culprit{{Body: now, Instead: had}}})
 	} else {
@@ -110,6 +116,10 @@ func (w *hostsWorld) settle(want string) {
 		if i == 100 {
 			w.t.Fatal("it does not end")
 		}
+	}
+	for asked := -1; asked != w.asked; {
+		asked = w.asked
+		w.listen() // of one piece after another
 	}
 	if got := w.said(w.has.Get("a")); got != want {
 		w.t.Errorf("it has %s, want %s", got, want)
@@ -135,9 +145,12 @@ func (w *hostsWorld) listen() {
 		if m.Explain == nil {
 			continue
 		}
-		because := &pb.Because{Id: m.Explain.Id}
+		w.asked++
+		because := &pb.Because{Id: m.Explain.Id, Piece: w.split}
 		for o := range w.rows {
-			because.Rows = append(because.Rows, &pb.RowName{Table: "test/Route", Key: "ns/" + o})
+			if !w.split || o == m.Explain.Piece {
+				because.Rows = append(because.Rows, &pb.RowName{Table: "test/Route", Key: "ns/" + o})
+			}
 		}
 		w.g.send(&pb.FromPlugin{Because: because})
 	}
@@ -148,8 +161,9 @@ func (w *hostsWorld) listen() {
 		}
 		var rows []string
 		for _, r := range m.Blame.Rows {
-			rows = append(rows, strings.TrimPrefix(r.Key, "ns/"))
-			w.parts = r.Parts
+			o := strings.TrimPrefix(r.Key, "ns/")
+			rows = append(rows, o)
+			w.parts[o] = r.Parts
 		}
 		slices.Sort(rows)
 		if now := strings.Join(rows, " "); len(w.told) == 0 || w.told[len(w.told)-1] != now {
@@ -181,7 +195,7 @@ func TestBlameOutlivesAnEdit(t *testing.T) {
 			}
 			w.settle("one two=x three=y")
 			w.blamed("one")
-			if w.parts != "virtual host one" {
+			if w.parts["one"] != "virtual host one" {
 				w.t.Errorf("the source was told of %q", w.parts)
 			}
 			w.edit("one", "one=fine two=x three=y")
@@ -212,7 +226,7 @@ func TestBlameOutlivesAnEdit(t *testing.T) {
 			w.answer()
 			w.edit("two", "one=bad two=x three=bad")
 			w.settle("one two=x three")
-			w.blamed("one", "one two")
+			w.blamed("one two")
 			w.edit("two", "one=bad two=x three=y")
 			w.settle("one two=x three=y")
 		},
@@ -253,4 +267,104 @@ func TestBlameOutlivesAnEdit(t *testing.T) {
 			})
 		})
 	}
+}
+
+// as has another proxy, which refuses what it likes, do something in place of the first.
+func (w *hostsWorld) as(other *stream, bad string, do func()) {
+	w.t.Helper()
+	proxy, has, left, mine := w.proxy, w.has, w.left, w.bad
+	w.proxy, w.bad, w.left = other, bad, ""
+	do()
+	w.proxy, w.has, w.left, w.bad = proxy, has, left, mine
+}
+
+// TestOwnersByPiece: of objects that change at once, that is blamed from which the refused virtual
+// host was made, and no other.
+func TestOwnersByPiece(t *testing.T) {
+	for name, tt := range map[string]func(w *hostsWorld){
+		"edited at once": func(w *hostsWorld) {
+			w.edit("one two three", "one=x two=bad three=y")
+			w.settle("one=x two three=y")
+			w.blamed("two")
+			if w.parts["two"] != "virtual host two" {
+				w.t.Errorf("the source was told of %q", w.parts)
+			}
+			w.edit("two", "one=x two=fine three=y")
+			w.settle("one=x two=fine three=y")
+			w.listen()
+			w.blamed("")
+		},
+		"two of three": func(w *hostsWorld) {
+			w.edit("one two three", "one=bad two=x three=bad")
+			w.settle("one two=x three")
+			if last := w.told[len(w.told)-1]; last != "one three" || len(w.parts) != 2 || w.parts["three"] != "virtual host three" {
+				w.t.Errorf("told %q, of %q", w.told, w.parts)
+			}
+			w.told = nil
+			w.edit("one two", "one=x two=y three=bad")
+			w.settle("one=x two=y three")
+			w.blamed("three")
+		},
+		"an object that was edited before it was found out": func(w *hostsWorld) {
+			w.edit("one two", "one=bad two=x three")
+			w.answer()
+			w.edit("two three", "one=bad two=y three=bad")
+			w.settle("one two=y three")
+			if last := w.told[len(w.told)-1]; last != "one three" {
+				w.t.Errorf("told %q", w.told)
+			}
+		},
+		"nobody has edited its object": func(w *hostsWorld) {
+			w.edit("one", "one=x two=bad three")
+			w.settle("one=x two three")
+			w.blamed("two")
+		},
+		"a stranger refuses another": func(w *hostsWorld) {
+			plain := w.joinsAs("plain")
+			w.edit("one two three", "one=x two=bad three=y")
+			w.as(plain, "three=y", func() { w.settle("one=x two=bad three") })
+			w.blamed()
+			w.settle("one=x two three=y")
+			w.blamed("two")
+			plain.Close()
+		},
+		"a generator that can't tell": func(w *hostsWorld) {
+			w.split = false
+			w.edit("one two", "one=bad two=x three")
+			w.settle("one two=x three")
+			w.blamed("one two")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newHosts(t)
+				w.split = true
+				w.edit("one two three", "one two three")
+				w.settle("one two three")
+				w.blamed()
+				tt(w)
+			})
+		})
+	}
+}
+
+// TestFewOwnersAreAskedFor: however many virtual hosts a proxy refuses, the generator is asked about
+// so many.
+func TestFewOwnersAreAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newHosts(t)
+		w.split = true
+		var good, bad []string
+		for i := range 300 {
+			good = append(good, fmt.Sprint("h", i))
+			bad = append(bad, fmt.Sprintf("h%d=bad", i))
+		}
+		w.edit("h7", strings.Join(good, " "))
+		w.settle(strings.Join(good, " "))
+		w.edit("h7", strings.Join(bad, " "))
+		w.settle(strings.Join(good, " "))
+		if w.asked != 100 {
+			t.Errorf("the generator was asked %d times", w.asked)
+		}
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/view"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 	"io"
 	"log/slog"
 	"slices"
@@ -245,6 +246,11 @@ func (s *stream) names(typeURL string) []string {
 
 // contentOf is what a resource says.
 func contentOf(b *view.Body) string {
+	var e corev3.TypedExtensionConfig
+	text := &wrapperspb.StringValue{}
+	if proto.Unmarshal(b.Value(), &e) == nil && e.TypedConfig.UnmarshalTo(text) == nil {
+		return text.Value
+	}
 	var c clusterv3.Cluster
 	if err := proto.Unmarshal(b.Value(), &c); err == nil && c.Name == b.Name() && c.Name != "" {
 		return c.AltStatName

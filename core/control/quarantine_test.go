@@ -633,3 +633,54 @@ func TestRefusalsEnd(t *testing.T) {
 		})
 	}
 }
+
+const typeExtension = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
+
+// TestRefusedExtension: a filter's configuration that proxies ask for by its name is refused for
+// each of them: it keeps what it had, and who has none has none, so that Envoy answers in its place.
+// It is never held for others, be the refusal everybody's; the rest arrives, and its owner is told.
+func TestRefusedExtension(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ready := readyIstio()
+		ready.Types[0].Url = typeExtension
+		ready.Reads = append(ready.Reads, &pb.Read{Table: "test/Filter"})
+		c := crowdOf(t, nil, 2, ready)
+		source := c.mid.State.Roster.Session("memory").Plugin.Ready
+		source.Publishes, source.Blame = append(source.Publishes, "test/Filter"), true
+		c.m.rows("test/Filter", nil, row("ns/a", "1"), row("ns/b", "1"))
+		time.Sleep(time.Second)
+		for s := c.g.state(); s != nil; s = c.g.state() {
+			c.g.done(s.Revision)
+		}
+		good := c.proxy.Pull().Types[c.url].Get("a")
+		c.becomes(2, "bad")
+		c.refuses(c.all[0], good)
+		c.refuses(c.all[1], good)
+		c.held("a by 2, 2 of 2 votes, held false")
+		for _, m := range c.g.others() {
+			if m.Explain != nil {
+				c.g.send(&pb.FromPlugin{Because: &pb.Because{Id: m.Explain.Id, Rows: []*pb.RowName{{Table: "test/Filter", Key: "ns/a"}}}})
+			}
+		}
+		time.Sleep(time.Second)
+		var told []string
+		for _, m := range c.m.others() {
+			for _, r := range rowsOf(m.Blame) {
+				told = append(told, r.Key+" "+r.Parts)
+			}
+		}
+		if fmt.Sprint(told) != "[ns/a ]" {
+			t.Errorf("the source was told of %q", told)
+		}
+		c.have(c.joins("new"), "a=bad") // it finds out by itself
+		c.becomes(3, "better")
+		c.held()
+	})
+}
+
+func rowsOf(b *pb.Blame) []*pb.Blamed {
+	if b == nil {
+		return nil
+	}
+	return b.Rows
+}

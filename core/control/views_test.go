@@ -3,7 +3,10 @@ package control
 import (
 	"fmt"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 	"slices"
 	"strings"
 	"testing"
@@ -97,6 +100,11 @@ func worldOf(b *bench, ready *pb.Ready) *world {
 func (w *world) body(id uint64, content string) *pb.FromPlugin {
 	if w.url == typeC || w.url == pieces.RouteConfiguration {
 		return cluster(id, content)
+	}
+	if w.url == typeExtension {
+		config, _ := anypb.New(wrapperspb.String(content))
+		b, _ := proto.Marshal(&corev3.TypedExtensionConfig{Name: "a", TypedConfig: config})
+		return body(id, string(b))
 	}
 	return body(id, content)
 }

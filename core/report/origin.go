@@ -133,9 +133,18 @@ type Refusal struct {
 	// in the view. Where it is 0, what proxies say counts for themselves alone.
 	Votes  int `json:"votes"`
 	Voters int `json:"voters"`
-	// Rows that it was made from and that changed with it or, where that is not remembered, all of
-	// those that people write; empty: its generator does not say.
-	Rows []RowName `json:"rows,omitempty"`
+	// Rows that its refused pieces were made from and that changed with them or, where that is not
+	// remembered, all of those that people write; empty: its generator does not say, or the pieces
+	// are looked for still. Owners are the same by piece.
+	Rows   []RowName `json:"rows,omitempty"`
+	Owners []Owners  `json:"owners,omitempty"`
+}
+
+// Owners are the rows that a piece of a resource was made from.
+type Owners struct {
+	// Piece says which it is, in words; empty: all of the resource.
+	Piece string    `json:"piece,omitempty"`
+	Rows  []RowName `json:"rows"`
 }
 
 // Effects says of objects that people write what was made from them.

@@ -157,3 +157,36 @@ func TestReadBetweenWavesIsLetGo(t *testing.T) {
 		}
 	}
 }
+
+// TestBelow: what of a function a value was made from, and nothing that others were.
+func TestBelow(t *testing.T) {
+	g := New(Workers(1))
+	in := NewInput[string](g, "in", Same[int])
+	half := NewFunc(g, "half", Same[int], func(c *Ctx, k string) (int, error) {
+		v, ok := in.Get(c, k)
+		if !ok {
+			return 0, Absent
+		}
+		return v / 2, nil
+	})
+	sum := NewFunc(g, "sum", Same[int], func(c *Ctx, k string) (int, error) {
+		out := 0
+		for _, one := range strings.Split(k, "") {
+			out += half.Of(c, one)
+		}
+		return out, nil
+	})
+	above := NewFunc(g, "above", Same[int], func(c *Ctx, k string) (int, error) { return sum.Of(c, k) + 1, nil })
+	for i, k := range []string{"a", "b", "c"} {
+		in.Set(k, 10*(i+1))
+	}
+	Observe(above, "abx")
+	Observe(above, "c")
+	g.Wave()
+	if got := fmt.Sprint(Below(above, "abx", half)); got != "[{a 5} {b 10}]" {
+		t.Errorf("made from %s", got)
+	}
+	if got := Below(above, "nobody", half); len(got) != 0 {
+		t.Errorf("what nobody wants was made from %v", got)
+	}
+}

@@ -150,10 +150,16 @@ func (h *Harness) ForgetBodies() {
 // Explain asks from which rows a resource was made.
 func (h *Harness) Explain(typeURL string, view uint64, name string) *pb.Because {
 	h.t.Helper()
-	id := h.nextID()
-	h.send(&pb.FromCore{Explain: &pb.Explain{Id: id, Type: typeURL, View: view, Name: name}})
-	h.wait("Because", func() bool { return h.because[id] != nil })
-	return h.because[id]
+	return h.ExplainPiece(&pb.Explain{Type: typeURL, View: view, Name: name})
+}
+
+// ExplainPiece asks from which rows a piece of a resource was made; it sets the question's id.
+func (h *Harness) ExplainPiece(of *pb.Explain) *pb.Because {
+	h.t.Helper()
+	of.Id = h.nextID()
+	h.send(&pb.FromCore{Explain: of})
+	h.wait("Because", func() bool { return h.because[of.Id] != nil })
+	return h.because[of.Id]
 }
 
 // Authenticate asks an authenticator who is calling.

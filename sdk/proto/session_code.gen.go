@@ -3577,6 +3577,12 @@ func (m *Explain) Size() int {
 	if len(m.Name) > 0 {
 		n += 1 + protowire.SizeBytes(len(m.Name))
 	}
+	if len(m.Piece) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Piece))
+	}
+	if m.FilterChain != 0 {
+		n += 1 + protowire.SizeVarint(uint64(m.FilterChain))
+	}
 	return n
 }
 
@@ -3594,6 +3600,12 @@ func (m *Explain) AppendTo(b []byte) []byte {
 	if len(m.Name) > 0 {
 		b = addString(b, 0x22, m.Name)
 	}
+	if len(m.Piece) > 0 {
+		b = addString(b, 0x2a, m.Piece)
+	}
+	if m.FilterChain != 0 {
+		b = addVarint(b, 0x30, uint64(m.FilterChain))
+	}
 	return b
 }
 
@@ -3610,6 +3622,10 @@ func (m *Explain) Unmarshal(b []byte) error {
 			m.View = c.varint()
 		case 0x22:
 			m.Name = c.string()
+		case 0x2a:
+			m.Piece = c.string()
+		case 0x30:
+			m.FilterChain = uint32(c.varint())
 		default:
 			c.unknown()
 		}
@@ -3632,6 +3648,9 @@ func (m *Because) Size() int {
 	if len(m.Error) > 0 {
 		n += 1 + protowire.SizeBytes(len(m.Error))
 	}
+	if m.Piece {
+		n += 1 + 1
+	}
 	return n
 }
 
@@ -3648,6 +3667,9 @@ func (m *Because) AppendTo(b []byte) []byte {
 	}
 	if len(m.Error) > 0 {
 		b = addString(b, 0x22, m.Error)
+	}
+	if m.Piece {
+		b = addVarint(b, 0x28, protowire.EncodeBool(m.Piece))
 	}
 	return b
 }
@@ -3669,6 +3691,8 @@ func (m *Because) Unmarshal(b []byte) error {
 			m.Missing = append(m.Missing, x)
 		case 0x22:
 			m.Error = c.string()
+		case 0x28:
+			m.Piece = c.bool()
 		default:
 			c.unknown()
 		}

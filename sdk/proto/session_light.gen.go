@@ -719,6 +719,11 @@ type Explain struct {
 	Type string `json:"type,omitempty"`
 	View uint64 `json:"view,omitempty"`
 	Name string `json:"name,omitempty"`
+	// The piece of it that is meant, as the view has it now; without any, all of it. A plugin that can't tell pieces apart
+	// answers for all. It is the virtual host of this name, or the HTTP filter of it in a chain, or all of that chain:
+	Piece string `json:"piece,omitempty"`
+	// the one at this place among the listener's, from 1 on; the default one comes last.
+	FilterChain uint32 `json:"filter_chain,omitempty"`
 }
 
 type Because struct {
@@ -727,6 +732,8 @@ type Because struct {
 	// Looked for in vain: if they come to be, the resource may change.
 	Missing []*RowName `json:"missing,omitempty"`
 	Error   string     `json:"error,omitempty"`
+	// The rows are those of the piece alone that was asked about.
+	Piece bool `json:"piece,omitempty"`
 }
 
 // Ask wants resources of a type that is answered per request (debug types).

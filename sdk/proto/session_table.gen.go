@@ -1075,6 +1075,8 @@ var layoutExplain = layout{
 		{number: 2, offset: uint16(unsafe.Offsetof(Explain{}.Type)), kind: kindString},
 		{number: 3, offset: uint16(unsafe.Offsetof(Explain{}.View)), kind: kindUint64},
 		{number: 4, offset: uint16(unsafe.Offsetof(Explain{}.Name)), kind: kindString},
+		{number: 5, offset: uint16(unsafe.Offsetof(Explain{}.Piece)), kind: kindString},
+		{number: 6, offset: uint16(unsafe.Offsetof(Explain{}.FilterChain)), kind: kindUint32},
 	},
 }
 
@@ -1094,6 +1096,7 @@ var layoutBecause = layout{
 		{number: 2, offset: uint16(unsafe.Offsetof(Because{}.Rows)), kind: kindMessage, repeated: true, of: &layoutRowName},
 		{number: 3, offset: uint16(unsafe.Offsetof(Because{}.Missing)), kind: kindMessage, repeated: true, of: &layoutRowName},
 		{number: 4, offset: uint16(unsafe.Offsetof(Because{}.Error)), kind: kindString},
+		{number: 5, offset: uint16(unsafe.Offsetof(Because{}.Piece)), kind: kindBool},
 	},
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/control/internal/serving"
+	"github.com/coxswain-mesh/coxswain/core/control/internal/serving/pieces"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/status"
 	"github.com/coxswain-mesh/coxswain/core/report"
@@ -127,20 +128,36 @@ func (x *Explainer) Progress(row report.RowName) (report.Progress, error) {
 	return p, nil
 }
 
-// Blame finds out which rows a refused resource was made from, once it is its turn: a proxy may
-// refuse thousands at once.
-func (x *Explainer) Blame(r *serving.Refused) {
+// Blame finds out which rows pieces of a refused resource were made from, once it is its turn: a
+// proxy may refuse thousands at once. Of a generator that can't tell pieces apart, all of them are
+// made from what the resource is.
+func (x *Explainer) Blame(r *serving.Refused, of []serving.Question) {
 	x.blaming <- struct{}{}
 	defer func() { <-x.blaming }()
-	because, err := x.ask(context.Background(), status.Subject{Session: r.Session, View: r.View, Type: r.View.Type, Name: r.Body.Name()})
-	if err != nil {
-		return
+	subject := status.Subject{Session: r.Session, View: r.View, Type: r.View.Type, Name: r.Body.Name()}
+	for len(of) > 0 {
+		subject.Piece = &of[0]
+		because, err := x.ask(context.Background(), subject)
+		if err != nil {
+			return
+		}
+		answered := 1
+		if !because.Piece && of[0].Piece != pieces.Whole {
+			answered = len(of)
+		}
+		_ = x.c.Do(func() error {
+			if !r.Current() {
+				return nil // it may be that of which the generator speaks
+			}
+			rows := x.c.Middle.Origins.Blamed(r, because)
+			for _, q := range of[:answered] {
+				r.Own(q.Piece, rows)
+			}
+			x.c.Middle.Serving.Quarantine.Changed()
+			return nil
+		})
+		of = of[answered:]
 	}
-	_ = x.c.Do(func() error {
-		r.Rows = x.c.Middle.Origins.Blamed(r, because)
-		x.c.Middle.Serving.Quarantine.Changed()
-		return nil
-	})
 }
 
 // askAll asks what resources were made from, some at once; tell is called with one answer at a

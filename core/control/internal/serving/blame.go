@@ -7,6 +7,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
 	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/report"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -88,6 +89,14 @@ func (b *Blame) rows() *blamed {
 		if r.Votes == 0 && !r.Held {
 			continue
 		}
+		parts := map[report.RowName][]string{}
+		for _, of := range r.Owners {
+			for _, n := range of.Rows {
+				if of.Piece != "" {
+					parts[n] = append(parts[n], of.Piece)
+				}
+			}
+		}
 		for _, n := range r.Rows {
 			row := b.state.Env.Committed.Row(environment.Name{Table: n.Table, Key: n.Key}, false)
 			if row == nil {
@@ -95,7 +104,7 @@ func (b *Blame) rows() *blamed {
 			}
 			out.add(row.Shard, pb.Blamed{
 				Table: n.Table, Key: n.Key, Type: r.Type, Resource: r.Name, Reason: r.Reason, Held: r.Held, Proxies: uint32(r.Refusing),
-				Parts: budget.Clip(strings.Join(r.Pieces, ", "), state.MostDetail/16),
+				Parts: budget.Clip(strings.Join(parts[n], ", "), state.MostDetail/16),
 			})
 		}
 	}

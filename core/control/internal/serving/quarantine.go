@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/serving/pieces"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
+	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 )
@@ -23,8 +24,9 @@ type Quarantine struct {
 	stale func(conn *state.Connection, typeURL string)
 	// off: nothing is held for others.
 	off bool
-	// OnRefused is called when a resource is refused that was not; optional.
-	OnRefused func(*Refused)
+	// OnRefused is called when pieces are known to be refused that were not: it is to be found out
+	// from what they were made (Refused.Own). Optional.
+	OnRefused func(*Refused, []Question)
 	// of is what is refused of each view; count how much that is.
 	of    map[*view.View]map[string]*Refused
 	count int
@@ -61,6 +63,8 @@ const (
 	// named.
 	mostQuarantined = 10_000
 	mostNamed       = 10
+	// mostOwned is of how many pieces of a resource it is found out from what they were made.
+	mostOwned = 100
 	// mostInstead is how many bytes one peer's connections have in place of what they refuse: what
 	// is more is left out for them whole.
 	mostInstead = 32 << 20
@@ -108,8 +112,14 @@ func (q *Quarantine) accepted(conn *state.Connection, r *Refused, has *view.Body
 
 // step goes on with a search whose client has answered.
 func (q *Quarantine) step(conn *state.Connection, r *Refused, x *refuser, otherwise bool) {
-	for otherwise && !x.search.Ended() && x.had != nil && x.search.Body().Version() == x.had.Version() {
-		otherwise = x.search.Accepted() // what it has already is not sent again
+	for otherwise && !x.search.Ended() { // what it has already, or has refused, is not sent again
+		if x.had != nil && x.search.Body().Version() == x.had.Version() {
+			otherwise = x.search.Accepted()
+		} else if x.search.WasRefused() {
+			otherwise = x.search.Refused()
+		} else {
+			break
+		}
 	}
 	q.weigh(x)
 	if x.search.Ended() {
@@ -129,8 +139,8 @@ func (q *Quarantine) refused(conn *state.Connection, s *state.Session, v *view.V
 	if r != nil && r.by[conn.ID] != nil {
 		if x := r.by[conn.ID]; x.search != nil && x.search.Body().Version() == c.Body.Version() {
 			if x.carried { // something else is refused, too
-				q.begin(conn, r, c, o, x.regular)
 				q.widen(r, o.Number)
+				q.begin(conn, r, c, o, x.regular)
 			} else {
 				q.step(conn, r, x, x.search.Refused())
 			}
@@ -150,6 +160,7 @@ func (q *Quarantine) refused(conn *state.Connection, s *state.Session, v *view.V
 		r = &Refused{
 			Session: s, View: v, Body: c.Body, Reason: budget.Clip(o.Refused, state.MostDetail/16), Since: q.state.Clock.Now(),
 			After: had, Number: o.Number, of: conn.Caller.Voice.Namespace, by: map[uint64]*refuser{}, book: q.store.Of(v.Type),
+			owners: map[pieces.Piece][]report.RowName{},
 		}
 		q.add(r)
 	}
@@ -173,9 +184,7 @@ func (q *Quarantine) begin(conn *state.Connection, r *Refused, c xds.Culprit, o 
 		q.doubt(r)
 		return
 	}
-	if !x.search.Ended() && x.search.Body().Version() == c.Body.Version() {
-		x.search.Refused() // that is what it was sent
-	}
+	x.search.Refuses(c.Body)
 	q.step(conn, r, x, true)
 }
 
@@ -184,9 +193,7 @@ func (q *Quarantine) widen(r *Refused, number uint64) {
 	if number <= r.Number {
 		return
 	}
-	if r.Number = number; q.OnRefused != nil {
-		q.OnRefused(r)
-	}
+	r.Number = number
 }
 
 // forgive notes that a connection refuses a resource no more.
@@ -251,8 +258,30 @@ func (q *Quarantine) add(r *Refused) {
 		q.weigh(x)
 	}
 	q.Changed()
-	if q.OnRefused != nil && r.Rows == nil {
-		q.OnRefused(r)
+}
+
+// Question is a piece of which it is asked from what it was made; Chain is the place of its filter
+// chain, if it is in one.
+type Question struct {
+	Piece pieces.Piece
+	Chain int
+}
+
+// attribute has it found out from what the pieces were made that are known to be refused.
+func (q *Quarantine) attribute(r *Refused) {
+	if q.OnRefused == nil {
+		return
+	}
+	var asked []Question
+	accused := r.accused(maps.Values(r.by))
+	for _, p := range accused[:min(len(accused), mostOwned)] {
+		if _, known := r.owners[p]; !known {
+			r.owners[p] = nil
+			asked = append(asked, Question{p, r.book.Place(r.Body, p)})
+		}
+	}
+	if len(asked) > 0 {
+		q.OnRefused(r, asked)
 	}
 }
 
@@ -317,6 +346,7 @@ func (q *Quarantine) take(r *Refused) {
 	}
 	r.tallies = next
 	q.Changed()
+	q.attribute(r)
 }
 
 func union(a, b map[string]tally) map[string]tally {
@@ -438,6 +468,7 @@ func (q *Quarantine) follow(s *state.Session, v *view.View) {
 			if made := v.Snapshot().Get(name); made != nil && made.Version() == r.Body.Version() {
 				n := *r
 				n.Session, n.View, n.by, n.tallies, n.stale = s, v, map[uint64]*refuser{}, maps.Clone(r.tallies), true
+				n.owners = r.owned()
 				for id, x := range r.by {
 					c := *x
 					c.size = 0

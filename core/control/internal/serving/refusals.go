@@ -113,8 +113,9 @@ func (r *Refused) report(name string, by []*refuser, there map[string]bool) repo
 	out := report.Refusal{
 		Type: v.Type, Name: name, Plugin: r.Session.Name(), Version: r.Body.Version(), Reason: r.Reason, Since: r.Since.UTC(),
 		View:     report.PlacedView{ID: v.ID, Label: v.Label, Facts: v.Facts, Connections: v.Connections},
-		Refusing: len(by), Rows: slices.Clone(r.Rows), Proxies: []string{},
+		Refusing: len(by), Proxies: []string{},
 	}
+	r.reportOwners(&out, by)
 	for _, ns := range slices.Sorted(maps.Keys(r.tallies)) {
 		t := r.tallies[ns]
 		if len(by) > 0 {
@@ -144,4 +145,22 @@ func (r *Refused) report(name string, by []*refuser, there map[string]bool) repo
 	slices.Sort(out.Proxies)
 	out.Proxies = out.Proxies[:min(len(out.Proxies), mostNamed)]
 	return out
+}
+
+// reportOwners says from which rows the pieces were made that count.
+func (r *Refused) reportOwners(out *report.Refusal, by []*refuser) {
+	for _, p := range r.accused(slices.Values(by)) {
+		rows := r.owners[p]
+		if len(rows) == 0 {
+			continue
+		}
+		of := report.Owners{Rows: slices.Clone(rows)}
+		if p != pieces.Whole {
+			of.Piece = p.String()
+		}
+		out.Owners = append(out.Owners, of)
+		out.Rows = append(out.Rows, rows...)
+	}
+	slices.SortFunc(out.Rows, state.CompareRows)
+	out.Rows = slices.Compact(out.Rows)
 }

@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -20,8 +21,9 @@ type Refused struct {
 	Since   time.Time
 	// After and Number are the revisions that the first proxy had, and was sent.
 	After, Number uint64
-	// Rows are what it was made from, once that is known.
-	Rows []report.RowName
+	// owners are the rows that pieces were made from which are known to be refused; nil: that is not
+	// known, or asked.
+	owners map[pieces.Piece][]report.RowName
 
 	// of is the namespace of the connection that refused it first.
 	of string
@@ -222,6 +224,50 @@ func (t *tally) hold(r *Refused, before *view.Body, bad map[pieces.Piece]int) {
 	}
 }
 
+// accused are the pieces whose owners are told: those that connections with a vote refuse, or all
+// where none of these has one, and those that are held.
+func (r *Refused) accused(by iter.Seq[*refuser]) []pieces.Piece {
+	all, voted := map[pieces.Piece]bool{}, map[pieces.Piece]bool{}
+	for x := range by {
+		if !x.refuses() {
+			continue
+		}
+		for _, p := range x.bad() {
+			all[p] = true
+			if x.voice.Votes() && x.regular {
+				voted[p] = true
+			}
+		}
+	}
+	if len(voted) > 0 {
+		all = voted
+	}
+	for _, t := range r.tallies {
+		if t.instead != nil {
+			for _, p := range t.out {
+				all[p] = true
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(all), pieces.Compare)
+}
+
+// Own notes the rows that a piece was made from.
+func (r *Refused) Own(p pieces.Piece, rows []report.RowName) { r.owners[p] = rows }
+
+// owned are the owners that are known. What is asked still is asked anew of what comes after.
+func (r *Refused) owned() map[pieces.Piece][]report.RowName {
+	out := maps.Clone(r.owners)
+	maps.DeleteFunc(out, func(_ pieces.Piece, rows []report.RowName) bool { return len(rows) == 0 })
+	return out
+}
+
+// Current reports whether the view has it still.
+func (r *Refused) Current() bool {
+	now := r.View.Snapshot().Get(r.Body.Name())
+	return now != nil && now.Version() == r.Body.Version()
+}
+
 // known are the pieces that some connections were found to refuse.
 func (r *Refused) known() []pieces.Piece {
 	bad, asked := map[pieces.Piece]bool{}, 0
@@ -253,6 +299,10 @@ func (r *Refused) held() bool {
 func (r *Refused) goes(s *state.Session, v *view.View, now *view.Body, all map[uint64]*state.Connection, at time.Time) *Refused {
 	n := *r
 	n.Session, n.View, n.Body, n.by, n.stale = s, v, now, map[uint64]*refuser{}, true
+	n.owners = r.owned()
+	maps.DeleteFunc(n.owners, func(p pieces.Piece, _ []report.RowName) bool {
+		return p == pieces.Whole || !r.book.Same(r.Body, now, p)
+	})
 	n.kept = r.still(r.kept, now)
 	for id, x := range r.by {
 		if at.Sub(x.since) >= again {

@@ -39,11 +39,17 @@ type Subject struct {
 	Name    string
 	// Body is nil, or doesn't exist, where there is no such resource.
 	Body *view.Body
+	// Piece is the one that is meant; nil: all of it.
+	Piece *serving.Question
 }
 
 // Question asks its generator what it was made from.
 func (s Subject) Question() *pb.Explain {
-	return &pb.Explain{Type: s.Type, View: s.View.ID, Name: s.Name}
+	q := &pb.Explain{Type: s.Type, View: s.View.ID, Name: s.Name}
+	if p := s.Piece; p != nil {
+		q.Piece, q.FilterChain = p.Piece.Host+p.Piece.Filter, uint32(p.Chain) // one of them is empty
+	}
+	return q
 }
 
 // connection is the newest one of a node; nil: there is none.
@@ -139,7 +145,7 @@ func (o *Origins) Subject(node, typeURL, name string) (Subject, report.Explanati
 			e.Patches = append(e.Patches, p.Name)
 		}
 	}
-	return Subject{at.Session, at.View, typeURL, name, made}, e, nil
+	return Subject{Session: at.Session, View: at.View, Type: typeURL, Name: name, Body: made}, e, nil
 }
 
 // Explained adds to an explanation what its generator said.
@@ -203,7 +209,7 @@ func (o *Origins) Subjects() (all []Subject) {
 			for _, b := range v.Snapshot().Known() {
 				if !seen[b] {
 					seen[b] = true
-					all = append(all, Subject{s, v, v.Type, b.Name(), b})
+					all = append(all, Subject{Session: s, View: v, Type: v.Type, Name: b.Name(), Body: b})
 				}
 			}
 		}
@@ -289,7 +295,7 @@ func near(names []string, of string) []string {
 // which of them changed.
 const mostBlamed = 50
 
-// Blamed are the rows, of those that a refused resource was made from, that changed when it did or,
+// Blamed are the rows, of those that a refused resource, or a piece of it, was made from, that changed when it did or,
 // where that is not remembered or nothing of it did, all that people write.
 func (o *Origins) Blamed(r *serving.Refused, because *pb.Because) (rows []report.RowName) {
 	var written []report.RowName

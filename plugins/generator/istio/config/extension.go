@@ -71,6 +71,11 @@ func ExtensionRow(key string) (table, row string) {
 	return TrafficExtensions, key
 }
 
+// NamesExtension reports whether a filter's name is that of the extension of a key.
+func NamesExtension(filter, key string) bool {
+	return strings.HasSuffix(filter, "/"+strings.Replace(key, "/", ".", 1))
+}
+
 // For reports whether it is for a workload in a namespace with labels.
 func (e *Extension) For(namespace string, labels map[string]string) bool {
 	return istio.AttachesTo(e.Spec.GetTargetRefs(), e.Spec.GetSelector().GetMatchLabels(), e.Namespace == namespace, labels)

@@ -26,6 +26,9 @@ func Patched(m proto.Message) []byte { return must(try(m, envoyrules.CheckAll)) 
 // Try is Bytes for those who keep what was good themselves: the error is a *RefusedError.
 func Try(m proto.Message) ([]byte, error) { return try(m, envoyrules.Check) }
 
+// TryPatched is Patched for those who keep what was good themselves: the error is a *RefusedError.
+func TryPatched(m proto.Message) ([]byte, error) { return try(m, envoyrules.CheckAll) }
+
 func try(m proto.Message, check func(proto.Message) error) ([]byte, error) {
 	err := check(m)
 	if err == nil {

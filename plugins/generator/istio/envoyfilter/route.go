@@ -19,9 +19,16 @@ func (s *Set) Routes(c Context, body []byte, ports func(at uint32) []uint32) []b
 	if !s.hasRoutes() || proto.Unmarshal(body, m) != nil {
 		return body
 	}
-	r := routePatcher{Set: s, context: c, routes: m, ports: ports}
-	r.whole()
+	s.PatchRoutes(c, m, ports)
 	return encode.Patched(m)
+}
+
+// PatchRoutes is Routes for those who see themselves to what Envoy would refuse.
+func (s *Set) PatchRoutes(c Context, m *route.RouteConfiguration, ports func(at uint32) []uint32) {
+	if s.hasRoutes() {
+		r := routePatcher{Set: s, context: c, routes: m, ports: ports}
+		r.whole()
+	}
 }
 
 func (s *Set) hasRoutes() bool {

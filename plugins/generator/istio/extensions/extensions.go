@@ -106,8 +106,11 @@ func (x *Extensions) discover(c *incr.Ctx, k Discovery) [][]byte {
 			return [][]byte{encode.Patched(m)}
 		}
 	}
-	for _, e := range x.named(c, k.View.Extensions) {
-		if e.Name == k.Name && e.Config != nil {
+	for key := range k.View.Extensions.All() {
+		if !config.NamesExtension(k.Name, key) {
+			continue // it is not read, for what is refused of this one is no fault of that
+		}
+		if e, ok := x.extension.Get(c, key); ok && e.Name == k.Name && e.Config != nil {
 			if k.View.Direct {
 				return [][]byte{encode.Bytes(e.Direct)}
 			}

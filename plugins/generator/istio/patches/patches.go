@@ -185,3 +185,18 @@ func Side(router bool) envoyfilter.Context {
 	}
 	return networking.EnvoyFilter_SIDECAR_OUTBOUND
 }
+
+// Naming are the EnvoyFilters, by key, of which a patch is such a one among those that keys name.
+func (f *Patches) Naming(keys string, is func(*networking.EnvoyFilter_EnvoyConfigObjectPatch) bool) []string {
+	var out []string
+	for k := range config.Keys(keys).All() {
+		key, places, _ := strings.Cut(k, placeMark)
+		root := incr.Observe(f.rows, key)
+		r, ok := root.Value()
+		root.Close()
+		if ok && slices.ContainsFunc(parsePlaces(places), func(i int) bool { return i < len(r.Value.Spec.ConfigPatches) && is(r.Value.Spec.ConfigPatches[i]) }) {
+			out = append(out, key)
+		}
+	}
+	return out
+}

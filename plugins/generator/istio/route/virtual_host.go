@@ -83,7 +83,7 @@ func Unknown(port uint32) *routev3.VirtualHost {
 func EncodedHost(h *routev3.VirtualHost) []byte {
 	b := encode.Bytes(h)
 	out := make([]byte, 0, 1+protowire.SizeBytes(len(b)))
-	return protowire.AppendBytes(protowire.AppendTag(out, virtualHostsField, protowire.BytesType), b)
+	return protowire.AppendBytes(protowire.AppendTag(out, VirtualHostsField, protowire.BytesType), b)
 }
 
 // CompareNames orders virtual hosts that EncodedHost encoded by their names, as bytes.
@@ -114,8 +114,8 @@ func Inline(name string, hosts ...*routev3.VirtualHost) *routev3.RouteConfigurat
 	}
 }
 
-// virtualHostsField is the number of RouteConfiguration.virtual_hosts.
-const virtualHostsField = 2
+// VirtualHostsField is the number of RouteConfiguration.virtual_hosts.
+const VirtualHostsField = 2
 
 // Empty is the route configuration of a name that means nothing to this proxy.
 func Empty(name string) [][]byte {

@@ -85,6 +85,7 @@ type Routes struct {
 	someHosts   *incr.Func[someHostsKey, [][]byte]
 	virtualHost *incr.Func[hostKey, []byte]
 	rest        *incr.Func[restKey, []byte]
+	patched     patched
 	// Configurations are encoded in fields.
 	Configurations *incr.Func[Key, [][]byte]
 }
@@ -107,30 +108,19 @@ func New(graph *incr.Graph, from From) *Routes {
 	})
 	x.Configurations = incr.NewFunc(graph, "route configuration", equalFields, func(c *incr.Ctx, k Key) ([][]byte, error) {
 		if k.View.Patches != "" {
-			return x.patched(c, k), nil
+			return x.patched.of(c, k)
 		}
 		if k.View.Gateways != "" {
 			return x.ofGateway(c, k)
 		}
 		return x.ofSidecar(c, k), nil
 	})
+	x.patched = newPatched(graph, x)
 	return x
 }
 
 // equalFields reports whether resources in fields are the same.
 func equalFields(a, b [][]byte) bool { return slices.EqualFunc(a, b, bytes.Equal) }
-
-// patched is a route configuration after patches.
-func (x *Routes) patched(c *incr.Ctx, k Key) [][]byte {
-	plain := k
-	plain.View.Patches = ""
-	fields, ok := x.Configurations.Get(c, plain)
-	if !ok {
-		return nil
-	}
-	body := slices.Concat(fields...)
-	return [][]byte{x.from.Patches.Set(c, k.View.Patches).Routes(patches.Side(k.View.Gateways != ""), body, k.View.Servers().Sources)}
-}
 
 // HeadersOf are the settings of a proxy that its routes heed.
 func HeadersOf(proxy *meshv1.ProxyConfig) Headers {

@@ -3,9 +3,13 @@ package serving
 import (
 	"errors"
 	"fmt"
+	"slices"
+
+	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/clusters"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/extensions"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/rule"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -34,10 +38,21 @@ func (e *Engine) Explain(_ string, view uint64, name string) (rows, missing []st
 	if c, ok := v.content.(*endpointContent); ok && c.wants[name] != nil {
 		rows = append(rows, e.assignments.Rows(c.wants[name].made)...)
 	}
+	if _, ok := v.content.(*namedContent[extensions.Discovery]); ok {
+		rows = slices.DeleteFunc(rows, func(r state.Name) bool { return r.Table == config.EnvoyFilters && !e.addsExtension(r.Key, name) })
+	}
 	for _, r := range why.Missing {
 		missing = append(missing, e.missed(r))
 	}
 	return rows, missing, nil
+}
+
+// addsExtension reports whether an EnvoyFilter brings a filter's configuration along.
+func (e *Engine) addsExtension(key, name string) bool {
+	f, ok := peek(e.from.Tables.EnvoyFilters, key)
+	return ok && slices.ContainsFunc(f.Value.Spec.ConfigPatches, func(p *networking.EnvoyFilter_EnvoyConfigObjectPatch) bool {
+		return p.ApplyTo == networking.EnvoyFilter_EXTENSION_CONFIG && p.GetPatch().GetValue().GetFields()["name"].GetStringValue() == name
+	})
 }
 
 // missed names something that was looked for in vain: a row by its key, or rows by what they would

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/routes"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -30,6 +31,14 @@ func (e *Engine) standing() []fault {
 		now := fault{f.Function, f.Err, e.names(f.Read)}
 		if refused := refusal(f.Err); refused != nil {
 			now.err = refused
+		}
+		switch k := f.Key.(type) { // it is not whose all other virtual hosts are
+		case routes.PatchedHost:
+			now.rows = e.names(e.from.Routes.PatchedBy(k))
+		case routes.Key:
+			if k.View.Patches != "" {
+				now.rows = e.names(e.from.Routes.Patches(k))
+			}
 		}
 		if f.Key != nil {
 			now.what = fmt.Sprintf("%s %v", f.Function, f.Key)

@@ -1,6 +1,7 @@
 package pieces
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/core/view"
@@ -146,4 +147,14 @@ func (b Book) Same(one, other *view.Body, p Piece) bool {
 		return c.filters[p.Filter] != nil && d.filters[p.Filter] != nil && same(c.filters[p.Filter], d.filters[p.Filter])
 	}
 	return same(c.FilterChain, d.FilterChain)
+}
+
+// Place is how a plugin that made a resource knows a filter chain of it: the place among its chains,
+// from 1 on, the default one last; 0: the piece is in none.
+func (b Book) Place(body *view.Body, p Piece) int {
+	r := b.open(body)
+	if r == nil || p.Chain == "" {
+		return 0
+	}
+	return slices.Index(r.order, p.Chain) + 1
 }

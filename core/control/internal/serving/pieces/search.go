@@ -28,6 +28,8 @@ type Search struct {
 	state   state
 	trials  int
 	body    *view.Body
+	// no are the versions of bodies that the client has refused.
+	no map[string]bool
 }
 
 type state int
@@ -56,7 +58,7 @@ func (b Book) Search(now, before *view.Body, likely []Piece) *Search {
 	if len(changed) == 0 {
 		return nil
 	}
-	s := &Search{book: b, now: now, before: before, changed: changed}
+	s := &Search{book: b, now: now, before: before, changed: changed, no: map[string]bool{}}
 	if out := likelyOf(p, changed, likely); len(out) > 0 && len(out) < mostPieces {
 		s.out = out
 		s.make()
@@ -119,7 +121,7 @@ func (b Book) Known(now, before *view.Body, bad []Piece) *Search {
 	if b.open(now) == nil {
 		return nil
 	}
-	s := &Search{book: b, now: now, before: before, out: bad, state: found}
+	s := &Search{book: b, now: now, before: before, out: bad, state: found, no: map[string]bool{}}
 	s.make()
 	return s
 }
@@ -173,8 +175,15 @@ func (s *Search) Accepted() bool {
 	return s.next()
 }
 
+// Refuses notes that the client has refused a body, which need not be Body.
+func (s *Search) Refuses(b *view.Body) { s.no[b.Version()] = true }
+
+// WasRefused reports whether the client has refused Body before: it is not sent that again.
+func (s *Search) WasRefused() bool { return s.no[s.body.Version()] }
+
 // Refused notes that the client has refused Body. It reports whether Body is another one now.
 func (s *Search) Refused() bool {
+	s.Refuses(s.body)
 	switch s.state {
 	case guess:
 		return s.begin()
