@@ -2,6 +2,7 @@ package route
 
 import (
 	"regexp"
+	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
@@ -115,12 +116,22 @@ func (b *builder) rewrite(match *routev3.RouteMatch, action *routev3.RouteAction
 		}
 		return
 	}
-	if b.service.Route && r.GetUri() == "/" {
-		action.RegexRewrite = &matcher.RegexMatchAndSubstitute{
+	action.PrefixRewrite, action.RegexRewrite = b.prefix(match, r.GetUri())
+}
+
+// prefix is how the prefix of a match is replaced. To a route of the Gateway API a prefix is
+// elements of a path, between slashes: none is left twice where the prefix is taken away, and none
+// is missing where it was the root's.
+func (b *builder) prefix(match *routev3.RouteMatch, by string) (string, *matcher.RegexMatchAndSubstitute) {
+	switch {
+	case !b.service.Route:
+	case by == "/":
+		return "", &matcher.RegexMatchAndSubstitute{
 			Pattern:      &matcher.RegexMatcher{Regex: "^" + regexp.QuoteMeta(match.GetPathSeparatedPrefix()) + "(/?)(.*)"},
 			Substitution: `/\2`,
 		}
-		return
+	case by != "" && match.GetPrefix() == "/":
+		return strings.TrimSuffix(by, "/") + "/", nil
 	}
-	action.PrefixRewrite = r.GetUri()
+	return by, nil
 }

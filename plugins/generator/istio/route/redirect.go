@@ -21,31 +21,48 @@ func redirectCode(status uint32) routev3.RedirectAction_RedirectResponseCode {
 	return routev3.RedirectAction_MOVED_PERMANENTLY
 }
 
-// redirect answers that the request should go elsewhere; tls says that it came in TLS.
-func redirect(in *networking.HTTPRedirect, listener uint32, tls bool) *routev3.Route_Redirect {
+// redirect answers that the request should go elsewhere.
+func (b *builder) redirect(match *routev3.RouteMatch) *routev3.Route_Redirect {
+	in := b.in.Redirect
 	out := &routev3.RedirectAction{
 		HostRedirect:         in.Authority,
 		PathRewriteSpecifier: &routev3.RedirectAction_PathRedirect{PathRedirect: in.Uri},
 		ResponseCode:         redirectCode(in.RedirectCode),
 	}
 	if in.PrefixRewrite != "" {
-		out.PathRewriteSpecifier = &routev3.RedirectAction_PrefixRewrite{PrefixRewrite: in.PrefixRewrite}
+		prefix, expression := b.prefix(match, in.PrefixRewrite)
+		out.PathRewriteSpecifier = &routev3.RedirectAction_PrefixRewrite{PrefixRewrite: prefix}
+		if expression != nil {
+			out.PathRewriteSpecifier = &routev3.RedirectAction_RegexRewrite{RegexRewrite: expression}
+		}
 	}
 	if in.Scheme != "" {
 		out.SchemeRewriteSpecifier = &routev3.RedirectAction_SchemeRedirect{SchemeRedirect: in.Scheme}
 	}
+	out.PortRedirect = redirectPort(in, b.Port, b.TLS)
+	return &routev3.Route_Redirect{Redirect: out}
+}
+
+// redirectPort is the port that clients are told; 0: that of the request's host, or none; tls: the
+// request came in TLS to the port of a listener. The port that goes without saying is said where
+// the listener has another one: the request's host names that, and Envoy would keep it.
+func redirectPort(in *networking.HTTPRedirect, listener uint32, tls bool) uint32 {
+	usual := usualPort(in.Scheme, tls)
+	port := listener
 	switch p := in.RedirectPort.(type) {
 	case *networking.HTTPRedirect_Port:
-		out.PortRedirect = p.Port
+		port = p.Port
 	case *networking.HTTPRedirect_DerivePort:
-		if p.DerivePort == networking.HTTPRedirect_FROM_REQUEST_PORT {
-			out.PortRedirect = listener
+		if p.DerivePort == networking.HTTPRedirect_FROM_PROTOCOL_DEFAULT {
+			port = usual
 		}
+	default:
+		return 0
 	}
-	if out.PortRedirect == usualPort(in.Scheme, tls) {
-		out.PortRedirect = 0
+	if port == usual && (in.Authority != "" || listener == usualPort("", tls)) {
+		return 0
 	}
-	return &routev3.Route_Redirect{Redirect: out}
+	return port
 }
 
 // usualPort is the port that goes without saying in a URL of a scheme; empty: that of the request.

@@ -110,7 +110,7 @@ func (b *builder) route(m *networking.HTTPMatchRequest) *routev3.Route {
 	ops.apply(out)
 	switch {
 	case b.in.Redirect != nil:
-		out.Action = redirect(b.in.Redirect, b.Port, b.TLS)
+		out.Action = b.redirect(out.Match)
 	case b.in.DirectResponse != nil:
 		out.Action = directResponse(b.in.DirectResponse)
 	default:

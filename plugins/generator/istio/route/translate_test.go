@@ -46,27 +46,42 @@ func TestGatewaysOfMatches(t *testing.T) {
 	one(t, `{"match": [{"gateways": ["mesh"], "sourceLabels": {"app": "x"}, "sourceNamespace": "y"}], `+toA+`}`, source())
 }
 
+// TestRedirects: the port that clients are told. The usual one goes without saying where the host
+// that they asked for names no port: at a listener of the usual port, or with a host of its own.
 func TestRedirects(t *testing.T) {
 	for _, c := range []struct {
 		spec string
+		at   uint32 // the listener's port
 		tls  bool
 		want uint32
 	}{
-		{`{"uri": "/a"}`, false, 0},
-		{`{"port": 8080}`, false, 8080},
-		{`{"port": 80}`, false, 0},
-		{`{"port": 80}`, true, 80},
-		{`{"port": 443}`, true, 0},
-		{`{"port": 443, "scheme": "https"}`, false, 0},
-		{`{"port": 80, "scheme": "https"}`, false, 80},
-		{`{"derivePort": "FROM_REQUEST_PORT"}`, false, 0}, // the source's port is 80
-		{`{"derivePort": "FROM_REQUEST_PORT", "scheme": "https"}`, false, 80},
-		{`{"derivePort": "FROM_PROTOCOL_DEFAULT"}`, false, 0},
+		{`{"uri": "/a"}`, 80, false, 0},
+		{`{"uri": "/a"}`, 8000, false, 0},
+		{`{"scheme": "https"}`, 8000, false, 0},
+		{`{"port": 8080}`, 80, false, 8080},
+		{`{"port": 80}`, 80, false, 0},
+		{`{"port": 80}`, 8000, false, 80},
+		{`{"port": 80}`, 443, true, 80},
+		{`{"port": 443}`, 443, true, 0},
+		{`{"port": 443}`, 8443, true, 443},
+		{`{"port": 443, "scheme": "https"}`, 80, false, 0},
+		{`{"port": 443, "scheme": "https"}`, 8000, false, 443},
+		{`{"port": 443, "scheme": "https", "authority": "b.example"}`, 8000, false, 0},
+		{`{"port": 80, "scheme": "https"}`, 80, false, 80},
+		{`{"derivePort": "FROM_REQUEST_PORT"}`, 80, false, 0},
+		{`{"derivePort": "FROM_REQUEST_PORT"}`, 8000, false, 8000},
+		{`{"derivePort": "FROM_REQUEST_PORT", "scheme": "https"}`, 80, false, 80},
+		{`{"derivePort": "FROM_PROTOCOL_DEFAULT"}`, 80, false, 0},
+		{`{"derivePort": "FROM_PROTOCOL_DEFAULT", "scheme": "https"}`, 80, false, 0},
+		{`{"derivePort": "FROM_PROTOCOL_DEFAULT", "scheme": "https"}`, 8000, false, 443},
+		{`{"derivePort": "FROM_PROTOCOL_DEFAULT", "scheme": "https", "authority": "b.example"}`, 8000, false, 0},
+		{`{"derivePort": "FROM_PROTOCOL_DEFAULT", "scheme": "http"}`, 8000, false, 80},
+		{`{"derivePort": "FROM_PROTOCOL_DEFAULT"}`, 8443, true, 443},
 	} {
 		s := source()
-		s.TLS = c.tls
+		s.TLS, s.Port = c.tls, c.at
 		if got := one(t, `{"redirect": `+c.spec+`}`, s).GetRedirect().GetPortRedirect(); got != c.want {
-			t.Errorf("%s, TLS %v: port %d, want %d", c.spec, c.tls, got, c.want)
+			t.Errorf("%s at port %d, TLS %v: port %d, want %d", c.spec, c.at, c.tls, got, c.want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package derive
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi/status"
+	"github.com/coxswain-mesh/coxswain/sdk/envoyrules"
 )
 
 // headers translates changes of headers; nil: there are none.
@@ -48,10 +50,19 @@ func byName(list []gateway.HTTPHeader) map[string]string {
 	for _, h := range list {
 		name := strings.ToLower(string(h.Name))
 		if _, has := out[name]; !has {
-			out[name] = h.Value
+			out[name] = literal(h.Value)
 		}
 	}
 	return out
+}
+
+// literal is a header's value as Istio's API has it, where a percent sign begins a command: what is
+// no format is text, each of whose percent signs is one.
+func literal(v string) string {
+	if envoyrules.Format(v) != nil {
+		return strings.ReplaceAll(v, "%", "%%")
+	}
+	return v
 }
 
 // mirror translates a filter that sends copies of requests.
@@ -81,9 +92,7 @@ func rewrite(f *gateway.HTTPURLRewriteFilter) *networking.HTTPRewrite {
 	if f.Path != nil {
 		switch f.Path.Type {
 		case gateway.PrefixMatchHTTPPathModifier:
-			if out.Uri = strings.TrimSuffix(or(f.Path.ReplacePrefixMatch, ""), "/"); out.Uri == "" {
-				out.Uri = "/" // the prefix goes
-			}
+			out.Uri = replacement(f.Path)
 		case gateway.FullPathHTTPPathModifier:
 			out.UriRegexRewrite = &networking.RegexRewrite{Match: "/.*", Rewrite: or(f.Path.ReplaceFullPath, "")}
 		}
@@ -92,6 +101,12 @@ func rewrite(f *gateway.HTTPURLRewriteFilter) *networking.HTTPRewrite {
 		return nil
 	}
 	return out
+}
+
+// replacement is what a prefix is replaced by, without the slash at its end that the prefix hasn't
+// got either; the slash alone: the prefix goes.
+func replacement(m *gateway.HTTPPathModifier) string {
+	return cmp.Or(strings.TrimSuffix(or(m.ReplacePrefixMatch, ""), "/"), "/")
 }
 
 // redirect translates a filter that sends clients elsewhere. Without a port that of the scheme is
@@ -116,7 +131,7 @@ func redirect(f *gateway.HTTPRequestRedirectFilter) *networking.HTTPRedirect {
 		case gateway.FullPathHTTPPathModifier:
 			out.Uri = or(f.Path.ReplaceFullPath, "")
 		case gateway.PrefixMatchHTTPPathModifier:
-			out.PrefixRewrite = or(f.Path.ReplacePrefixMatch, "")
+			out.PrefixRewrite = replacement(f.Path)
 		}
 	}
 	return out
