@@ -23,8 +23,8 @@ func (c *checker) requestAuthentication(at path, r *security.RequestAuthenticati
 }
 
 func (c *checker) jwtRule(at path, r *security.JWTRule) {
-	if r.GetIssuer() == "" {
-		c.fail(badJWTRule, at.field("issuer"), "issuer must be set")
+	if r.GetIssuer() == "" && r.GetJwksUri() == "" {
+		c.fail(badJWTRule, at.field("issuer"), "issuer or jwksUri must be set")
 	}
 	if r.GetJwks() != "" && r.GetJwksUri() != "" {
 		c.fail(badJWKS, at, "only one of jwks or jwksUri can be set")

@@ -28,7 +28,10 @@ func (c *checker) serviceEntry(at path, s *networking.ServiceEntry) {
 			c.warn(badWildcard, here, "partial wildcard %s: it is served at ports for HTTP alone, as no TLS hello can be matched by it", quote(host)).hint("elsewhere a wildcard stands for whole labels: *.example.com")
 		}
 	}
-	c.workloads(at.field("workloadSelector"), s.WorkloadSelector != nil, s.WorkloadSelector.GetLabels())
+	if s.WorkloadSelector != nil && len(s.WorkloadSelector.GetLabels()) == 0 {
+		c.warn(emptySelector, at.field("workloadSelector"), "workload selector specified without labels: it selects no workload").hint("say labels")
+	}
+	c.selectorKeys(at.field("workloadSelector").field("labels"), s.WorkloadSelector.GetLabels())
 	for i, address := range s.Addresses {
 		c.subnet(at.field("addresses").index(i), address)
 	}

@@ -57,7 +57,7 @@ type Inbound struct {
 // BuildInbound makes virtualInbound: a set of filter chains for each port of the workload, for
 // ports that no service names, and one that breaks loops of the proxy to itself.
 func BuildInbound(in Inbound) *listenerv3.Listener {
-	chains := []*listenerv3.FilterChain{blackHole(in.Proxy)}
+	chains := []*listenerv3.FilterChain{blackHole(in.Proxy, "virtualInbound-blackhole", in.Proxy.Ports.Inbound)}
 	for _, port := range append([]uint32{anyPort}, in.Unnamed...) {
 		chains = append(chains, in.passthrough(port)...)
 	}
@@ -114,10 +114,11 @@ func InboundPortBind(proxy Proxy, p Port) Bind {
 	return Bind{cmp.Or(p.Bind, proxy.Dialing.Families.Any()[0]), p.Target}
 }
 
-func blackHole(p Reporting) *listenerv3.FilterChain {
+// blackHole closes connections to a port.
+func blackHole(p Reporting, name string, port uint32) *listenerv3.FilterChain {
 	return &listenerv3.FilterChain{
-		Name:             "virtualInbound-blackhole",
-		FilterChainMatch: &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(p.Ports.Inbound)},
+		Name:             name,
+		FilterChainMatch: &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(port)},
 		Filters:          append(networkMetadata(p.Proxy), p.dropping()...),
 	}
 }
@@ -161,7 +162,8 @@ func (c *chains) build(protocol config.Protocol) []*listenerv3.FilterChain {
 	if protocol == config.UDP { // who connects to its number with TCP is passed on unread
 		protocol = config.TCP
 	}
-	mode := authn.ParseModes(c.Proxy.Policies.Peers).Port(c.port.Target)
+	modes := authn.ParseModes(c.Proxy.Policies.Peers)
+	mode := modes.Port(c.port.Target)
 	if c.port.TLS != nil && mode == authn.Disable {
 		return []*listenerv3.FilterChain{c.own(protocol)}
 	}
@@ -172,7 +174,11 @@ func (c *chains) build(protocol config.Protocol) []*listenerv3.FilterChain {
 	if mode != authn.Strict {
 		out = append(out, c.open(protocol, mode == authn.Permissive)...)
 	}
-	return slices.DeleteFunc(out, func(f *listenerv3.FilterChain) bool { return f == nil })
+	out = slices.DeleteFunc(out, func(f *listenerv3.FilterChain) bool { return f == nil })
+	if len(out) == 0 && modes.Mode != authn.Strict {
+		return []*listenerv3.FilterChain{blackHole(c.Proxy, c.tcpName, c.port.Target)} // or it would be one of all other ports
+	}
+	return out
 }
 
 // secured are the chains for mutual TLS. strict: what comes is mutual TLS, so that nothing else
