@@ -166,8 +166,8 @@ func TestTrustDomains(t *testing.T) {
 	}
 }
 
-// TestVersionFaults: what expressions for proxies' versions cost is bounded, for an EnvoyFilter as a
-// whole. Here an expression is as large as the number at its end says.
+// TestVersionFaults: what expressions for proxies' versions cost is bounded, for an EnvoyFilter as
+// a whole. Here an expression is as large as the number at its end says.
 func TestVersionFaults(t *testing.T) {
 	size := func(text string) (int, error) {
 		_, number, _ := strings.Cut(text, "=")

@@ -59,8 +59,8 @@ type DestinationRule struct {
 	Meta
 	// Host is the full name.
 	Host string
-	// Policy: it was derived of policies of the Gateway API for the host. It fills in what the other
-	// rules for the host leave open.
+	// Policy: it was derived of policies of the Gateway API for the host. It fills in what the
+	// other rules for the host leave open.
 	Policy bool
 	Spec   *networking.DestinationRule
 }

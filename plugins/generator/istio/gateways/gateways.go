@@ -128,9 +128,9 @@ func (g *Gateways) selected(c *incr.Ctx, n *node.Node, labels map[string]string)
 	return config.KeysOf(keys)
 }
 
-// ownOf leaves out what isn't the business of proxies that are deployed for a Gateway of the Gateway
-// API: Istio's own Gateways of other namespaces, whose selectors say the proxies' labels. They would
-// get at what arrives there, and at the certificates.
+// ownOf leaves out what isn't the business of proxies that are deployed for a Gateway of the
+// Gateway API: Istio's own Gateways of other namespaces, whose selectors say the proxies' labels.
+// They would get at what arrives there, and at the certificates.
 // Source: Istio, PILOT_ENABLE_STRICT_GATEWAY_MERGING.
 func ownOf(found []*config.Gateway) []*config.Gateway {
 	own := map[string]bool{}
