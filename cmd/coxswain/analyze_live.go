@@ -35,7 +35,24 @@ func readLive(ctx context.Context, r *analysis.Reader, addr string) error {
 	if err := liveEndpoints(ctx, r, addr); err != nil {
 		return err
 	}
+	if err := liveProxies(ctx, r, addr); err != nil {
+		return err
+	}
 	return liveSecrets(ctx, r, addr)
+}
+
+// liveProxies reads what nodes of connected proxies say of their bootstraps.
+func liveProxies(ctx context.Context, r *analysis.Reader, addr string) error {
+	var list []admin.ProxyStatus
+	if err := getInto(ctx, addr, "/debug/ledger", &list); err != nil {
+		return err
+	}
+	r.Input.Proxies = []analysis.Proxy{}
+	for _, p := range list {
+		_, says := p.Metadata["COXSWAIN_REGEX_PROGRAM"]
+		r.Input.Proxies = append(r.Input.Proxies, analysis.Proxy{Name: p.Node, Stock: p.Metadata["COXSWAIN_NO_AGENT"] == "true" && !says})
+	}
+	return nil
 }
 
 // liveSecrets reads what proxies are not served of what Gateways and DestinationRules name, and the

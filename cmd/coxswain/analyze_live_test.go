@@ -49,6 +49,7 @@ func liveMesh(t *testing.T, plugins ...string) string {
 	show("/debug/rowz", []admin.Row{route("shop/good", "reviews"), route("shop/bad", "review")})
 	show("/debug/services", []map[string]any{{"service": &pb.Service{Host: "reviews.shop.svc.cluster.local", Namespace: "shop"}}, {"fault": "broken"}})
 	show("/debug/endpoints", map[string]any{})
+	show("/debug/ledger", []admin.ProxyStatus{})
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)
 	return strings.TrimPrefix(s.URL, "http://")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -30,7 +31,7 @@ func isSet(text []byte) bool {
 }
 
 // validateSet returns what is wrong with a plugins.yaml, and how many plugins it has. configDir is
-// that of discovery's flag.
+// that of discovery's flag, which may be given later: a directory that it gives is not missed.
 func (p *program) validateSet(name string, text []byte, configDir string) (found []report.Fault, plugins int, err error) {
 	set, err := set(settings.Inputs{ConfigDir: configDir}, name, text)
 	mistakes := manifest.Mistakes(err)
@@ -39,12 +40,31 @@ func (p *program) validateSet(name string, text []byte, configDir string) (found
 	}
 	if err == nil {
 		plugins = len(set.Plugins)
+		if configDir == "" {
+			if err := complete(set); err != nil {
+				return nil, 0, err
+			}
+		}
 		mistakes = host.Validate(set, host.Validation{Builtins: known(), Environ: p.environ, Hint: settings.Hint})
 	}
 	for _, m := range mistakes {
 		found = append(found, report.At(m.File, m.Line, m.Column, m.Text))
 	}
 	return found, plugins, nil
+}
+
+// complete gives each config/file without a directory one: discovery's --configDir does.
+func complete(set *manifest.Set) error {
+	for _, e := range set.Plugins {
+		var config struct{ Dir any }
+		if e.Builtin != "config/file" || len(e.Config) > 0 && json.Unmarshal(e.Config, &config) != nil || config.Dir != nil {
+			continue
+		}
+		if err := e.SetConfig(map[string]any{"dir": "."}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // known returns what is known of the built-in plugins.

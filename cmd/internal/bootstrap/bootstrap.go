@@ -187,6 +187,8 @@ func (c Config) metadata() (*structpb.Struct, error) {
 		"ISTIO_VERSION": c.IstioVersion,
 		// Nobody serves this proxy's certificates on a socket of its own.
 		"COXSWAIN_NO_AGENT": "true",
+		// What runtimeOf says, for `coxswain analyze --live`.
+		"COXSWAIN_REGEX_PROGRAM": float64(envoyrules.MaxProgram),
 	}
 	if c.Certificates.Files != "" {
 		m["COXSWAIN_SECRETS"] = c.Certificates.source()

@@ -36,6 +36,7 @@ var differs = []struct{ path, why string }{
 	{"layered_runtime/layers/global config", "the layer has another name; what is in it is compared apart"},
 	{"layered_runtime/layers/static", "as above"},
 	{"node/metadata/COXSWAIN_NO_AGENT", "there is no agent"},
+	{"node/metadata/COXSWAIN_REGEX_PROGRAM", "tells coxswain analyze what an agent's version says"},
 	{"node/metadata/ENVOY_", "ports of an agent's pages"},
 	{"node/metadata/INSTANCE_IPS", "an agent adds those of the machine"},
 	{"node/metadata/ISTIO_VERSION", "a build that was made by hand has none"},

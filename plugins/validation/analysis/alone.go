@@ -19,7 +19,7 @@ func Alone(r finding.Resource) []finding.Finding {
 func saidOf(r finding.Resource) []finding.Finding {
 	switch spec := r.Spec.(type) {
 	case *networking.VirtualService:
-		return unreachableRoutes(spec)
+		return append(unreachableRoutes(spec), largeRegexes(spec, "Envoys whose bootstraps say nothing of it", finding.Infof)...)
 	case *networking.EnvoyFilter:
 		return []finding.Finding{finding.Warnf(caution, "spec", "an EnvoyFilter depends on details of Envoy and of what is generated for it, which change from version to version").
 			WithHint("where another resource can say the same, use that; otherwise look at what proxies get after each upgrade")}
@@ -30,7 +30,9 @@ func saidOf(r finding.Resource) []finding.Finding {
 func alone(w *world) {
 	for _, r := range w.resources {
 		for _, f := range saidOf(r.Resource) {
-			w.report(r, f)
+			if f.Code != largeRegex || w.proxies == nil { // regexes knows better
+				w.report(r, f)
+			}
 		}
 	}
 }

@@ -30,6 +30,8 @@ type Input struct {
 	// Secrets and ConfigMaps are what TLS settings may name; nil: they are not known, and nothing
 	// is said of those that are missing.
 	Secrets, ConfigMaps Credentials
+	// Proxies that are connected; nil: they are not known.
+	Proxies []Proxy
 }
 
 // Resource is a resource and where it comes from.
@@ -73,7 +75,7 @@ var analyzers = [...]func(*world){
 	alone, delegates,
 	unmatchedSelectors, sidecars, telemetries, peerPolicies, hiddenHosts,
 	mtlsConflicts, unverifiedServers, tokens, claimRoutes,
-	annotations, relativePatches, protocols, ingresses,
+	annotations, relativePatches, protocols, ingresses, regexes,
 }
 
 // Analyze returns what there is to say, in order of files and lines. Findings that the resource's

@@ -23,6 +23,7 @@ const (
 type world struct {
 	resources []*Resource
 	mesh      *mesh.MeshConfig
+	proxies   []Proxy
 	// services by host, in lower case; a host can be in several namespaces.
 	services  map[string][]Service
 	wildcards []string
@@ -37,7 +38,7 @@ type world struct {
 
 func newWorld(in Input) *world {
 	w := &world{
-		mesh: in.Mesh, services: map[string][]Service{}, workloads: slices.Clone(in.Workloads),
+		mesh: in.Mesh, proxies: in.Proxies, services: map[string][]Service{}, workloads: slices.Clone(in.Workloads),
 		peopled: map[string]bool{}, secrets: in.Secrets, configMaps: in.ConfigMaps, gateways: map[string]item[*networking.Gateway]{},
 	}
 	for i := range in.Resources {

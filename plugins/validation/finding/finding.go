@@ -77,6 +77,11 @@ func Warnf(code, field, format string, args ...any) Finding {
 	return Finding{Code: code, Severity: Warning, Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
+// Infof returns a finding of what is worth knowing.
+func Infof(code, field, format string, args ...any) Finding {
+	return Finding{Code: code, Severity: Info, Field: field, Message: fmt.Sprintf(format, args...)}
+}
+
 // WithHint returns the finding with a hint.
 func (f Finding) WithHint(format string, args ...any) Finding {
 	f.Hint = fmt.Sprintf(format, args...)
