@@ -27,7 +27,7 @@ func extensionsAt(t *testing.T, server bool, ports map[string]uint32) extension.
 		}
 		all = append(all, e)
 	}
-	return extension.NewList(all, server)
+	return extension.NewList(all, server, false)
 }
 
 // found are the names of a chain's filters, of extensions the last part.
