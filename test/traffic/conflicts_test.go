@@ -20,7 +20,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// conflict is a case of testdata/conflicts/cases.yaml: two Gateways ask one proxy for the same port.
+// conflict is a case of testdata/conflicts/cases.yaml: two Gateways ask one proxy for the same
+// port.
 type conflict struct {
 	Name string
 	// First and Second are servers; FirstNames and SecondNames those of TLS hellos that are routed.

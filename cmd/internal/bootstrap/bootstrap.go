@@ -215,8 +215,8 @@ func overADS() *corev3.ConfigSource {
 	}
 }
 
-// runtimeOf are the runtime settings: those of Istio's bootstraps, which its resources rely on, then
-// those of a layer that is asked for (RTDS; empty: none), under what Envoy's admin page sets.
+// runtimeOf are the runtime settings: those of Istio's bootstraps, which its resources rely on,
+// then those of a layer that is asked for (RTDS; empty: none), under what Envoy's admin page sets.
 func runtimeOf(layer string) *bootstrapv3.LayeredRuntime {
 	out := &bootstrapv3.LayeredRuntime{Layers: []*bootstrapv3.RuntimeLayer{{
 		Name: "static",

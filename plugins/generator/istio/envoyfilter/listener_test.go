@@ -217,8 +217,8 @@ func TestHTTPFilterMerge(t *testing.T) {
 	same(t, out, &listener.Listener{}, text(", suppress_envoy_headers: true, dynamic_stats: true"))
 }
 
-// TestDiscoveredFilters: a listener waits two seconds at most for the configuration of a filter that
-// nobody has, and as long as it takes for one that a patch brings.
+// TestDiscoveredFilters: a listener waits two seconds at most for the configuration of a filter
+// that nobody has, and as long as it takes for one that a patch brings.
 func TestDiscoveredFilters(t *testing.T) {
 	const bare = "{name: l, filter_chains: [{name: x, filters: [{name: envoy.filters.network.http_connection_manager, typed_config: {" + managerType +
 		", rds: {route_config_name: r, config_source: {ads: {}}}"
