@@ -203,15 +203,15 @@ type Explainer interface {
 // PieceExplainer is an optional extra of those that are Explainers: it tells whose a piece of a
 // resource is, where a proxy refuses that piece alone.
 type PieceExplainer interface {
-	// ExplainPiece names the rows that a piece of a resource was made from, as Explain does those of
-	// all of it; false: it doesn't know, and all of the resource counts.
+	// ExplainPiece names the rows that a piece of a resource was made from, as Explain does those
+	// of all of it; false: it doesn't know, and all of the resource counts.
 	ExplainPiece(typeURL string, view uint64, name string, of Piece) (rows []state.Name, ok bool)
 }
 
 // Piece is a piece of a resource of Envoy's.
 type Piece struct {
-	// Name is that of a virtual host in a RouteConfiguration, or of an HTTP filter in a filter chain;
-	// empty: all of the chain is meant.
+	// Name is that of a virtual host in a RouteConfiguration, or of an HTTP filter in a filter
+	// chain; empty: all of the chain is meant.
 	Name string
 	// FilterChain is the place of the chain in a Listener, from 1 on; the default one comes last.
 	FilterChain int

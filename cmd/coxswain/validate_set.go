@@ -45,7 +45,12 @@ func (p *program) validateSet(name string, text []byte, configDir string) (found
 				return nil, 0, err
 			}
 		}
-		mistakes = host.Validate(set, host.Validation{Builtins: known(), Environ: p.environ, Hint: settings.Hint})
+		builtins := known()
+		for name, b := range builtins {
+			b.Check = elsewhere(b.Check)
+			builtins[name] = b
+		}
+		mistakes = host.Validate(set, host.Validation{Builtins: builtins, Environ: p.environ, Hint: settings.Hint})
 	}
 	for _, m := range mistakes {
 		found = append(found, report.At(m.File, m.Line, m.Column, m.Text))
@@ -74,6 +79,20 @@ func known() map[string]host.Builtin {
 		all[name] = host.Builtin{Schema: sdk.ConfigSchema(p), Check: func(config []byte) error { return refusal(p, config) }}
 	}
 	return all
+}
+
+// elsewhere is Check for a set that is to run somewhere else: that no cluster is known here,
+// neither by a kubeconfig nor by a pod's account, is no mistake of it.
+func elsewhere(check func([]byte) error) func([]byte) error {
+	return func(config []byte) error {
+		var named struct{ Kubeconfig string }
+		err := check(config)
+		var refused *host.RefusedError
+		if errors.As(err, &refused) && refused.Field == "kubeconfig" && (len(config) == 0 || json.Unmarshal(config, &named) == nil && named.Kubeconfig == "") {
+			return nil
+		}
+		return err
+	}
 }
 
 // refusal is a plugin's word on a config, as the core has it.

@@ -348,8 +348,8 @@ func TestOwnersByPiece(t *testing.T) {
 	}
 }
 
-// TestFewOwnersAreAskedFor: however many virtual hosts a proxy refuses, the generator is asked about
-// so many.
+// TestFewOwnersAreAskedFor: however many virtual hosts a proxy refuses, the generator is asked
+// about so many.
 func TestFewOwnersAreAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newHosts(t)

@@ -637,8 +637,9 @@ func TestRefusalsEnd(t *testing.T) {
 const typeExtension = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
 
 // TestRefusedExtension: a filter's configuration that proxies ask for by its name is refused for
-// each of them: it keeps what it had, and who has none has none, so that Envoy answers in its place.
-// It is never held for others, be the refusal everybody's; the rest arrives, and its owner is told.
+// each of them: it keeps what it had, and who has none has none, so that Envoy answers in its
+// place. It is never held for others, be the refusal everybody's; the rest arrives, and its owner
+// is told.
 func TestRefusedExtension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ready := readyIstio()

@@ -40,8 +40,8 @@ const (
 	usualTimeout, mostTimeout = 10 * time.Second, 30 * time.Second
 	// margin is what is left of it for the way of the answer.
 	margin = 10
-	// away is for how long a request waits for a plugin that is away, such as one that starts again,
-	// at most half of what the caller waits; it asks again after pause, and each time later.
+	// away is for how long a request waits for a plugin that is away, such as one that starts
+	// again, at most half of what the caller waits; it asks again after pause, and each time later.
 	away, pause = 5 * time.Second, 20 * time.Millisecond
 	// idle is how long a connection may have nothing to say, header how long a request's head may
 	// take.
@@ -224,8 +224,8 @@ func (p *Port) ask(ctx context.Context, r *http.Request, request []byte) (code i
 	return code, []byte(said.Message() + "\n")
 }
 
-// again asks until a plugin is there, for a while: a review changes nothing, so that it may be asked
-// twice.
+// again asks until a plugin is there, for a while: a review changes nothing, so that it may be
+// asked twice.
 func (p *Port) again(ctx context.Context, m *pb.Call) (response []byte, err error) {
 	most := away
 	if end, ok := ctx.Deadline(); ok {

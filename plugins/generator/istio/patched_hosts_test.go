@@ -13,8 +13,8 @@ import (
 )
 
 // TestAPatchSpoilsItsOwnPiece: of a route configuration that patches spoil, the virtual host that
-// Envoy would refuse keeps what it was, or is as it is without patches; those of others have their next edit, and
-// nobody is told but the patch's owner.
+// Envoy would refuse keeps what it was, or is as it is without patches; those of others have their
+// next edit, and nobody is told but the patch's owner.
 func TestAPatchSpoilsItsOwnPiece(t *testing.T) {
 	const evil, demo = "other.evil.svc.cluster.local:80", "hello.example:80"
 	to := func(host, value string) string {

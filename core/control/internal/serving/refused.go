@@ -21,8 +21,8 @@ type Refused struct {
 	Since   time.Time
 	// After and Number are the revisions that the first proxy had, and was sent.
 	After, Number uint64
-	// owners are the rows that pieces were made from which are known to be refused; nil: that is not
-	// known, or asked.
+	// owners are the rows that pieces were made from which are known to be refused; nil: that is
+	// not known, or asked.
 	owners map[pieces.Piece][]report.RowName
 
 	// of is the namespace of the connection that refused it first.

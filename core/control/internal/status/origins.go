@@ -295,8 +295,8 @@ func near(names []string, of string) []string {
 // which of them changed.
 const mostBlamed = 50
 
-// Blamed are the rows, of those that a refused resource, or a piece of it, was made from, that changed when it did or,
-// where that is not remembered or nothing of it did, all that people write.
+// Blamed are the rows, of those that a refused resource, or a piece of it, was made from, that
+// changed when it did or, where that is not remembered or nothing of it did, all that people write.
 func (o *Origins) Blamed(r *serving.Refused, because *pb.Because) (rows []report.RowName) {
 	var written []report.RowName
 	sources := map[string]bool{}

@@ -30,8 +30,8 @@ func discovered(types ...proto.Message) *core.ExtensionConfigSource {
 }
 
 // discover makes the filters. Where the code can't be read, an agent puts a filter of access
-// control in its place. An Envoy without an agent refuses the configuration then, and lets nothing pass; if
-// the filter is to fail open it falls back to one of access control without rules.
+// control in its place. An Envoy without an agent refuses the configuration then, and lets nothing
+// pass; if the filter is to fail open it falls back to one of access control without rules.
 func (e *Extension) discover(connections, open bool) {
 	source, passes := discovered(&wasmhttp.Wasm{}, &rbachttp.RBAC{}), encode.Any(&rbachttp.RBAC{})
 	if connections {

@@ -53,8 +53,8 @@ type patchedPiece struct {
 type patchedRoutes struct {
 	config *routev3.RouteConfiguration
 	hosts  map[string]*routev3.VirtualHost
-	// plain are the virtual hosts that there are without patches; owner is whose a domain is, in lower
-	// case.
+	// plain are the virtual hosts that there are without patches; owner is whose a domain is, in
+	// lower case.
 	plain map[string]*routev3.VirtualHost
 	owner map[string]string
 }
@@ -153,9 +153,9 @@ func hostField(h *routev3.VirtualHost) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(nil, route.VirtualHostsField, protowire.BytesType), b)
 }
 
-// of is a route configuration after patches. A virtual host that never was what Envoy takes is as it
-// is without them, or left out if they add it; but where what they say of it decides who gets in,
-// all of the configuration stays as it was.
+// of is a route configuration after patches. A virtual host that never was what Envoy takes is as
+// it is without them, or left out if they add it; but where what they say of it decides who gets
+// in, all of the configuration stays as it was.
 func (p patched) of(c *incr.Ctx, k Key) ([][]byte, error) {
 	whole, ok := p.whole.Get(c, k)
 	if !ok {

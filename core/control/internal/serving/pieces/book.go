@@ -149,8 +149,8 @@ func (b Book) Same(one, other *view.Body, p Piece) bool {
 	return same(c.FilterChain, d.FilterChain)
 }
 
-// Place is how a plugin that made a resource knows a filter chain of it: the place among its chains,
-// from 1 on, the default one last; 0: the piece is in none.
+// Place is how a plugin that made a resource knows a filter chain of it: the place among its
+// chains, from 1 on, the default one last; 0: the piece is in none.
 func (b Book) Place(body *view.Body, p Piece) int {
 	r := b.open(body)
 	if r == nil || p.Chain == "" {
