@@ -79,7 +79,7 @@ func newPatched(graph *incr.Graph, x *Routes) patched {
 				return patchedPiece{}, incr.Absent
 			}
 			if k.Another {
-				return patchedPiece{}, fmt.Errorf("Envoy would refuse it: a virtual host has no name, or that of another: %q", k.Name)
+				return patchedPiece{}, fmt.Errorf("a virtual host has no name, or that of another: %q, so that Envoy would refuse it", k.Name)
 			}
 			return whole.piece(k.Name)
 		})
@@ -126,7 +126,7 @@ func (p *patchedRoutes) piece(name string) (patchedPiece, error) {
 	}
 	for _, d := range h.Domains {
 		if owner := p.owner[strings.ToLower(d)]; owner != name {
-			return patchedPiece{}, fmt.Errorf("Envoy would refuse it: domain %q is one of virtual host %s", d, owner)
+			return patchedPiece{}, fmt.Errorf("domain %q is one of virtual host %s, so that Envoy would refuse it", d, owner)
 		}
 	}
 	one.VirtualHosts = []*routev3.VirtualHost{h}
