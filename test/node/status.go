@@ -80,7 +80,7 @@ func (p *pod) condition(kind corev1.PodConditionType, is bool) corev1.PodConditi
 
 // status of a container; why says why it hasn't started, if it hasn't.
 func (c *container) status(why string) corev1.ContainerStatus {
-	s := corev1.ContainerStatus{Name: c.is.Name, Image: c.is.Image, ImageID: c.is.Image, RestartCount: c.restarts, Ready: c.ready, Started: &c.up}
+	s := corev1.ContainerStatus{Name: c.is.Name, Image: c.is.Image, ImageID: c.is.Image, RestartCount: c.restarts, Ready: c.ready, Started: new(c.up)}
 	if c.passed && c.init && !c.lasts() {
 		s.Ready = true
 	}

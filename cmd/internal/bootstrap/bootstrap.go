@@ -261,9 +261,7 @@ func (c Config) initial() (all []*corev3.HeaderValue) {
 }
 
 func (c Config) dynamic() *bootstrapv3.Bootstrap_DynamicResources {
-	// Without clusters and listeners it is not ready, however long they take.
 	ads := overADS()
-	ads.InitialFetchTimeout = durationpb.New(0)
 	api := corev3.ApiConfigSource_GRPC
 	if c.Protocol == Delta {
 		api = corev3.ApiConfigSource_DELTA_GRPC

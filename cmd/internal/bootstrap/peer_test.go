@@ -33,6 +33,8 @@ var differs = []struct{ path, why string }{
 	{"application_log_config", "of Envoy's own log"},
 	{"bootstrap_extensions/envoy.bootstrap.internal_listener", "theirs is a typed struct that says the same"},
 	{"deferred_stat_options", "of metrics"},
+	{"dynamic_resources/cds_config/initial_fetch_timeout", "where no plugin makes clusters, Envoy is ready without, after 15 s"},
+	{"dynamic_resources/lds_config/initial_fetch_timeout", "where no plugin makes listeners, Envoy is ready without, after 15 s"},
 	{"layered_runtime/layers/global config", "the layer has another name; what is in it is compared apart"},
 	{"layered_runtime/layers/static", "as above"},
 	{"node/metadata/COXSWAIN_NO_AGENT", "there is no agent"},
