@@ -92,6 +92,7 @@ func (c *crowd) refuses(s *stream, instead *view.Body) {
 	s.Report(xds.Outcome{
 		Type: c.url, Number: served.Number, Refused: "a: it is bad", Culprits: []xds.Culprit{{Body: served.Types[c.url].Get("a"), Instead: instead}},
 	})
+	synctest.Wait() // the first votes are counted at once, others later
 }
 
 func (c *crowd) held(want ...string) {
