@@ -139,6 +139,9 @@ func TestNames(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for line := range strings.Lines(string(out)) {
+		if strings.HasPrefix(line, "coxswain_xds_unknown_types ") {
+			continue // it counts without _total: its name is promised (docs/stable.txt)
+		}
 		for _, own := range []string{"coxswain_", "plugin_"} {
 			if strings.HasPrefix(line, own) {
 				t.Error(strings.TrimSpace(line))
