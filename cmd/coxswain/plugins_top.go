@@ -91,7 +91,7 @@ func (a *asked) top(ctx context.Context, once bool, interval time.Duration) erro
 		}
 		list := loadsBetween(before, now, time.Since(at))
 		before, at = now, time.Now()
-		if err := a.showLoads(list, once); err != nil || once {
+		if err := a.show(list, once, func(w io.Writer, _ bool) { loadTable(w, list) }); err != nil || once {
 			return err
 		}
 	}
@@ -135,18 +135,18 @@ func loadBetween(before, now admin.Plugin, took time.Duration) pluginLoad {
 	return l
 }
 
-// showLoads prints a reading; in JSON one line for each, in YAML a document.
-func (a *asked) showLoads(list []pluginLoad, once bool) error {
+// show prints a reading of several, or the only one; in JSON a line for each, in YAML a document.
+func (a *asked) show(reading any, once bool, table func(w io.Writer, wide bool)) error {
 	switch {
 	case a.format == "json":
-		return json.NewEncoder(a.p.out).Encode(list)
+		return json.NewEncoder(a.p.out).Encode(reading)
 	case once:
 	case a.format == "yaml":
 		fmt.Fprintln(a.p.out, "---")
 	default:
 		fmt.Fprint(a.p.out, clearScreen)
 	}
-	return a.print(list, func(w io.Writer, _ bool) { loadTable(w, list) })
+	return a.print(reading, table)
 }
 
 func loadTable(w io.Writer, list []pluginLoad) {

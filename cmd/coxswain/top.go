@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -116,7 +115,7 @@ func (a *asked) overview(ctx context.Context, once bool, interval time.Duration,
 			o.Rates = ratesOf(pushes, after, now.Sub(before))
 		}
 		after, before = o.Revision, now
-		if err := a.showOverview(o, once); err != nil || once {
+		if err := a.show(o, once, func(w io.Writer, wide bool) { overviewTable(w, o, wide) }); err != nil || once {
 			return err
 		}
 		select {
@@ -196,20 +195,6 @@ func ratesOf(pushes []admin.Push, after uint64, took time.Duration) *pushRates {
 		*n /= took.Seconds()
 	}
 	return r
-}
-
-// showOverview prints a reading; in JSON on one line, in YAML as a document.
-func (a *asked) showOverview(o overview, once bool) error {
-	switch {
-	case a.format == "json":
-		return json.NewEncoder(a.p.out).Encode(o)
-	case once:
-	case a.format == "yaml":
-		fmt.Fprintln(a.p.out, "---")
-	default:
-		fmt.Fprint(a.p.out, clearScreen)
-	}
-	return a.print(o, func(w io.Writer, wide bool) { overviewTable(w, o, wide) })
 }
 
 func overviewTable(w io.Writer, o overview, wide bool) {
