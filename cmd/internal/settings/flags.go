@@ -116,6 +116,11 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.Float64("rolloutMetricMost", d.History.Rollout.MetricMost, "how high the answer may be; above it, all proxies are served what was served before")
 	fs.Duration("rolloutMetricInterval", d.History.Rollout.MetricInterval, "how often it is asked, first after so long: let the query's range be no longer, or what was before a change counts too")
 
+	logFlags(fs, d.Log)
+}
+
+// logFlags are those of what is told of the control plane itself.
+func logFlags(fs *pflag.FlagSet, d Log) {
 	fs.String("logLevel", d.Level, "least level that is logged: debug, info, warn or error")
 	fs.String("logFormat", d.Format, "how it is logged: text or json")
 	fs.String("traceEndpoint", d.TraceEndpoint, "collector of OpenTelemetry that is sent a trace of each push (OTLP over gRPC): http://HOST:4317, or https:// by TLS, whose files and headers the variables OTEL_EXPORTER_OTLP_... name; empty: none")
