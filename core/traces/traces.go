@@ -76,8 +76,8 @@ type Traces struct {
 }
 
 // mostServices is how many plugins have a service of their own, mostWaiting how many pushes may
-// wait to be told.
-const mostServices, mostWaiting = 200, 256
+// wait to be told, mostText how long a text may be that others chose, in bytes.
+const mostServices, mostWaiting, mostText = 200, 256, 300
 
 // New connects to nobody yet.
 func New(ctx context.Context, cfg Config) (*Traces, error) {
@@ -91,7 +91,7 @@ func New(ctx context.Context, cfg Config) (*Traces, error) {
 	lines := rate.NewLimiter(rate.Every(time.Minute), 1)
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		if lines.Allow() {
-			cfg.Log.Warn("traces are not sent", "endpoint", cfg.Endpoint, "error", budget.Line(redact.Text(err.Error()), 300))
+			cfg.Log.Warn("traces are not sent", "endpoint", cfg.Endpoint, "error", budget.Line(redact.Text(err.Error()), mostText))
 		}
 	}))
 	t := &Traces{
@@ -225,12 +225,12 @@ func (t *Traces) tell(p report.Push) {
 	makes.End(trace.WithTimestamp(shown))
 	serving, serve := core.Start(ctx, "serve", trace.WithTimestamp(shown))
 	for _, a := range p.Answers {
-		_, answer := core.Start(serving, "answer", trace.WithTimestamp(shown), trace.WithAttributes(attribute.String("coxswain.node", a.Node)))
+		_, answer := core.Start(serving, "answer", trace.WithTimestamp(shown), trace.WithAttributes(attribute.String("coxswain.node", budget.Line(a.Node, mostText))))
 		answer.End(trace.WithTimestamp(a.At))
 	}
 	for _, r := range p.Refused {
 		serve.AddEvent("refusal", trace.WithTimestamp(p.Done), trace.WithAttributes(
-			attribute.String("coxswain.node", r.Node), attribute.String("coxswain.type", r.Type), attribute.String("coxswain.reason", redact.Text(r.Reason)),
+			attribute.String("coxswain.node", budget.Line(r.Node, mostText)), attribute.String("coxswain.type", r.Type), attribute.String("coxswain.reason", redact.Text(r.Reason)),
 		))
 	}
 	if p.Refusals > 0 {
