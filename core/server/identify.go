@@ -28,6 +28,15 @@ type identify struct {
 	revocations *revocations
 }
 
+// asks has a control's plugins say who is calling, and rows of the issuer's which certificates
+// count no more; by may be nil.
+func (i *identify) asks(c *control.Control, by *Issuer) {
+	i.control = c
+	if by != nil && by.Revocations != nil {
+		i.revocations = &revocations{rows: func() []*pb.Row { return c.Rows(by.Table) }, read: by.Revocations}
+	}
+}
+
 // authenticates reports whether some plugin of the set can say who is calling.
 func authenticates(set *manifest.Set) bool {
 	for _, e := range set.Plugins {

@@ -230,15 +230,8 @@ func New(cfg Config) (*Server, error) {
 	}
 	registry.MustRegister(newPinned(s.past.Pins), newKept(past.Faults), newStaged(s.rollout.Rollout))
 	s.pages = &pages{middle: s.control, Explainer: explainer, Past: s.past, stages: s.rollout.Rollout, ports: ports, host: s.host, swap: s.swap, secrets: secrets, file: cfg.File}
-	identify.control = s.control
-	if by := cfg.Words.Issuer; by != nil && by.Revocations != nil {
-		identify.revocations = &revocations{rows: func() []*pb.Row { return s.control.Rows(by.Table) }, read: by.Revocations}
-	}
-	secure := cfg.SecureGRPCAddr != "" && authenticates(cfg.Set)
-	if (secure || cfg.TLS.Webhooks.Address != "") && !cfg.TLS.named() && cfg.Words.Issuer != nil {
-		s.issued = newIssued(*cfg.Words.Issuer, s.control, of("server"))
-		ports.pending = s.issued.pending
-	}
+	identify.asks(s.control, cfg.Words.Issuer)
+	s.issue(of("server"))
 	cfg.XDS.Calls = identify.call
 	cfg.XDS.Identify = identify.caller
 	s.cfg.Log = of("server")
@@ -271,6 +264,15 @@ func New(cfg Config) (*Server, error) {
 	})
 	questions.Server = s.admin
 	return s, err
+}
+
+// issue has plugins make the certificate of the ports that need one, where no files have it.
+func (s *Server) issue(log *slog.Logger) {
+	secure := s.cfg.SecureGRPCAddr != "" && authenticates(s.cfg.Set)
+	if (secure || s.cfg.TLS.Webhooks.Address != "") && !s.cfg.TLS.named() && s.cfg.Words.Issuer != nil {
+		s.issued = newIssued(*s.cfg.Words.Issuer, s.control, log)
+		s.ports.pending = s.issued.pending
+	}
 }
 
 // tracesPatience is how long the last traces may take to be sent.
