@@ -109,23 +109,25 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.Int("historyRevisions", d.History.Revisions, "how many of the last revisions are kept, to be looked at, compared and pinned; 0: none")
 	fs.Int64("historyBytes", d.History.Bytes, "memory, and disk, that what is not served any more may take, in bytes; the oldest revisions go first")
 
-	fs.String("rolloutFirst", d.History.Rollout.First, "proxies that try what people change before all others get it, as KEY=PATTERN joined by commas, such as namespace=canary; empty: all get it at once")
-	fs.Duration("rolloutHold", d.History.Rollout.Hold, "how long they are watched once all of them have acknowledged it, before the others get it")
-	fs.String("rolloutMetricURL", d.History.Rollout.MetricURL, "Prometheus server that is asked while they are watched")
-	fs.String("rolloutMetricQuery", d.History.Rollout.MetricQuery, "what it is asked; the highest sample counts; empty: no metric is watched")
-	fs.Float64("rolloutMetricMost", d.History.Rollout.MetricMost, "how high the answer may be; above it, all proxies are served what was served before")
-	fs.Duration("rolloutMetricInterval", d.History.Rollout.MetricInterval, "how often it is asked, first after so long: let the query's range be no longer, or what was before a change counts too")
-
-	logFlags(fs, d.Log)
+	d.History.Rollout.flags(fs)
+	d.Log.flags(fs)
 }
 
-// logFlags are those of what is told of the control plane itself.
-func logFlags(fs *pflag.FlagSet, d Log) {
-	fs.String("logLevel", d.Level, "least level that is logged: debug, info, warn or error")
-	fs.String("logFormat", d.Format, "how it is logged: text or json")
-	fs.String("traceEndpoint", d.TraceEndpoint, "collector of OpenTelemetry that is sent a trace of each push (OTLP over gRPC): http://HOST:4317, or https:// by TLS, whose files and headers the variables OTEL_EXPORTER_OTLP_... name; empty: none")
-	fs.Float64("traceRatio", d.TraceRatio, "how many of the pushes are traced: 0 (none) to 1 (each)")
-	fs.String("auditLog", d.AuditLog, "file that keeps, as lines of JSON, who changed what of the plugins; empty: they are in the log alone")
+func (r Rollout) flags(fs *pflag.FlagSet) {
+	fs.String("rolloutFirst", r.First, "proxies that try what people change before all others get it, as KEY=PATTERN joined by commas, such as namespace=canary; empty: all get it at once")
+	fs.Duration("rolloutHold", r.Hold, "how long they are watched once all of them have acknowledged it, before the others get it")
+	fs.String("rolloutMetricURL", r.MetricURL, "Prometheus server that is asked while they are watched")
+	fs.String("rolloutMetricQuery", r.MetricQuery, "what it is asked; the highest sample counts; empty: no metric is watched")
+	fs.Float64("rolloutMetricMost", r.MetricMost, "how high the answer may be; above it, all proxies are served what was served before")
+	fs.Duration("rolloutMetricInterval", r.MetricInterval, "how often it is asked, first after so long: let the query's range be no longer, or what was before a change counts too")
+}
+
+func (l Log) flags(fs *pflag.FlagSet) {
+	fs.String("logLevel", l.Level, "least level that is logged: debug, info, warn or error")
+	fs.String("logFormat", l.Format, "how it is logged: text or json")
+	fs.String("traceEndpoint", l.TraceEndpoint, "collector of OpenTelemetry that is sent a trace of each push (OTLP over gRPC): http://HOST:4317, or https:// by TLS, whose files and headers the variables OTEL_EXPORTER_OTLP_... name; empty: none")
+	fs.Float64("traceRatio", l.TraceRatio, "how many of the pushes are traced: 0 (none) to 1 (each)")
+	fs.String("auditLog", l.AuditLog, "file that keeps, as lines of JSON, who changed what of the plugins; empty: they are in the log alone")
 }
 
 // Variable returns the environment variable of a setting: debounceAfter is COXSWAIN_DEBOUNCE_AFTER,
