@@ -12,6 +12,9 @@ import (
 
 // wire is a connection to ZooKeeper that hands on answers alone which are whole and of the form
 // that their request asks for: the client library takes lengths and counts in them at their word.
+// It hands on no transactions' numbers, and no request to set watches again: the library reads the
+// last number for that request while it writes it, in two goroutines without a lock, and a session
+// has one connection, to which its watches belong.
 type wire struct {
 	net.Conn
 	most int
@@ -33,9 +36,10 @@ func newWire(c net.Conn, most int) *wire {
 // What is asked for.
 // Source: ZooKeeper, ZooDefs.OpCode.
 const (
-	opExists    = 3
-	opGetData   = 4
-	opChildren2 = 12
+	opExists     = 3
+	opGetData    = 4
+	opChildren2  = 12
+	opSetWatches = 101
 )
 
 // errAnswer is of answers that are none.
@@ -43,13 +47,23 @@ var errAnswer = errors.New("an answer has not the form that it must have: is it 
 
 // Write notes what is asked; the library writes a request at once.
 func (w *wire) Write(p []byte) (int, error) {
+	if w.asks(p) == opSetWatches {
+		return len(p), nil
+	}
+	return w.Conn.Write(p)
+}
+
+// asks notes what a request asks for, and returns it; 0: it is the first.
+func (w *wire) asks(p []byte) (op int32) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.greeted && len(p) >= 12 {
-		w.asked[int32(binary.BigEndian.Uint32(p[4:]))] = int32(binary.BigEndian.Uint32(p[8:]))
+		if op = int32(binary.BigEndian.Uint32(p[8:])); op != opSetWatches {
+			w.asked[int32(binary.BigEndian.Uint32(p[4:]))] = op
+		}
 	}
 	w.greeted = true
-	w.mu.Unlock()
-	return w.Conn.Write(p)
+	return op
 }
 
 func (w *wire) Read(p []byte) (int, error) {
@@ -82,6 +96,7 @@ func (w *wire) next() error {
 		return err
 	}
 	number := int32(binary.BigEndian.Uint32(frame[4:]))
+	clear(frame[8:16]) // the transaction's number
 	if op, asked := w.answered(number); n > w.bound(number, op) {
 		if !asked {
 			return fmt.Errorf("an answer to nothing has %d bytes, which is more than limits.answerBytes, %d", n, w.most)

@@ -18,10 +18,18 @@ import (
 type script struct {
 	net.Conn
 	said io.Reader
+	// sent takes what is written; nil: it is forgotten.
+	sent io.Writer
 }
 
-func (s script) Read(p []byte) (int, error)  { return s.said.Read(p) }
-func (s script) Write(p []byte) (int, error) { return len(p), nil }
+func (s script) Read(p []byte) (int, error) { return s.said.Read(p) }
+
+func (s script) Write(p []byte) (int, error) {
+	if s.sent == nil {
+		return len(p), nil
+	}
+	return s.sent.Write(p)
+}
 
 // words are numbers as they are on the wire; texts follow their length.
 func words(all ...any) []byte {
@@ -57,7 +65,7 @@ func answered(most int, answers []byte) (n int, err error) {
 	return len(out), err
 }
 
-// TestWire: answers are handed on as they are; those that are none end the connection.
+// TestWire: answers are handed on whole; those that are none end the connection.
 func TestWire(t *testing.T) {
 	greeting, stat := hello(10000), make([]byte, statBytes)
 	good := [][]byte{
@@ -92,6 +100,22 @@ func TestWire(t *testing.T) {
 	}
 	if _, err := answered(1000, append(bytes.Clone(greeting), words(2000, 1, 0, 7, 0)...)); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a part of a large answer: %v", err)
+	}
+}
+
+// TestNumbersOfTransactions: they are not handed on, and watches are not set again: the library has
+// a data race about both.
+func TestNumbersOfTransactions(t *testing.T) {
+	var sent bytes.Buffer
+	w := newWire(script{said: bytes.NewReader(append(hello(10000), frame(words(4, 1, 2, 0, "whatever"))...)), sent: &sent}, 1000)
+	_, _ = w.Write(frame(make([]byte, 44)))
+	_, _ = w.Write(frame(words(4, 99)))
+	before := sent.Len()
+	if n, err := w.Write(frame(words(5, opSetWatches, 1, 2))); n != 20 || err != nil || sent.Len() != before {
+		t.Errorf("a request to set watches: %d, %v, %d bytes were sent", n, err, sent.Len()-before)
+	}
+	if out, err := io.ReadAll(w); err != nil || !bytes.Equal(out[len(hello(10000)):], frame(words(4, 0, 0, 0, "whatever"))) {
+		t.Errorf("%q is handed on, %v", out, err)
 	}
 }
 
