@@ -350,7 +350,10 @@ func (w *world) deleted(p *corev1.Pod) {
 		}
 		return nil
 	})
-	if out, err := exec.Command("ip", "-brief", "link", "show", "master", "pods").CombinedOutput(); err != nil || len(out) > 0 {
-		w.t.Errorf("devices are left: %s %v", out, err)
-	}
+	wait.For(w.t, "the pod's devices are gone", func() error { // the kernel takes a namespace apart a moment after its last process
+		if out, err := exec.Command("ip", "-brief", "link", "show", "master", "pods").CombinedOutput(); err != nil || len(out) > 0 {
+			return fmt.Errorf("%s %v", out, err)
+		}
+		return nil
+	})
 }
