@@ -332,6 +332,11 @@ reliability: build envoy ## Show what abuses and accidents cost, in figures; mak
 measure: ## Measure functions, files, types and comments (DIRS='. ../another')
 	@go run ./test/measure $(or $(DIRS),.)
 
+.PHONY: sizes
+sizes: ## Measure how much of the program each built-in plugin and each module is (half a minute)
+	@go build -o $(CACHE)/bin/coxswain-symbols ./cmd/coxswain
+	@go run ./test/weigh $(CACHE)/bin/coxswain-symbols
+
 # What the tests of packages don't notice is shown to those that start the program.
 .PHONY: mutants
 mutants: build envoy ## Change the product in one place, 300 times over, and list what no test notices; it goes on where it was interrupted (SAMPLE=300 SEED=1)

@@ -1,6 +1,6 @@
 // Package coxswain is a control plane for Envoy and every other xDS client, made of plugins. This
 // package holds only what the program, cmd/coxswain, carries with it: the sets of plugins that run
-// where no other is named, and the SDK that it was built with.
+// where no other is named, the SDK that it was built with, and what changed with each version.
 package coxswain
 
 import (
@@ -29,6 +29,12 @@ var rights embed.FS
 func Rights(name string) ([]byte, error) {
 	return rights.ReadFile("deploy/kubernetes/" + name + ".yaml")
 }
+
+//go:embed CHANGELOG.md
+var changes string
+
+// Changes returns the repository's CHANGELOG.md: what users notice, by version.
+func Changes() string { return changes }
 
 //go:embed LICENSE go.mod go.sum sdk internal/nearest internal/strict
 var sdk embed.FS

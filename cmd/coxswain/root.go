@@ -33,7 +33,7 @@ func (p *program) root(args []string) *cobra.Command {
 	}
 	root.AddCommand(p.discovery(), p.bootstrap(), certificateCommand(p), tokenCommand(p), p.plugins(), p.hold(), p.views(), explainCommand(p), impactCommand(p), watchCommand(p), proxyStatusCommand(p), proxiesCommand(p), waitCommand(p), bugReportCommand(p), historyCommand(p), diffCommand(p), pinCommand(p), unpinCommand(p), rolloutCommand(p), p.route(), p.config(), p.validate(), p.analyze(), planCommand(p), testCommand(p), recordCommand(p), logCommand(p), p.explainCode(), p.schema(), p.request(), uiCommand(p), topCommand(p), p.version())
 	root.AddCommand(collateralCommand(p))
-	root.AddCommand(injectCommand(p), webhooksCommand(p), tagCommand(p), uninstallCommand(p), migrateCommand(p), gatewaysCommand(p))
+	root.AddCommand(injectCommand(p), webhooksCommand(p), tagCommand(p), uninstallCommand(p), migrateCommand(p), gatewaysCommand(p), upgradeCommand(p))
 	root.Version = build()
 	root.SetVersionTemplate(versionLine())
 	p.complete(root)

@@ -16,6 +16,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
+	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"golang.org/x/crypto/x509roots/fallback/bundle"
@@ -51,33 +53,55 @@ type file struct {
 	text []byte
 }
 
-// index is an image for each platform.
-func (s spec) index() (v1.ImageIndex, error) {
+// index is an image for each platform. The lists are what a registry keeps beside each of them: of
+// which parts its program is made.
+func (s spec) index() (_ v1.ImageIndex, lists []v1.Image, err error) {
 	base, err := s.base()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, p := range s.programs {
-		image, err := s.image(base, p)
+		image, list, err := s.listed(base, p)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.platform, err)
+			return nil, nil, fmt.Errorf("%s: %w", p.platform, err)
 		}
+		lists = append(lists, list)
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &p.platform}})
 	}
-	return mutate.Annotations(index, s.labels()).(v1.ImageIndex), nil
+	return mutate.Annotations(index, s.labels()).(v1.ImageIndex), lists, nil
 }
 
-// image for a platform.
-func (s spec) image(base v1.Layer, p program) (v1.Image, error) {
+// listed is the image for a platform, and the list of its program's parts, which names the image as
+// its subject.
+func (s spec) listed(base v1.Layer, p program) (image, list v1.Image, err error) {
 	text, err := os.ReadFile(p.file)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	parts, err := s.parts(text, p.file)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	if image, err = s.image(base, p, text, parts); err != nil {
+		return nil, nil, err
+	}
+	subject, err := partial.Descriptor(image)
+	if err != nil {
+		return nil, nil, err
+	}
+	list = mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), spdxType)
+	if list, err = mutate.AppendLayers(list, static.NewLayer(parts, spdxType)); err != nil {
+		return nil, nil, err
+	}
+	return image, mutate.Subject(list, *subject).(v1.Image), nil
+}
+
+// spdxType is the media type of lists of parts.
+const spdxType = types.MediaType("application/spdx+json")
+
+// image for a platform.
+func (s spec) image(base v1.Layer, p program, text, parts []byte) (v1.Image, error) {
 	own, err := s.layer([]file{{path.Join(documents, "sbom.spdx.json"), 0o644, parts}, {entry, 0o755, text}})
 	if err != nil {
 		return nil, err

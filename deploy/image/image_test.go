@@ -202,12 +202,73 @@ func TestRegistry(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	beside(t, ref, remote.WithAuth(&authn.Basic{Username: "me", Password: "a-secret"}))
 	there, err := remote.Index(ref, remote.WithAuth(&authn.Basic{Username: "me", Password: "a-secret"}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := digest(t, made(t, arguments(t))); digest(t, there) != want {
 		t.Errorf("the registry has %s, not %s", digest(t, there), want)
+	}
+}
+
+// beside looks for a list of parts beside each image of a reference.
+func beside(t *testing.T, ref name.Reference, key remote.Option) {
+	t.Helper()
+	index, err := remote.Index(ref, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range manifest.Manifests {
+		of := ref.Context().Digest(m.Digest.String())
+		found, err := remote.Referrers(of, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lists, err := found.IndexManifest()
+		if err != nil || len(lists.Manifests) != 1 || lists.Manifests[0].ArtifactType != string(spdxType) {
+			t.Fatalf("beside %s there are %+v: %v", of, lists, err)
+		}
+		list, err := remote.Image(ref.Context().Digest(lists.Manifests[0].Digest.String()), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		layers, err := list.Layers()
+		if err != nil || len(layers) != 1 {
+			t.Fatalf("%d layers: %v", len(layers), err)
+		}
+		text, err := layers[0].Uncompressed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var parts spdx
+		if err := json.NewDecoder(text).Decode(&parts); err != nil || len(parts.Packages) < 2 {
+			t.Errorf("it has %d parts: %v", len(parts.Packages), err)
+		}
+	}
+}
+
+// TestList: of a program alone its parts are written down, and nothing else.
+func TestList(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(t.TempDir(), "list.json")
+	if err := run([]string{"--program", "linux/amd64=" + program, "--version", "v1.2.3", "--parts", to}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parts spdx
+	if err := json.Unmarshal(text, &parts); err != nil || parts.Packages[0].Version != "v1.2.3" {
+		t.Errorf("%v: %.200s", err, text)
 	}
 }
 
@@ -218,13 +279,14 @@ func TestRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, args := range map[string][]string{
-		"say at least one":     {"--to", "x"},
-		"one of --to and":      arguments(t),
-		"exists":               arguments(t, "--to", exists),
-		"is not OS/ARCH":       {"--program", "linux"},
-		"no such file":         {"--program", "linux/amd64=nowhere", "--to", filepath.Join(exists, "new")},
-		"unrecognized file":    {"--program", "linux/amd64=" + text, "--to", filepath.Join(exists, "new")},
-		"could not parse refe": arguments(t, "--push", "NOT A NAME"),
+		"say at least one":      {"--to", "x"},
+		"one of --to and":       arguments(t),
+		"exists":                arguments(t, "--to", exists),
+		"is not OS/ARCH":        {"--program", "linux"},
+		"no such file":          {"--program", "linux/amd64=nowhere", "--to", filepath.Join(exists, "new")},
+		"unrecognized file":     {"--program", "linux/amd64=" + text, "--to", filepath.Join(exists, "new")},
+		"one --program and --p": arguments(t, "--parts", "x"),
+		"could not parse refe":  arguments(t, "--push", "NOT A NAME"),
 	} {
 		if err := run(args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", args, err)

@@ -31,7 +31,7 @@ func main() {
 func run(args []string) error {
 	var s spec
 	var created int64
-	var to, push string
+	var to, push, parts string
 	var plain bool
 	flags := flag.NewFlagSet("image", flag.ContinueOnError)
 	flags.Func("program", "OS/ARCHITECTURE=FILE, once for each platform", s.add)
@@ -42,22 +42,26 @@ func run(args []string) error {
 	flags.Int64Var(&created, "created", 0, "when that was made, in seconds since 1970")
 	flags.StringVar(&to, "to", "", "folder to write an OCI layout into, which must not exist")
 	flags.StringVar(&push, "push", "", "reference to push it to, with the credentials that Docker's config has")
+	flags.StringVar(&parts, "parts", "", "file to write a list of the one program's parts into (SPDX), and nothing else")
 	flags.BoolVar(&plain, "plain", false, "push without TLS")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if flags.NArg() > 0 || len(s.programs) == 0 || (to == "") == (push == "") {
-		return errors.New("say at least one --program, and one of --to and --push")
-	}
 	s.created = time.Unix(created, 0).UTC()
-	index, err := s.index()
+	if parts != "" && flags.NArg() == 0 && len(s.programs) == 1 && to+push == "" {
+		return s.list(s.programs[0].file, parts)
+	}
+	if flags.NArg() > 0 || len(s.programs) == 0 || (to == "") == (push == "") || parts != "" {
+		return errors.New("say at least one --program, and one of --to and --push; or one --program and --parts")
+	}
+	index, lists, err := s.index()
 	if err != nil {
 		return err
 	}
 	if to != "" {
 		err = write(index, to)
 	} else {
-		err = send(index, push, plain)
+		err = send(index, lists, push, plain)
 	}
 	if err != nil {
 		return err
@@ -88,7 +92,22 @@ func write(index v1.ImageIndex, to string) error {
 	return err
 }
 
-func send(index v1.ImageIndex, to string, plain bool) error {
+// list writes down what a program is made of.
+func (s spec) list(program, to string) error {
+	text, err := os.ReadFile(program)
+	if err != nil {
+		return err
+	}
+	parts, err := s.parts(text, program)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, parts, 0o644) //nolint:gosec // for everybody to read
+}
+
+// send pushes the images, and the lists of their parts, which registries find by the digests of the
+// images (OCI's referrers).
+func send(index v1.ImageIndex, lists []v1.Image, to string, plain bool) error {
 	var options []name.Option
 	if plain {
 		options = append(options, name.Insecure)
@@ -97,5 +116,18 @@ func send(index v1.ImageIndex, to string, plain bool) error {
 	if err != nil {
 		return err
 	}
-	return remote.WriteIndex(ref, index, remote.WithAuthFromKeychain(authn.DefaultKeychain))
+	keys := remote.WithAuthFromKeychain(authn.DefaultKeychain)
+	if err := remote.WriteIndex(ref, index, keys); err != nil {
+		return err
+	}
+	for _, list := range lists {
+		digest, err := list.Digest()
+		if err != nil {
+			return err
+		}
+		if err := remote.Write(ref.Context().Digest(digest.String()), list, keys); err != nil {
+			return fmt.Errorf("list of parts: %w", err)
+		}
+	}
+	return nil
 }
