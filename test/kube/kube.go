@@ -45,9 +45,26 @@ type Cluster struct {
 	arguments, flags  []string         // of the API server, and of Controllers
 }
 
+// ClusterIPs is the range of the addresses of Services.
+const ClusterIPs = "10.96.0.0/16"
+
 // Start starts etcd and an API server, with flags in addition, and waits until it is ready. The
-// test's end stops them.
+// test's end stops them. Pods need no service accounts, and get no tokens unless they ask for them.
 func Start(t testing.TB, flags ...string) *Cluster {
+	t.Helper()
+	return start(t, append([]string{"--disable-admission-plugins", "ServiceAccount"}, flags...))
+}
+
+// StartWithAccounts is Start with its controllers, of a cluster whose pods have tokens of their
+// service accounts in files, as programs in pods expect it.
+func StartWithAccounts(t testing.TB, flags ...string) *Cluster {
+	t.Helper()
+	c := start(t, flags)
+	c.Controllers(t, "--controllers", "serviceaccount-controller,root-ca-certificate-publisher-controller", "--root-ca-file", filepath.Join(c.dir, "apiserver.crt"))
+	return c
+}
+
+func start(t testing.TB, flags []string) *Cluster {
 	t.Helper()
 	c := &Cluster{bin: programs(t), dir: t.TempDir(), address: wait.Address(t)}
 	clients, peers := "http://"+wait.Address(t), "http://"+wait.Address(t)
@@ -61,8 +78,8 @@ func Start(t testing.TB, flags ...string) *Cluster {
 	c.arguments = []string{
 		"--etcd-servers", clients, "--bind-address", "127.0.0.1", "--secure-port", port, "--cert-dir", c.dir, "--token-auth-file", tokens,
 		"--authorization-mode", "RBAC", "--service-account-issuer", "https://kubernetes.default.svc", "--service-account-key-file", key,
-		"--service-account-signing-key-file", key, "--service-cluster-ip-range", "10.96.0.0/16", "--endpoint-reconciler-type", "none",
-		"--disable-admission-plugins", "ServiceAccount", "--profiling=false",
+		"--service-account-signing-key-file", key, "--service-cluster-ip-range", ClusterIPs, "--endpoint-reconciler-type", "none",
+		"--profiling=false",
 	}
 	c.arguments = append(c.arguments, flags...)
 	c.Kubeconfig = filepath.Join(c.dir, "kubeconfig")

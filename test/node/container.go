@@ -130,6 +130,7 @@ func (p *pod) once(c *container, up func()) {
 	}
 	c.process, c.started, c.waits, c.message = run, time.Now(), "", ""
 	p.mu.Unlock()
+	p.hook(c, run)
 	stop := p.probe(c, run, up)
 	p.changed()
 	select {
@@ -152,6 +153,35 @@ func (p *pod) once(c *container, up func()) {
 		c.waits = ""
 	}
 	p.mu.Unlock()
+}
+
+// hooked reports whether something runs in a container right after its start, for which those that
+// come after it wait.
+func (c *container) hooked() bool {
+	return c.is.Lifecycle != nil && c.is.Lifecycle.PostStart != nil && c.is.Lifecycle.PostStart.Exec != nil
+}
+
+// hook runs what is to run right after the start, to its end. Where it fails a container is
+// started again.
+func (p *pod) hook(c *container, run *process) {
+	if !c.hooked() {
+		return
+	}
+	after, err := p.start(c.is, c.is.Lifecycle.PostStart.Exec.Command, nil, nil, nil)
+	if err != nil {
+		run.stop(0)
+		return
+	}
+	select {
+	case <-after.ended:
+		if after.code() != 0 {
+			run.stop(0)
+		}
+	case <-run.ended:
+		after.stop(0)
+	case <-p.ending.Done():
+		after.stop(0)
+	}
 }
 
 // process is one of a container.

@@ -7,9 +7,10 @@
 // itself can dial. Each process of its containers sees the file system of this machine with the
 // pod's volumes, its own /etc/hosts and /etc/resolv.conf, and its image's files in it. What is
 // played: init containers and those that go on running, environment, volumes (Secret, ConfigMap,
-// projected, downward API, emptyDir), probes of readiness and of starts, restarts, graceful
-// deletion, names of services, logs, exec and port-forward. Limits of resources, liveness probes,
-// host networks, terminals, and everything that is between Services and pods (ClusterIPs) are not.
+// projected, downward API, emptyDir), probes of readiness and of starts, programs after a start,
+// restarts, graceful deletion, names of services, logs, exec and port-forward. Limits of resources,
+// liveness probes, programs before an end, host networks and terminals are not. What is between
+// Services and pods (ClusterIPs) is, where Forward is called.
 //
 // Tests and servers share a network namespace of their own, which Main makes. A machine needs root,
 // or a user namespace with more users than root, and iproute2.
@@ -116,6 +117,9 @@ type Node struct {
 	free  []netip.Addr
 	ended bool
 	ends  sync.WaitGroup
+	// forwards is nil until Forward is called.
+	forwards *forwards
+	dirty    chan struct{} // Services, or pods behind them, have changed
 }
 
 // Start starts one that belongs to the cluster of a kubeconfig. Images are found by their names
@@ -135,7 +139,7 @@ func Start(t testing.TB, kubeconfig string, images map[string]Image) *Node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &Node{log: t.Logf, client: client, images: images, dir: folder(t), runs: map[types.UID]*pod{}, next: netip.MustParseAddr(Address)}
+	n := &Node{log: t.Logf, client: client, images: images, dir: folder(t), runs: map[types.UID]*pod{}, next: netip.MustParseAddr(Address), dirty: make(chan struct{}, 1)}
 	port := n.listen(t)
 	ctx, stop := context.WithCancel(context.Background())
 	if err := n.register(ctx, port); err != nil {
@@ -190,27 +194,29 @@ func (n *Node) follow(ctx context.Context) {
 	w := func(what string) *cache.ListWatch {
 		return cache.NewListWatchFromClient(core, what, metav1.NamespaceAll, fields.Everything())
 	}
-	dirty := make(chan struct{}, 1)
 	n.secrets = watch(ctx, &n.ends, w("secrets"), &corev1.Secret{}, func(o *corev1.Secret) { n.refresh(o.Namespace) }, func(*corev1.Secret) {})
 	n.configMaps = watch(ctx, &n.ends, w("configmaps"), &corev1.ConfigMap{}, func(o *corev1.ConfigMap) { n.refresh(o.Namespace) }, func(*corev1.ConfigMap) {})
-	changed := func() {
-		select {
-		case dirty <- struct{}{}:
-		default:
-		}
-	}
-	n.services = watch(ctx, &n.ends, w("services"), &corev1.Service{}, func(*corev1.Service) { changed() }, func(*corev1.Service) {})
-	n.pods = watch(ctx, &n.ends, w("pods"), &corev1.Pod{}, func(o *corev1.Pod) { n.seen(ctx, o); changed() }, func(o *corev1.Pod) { n.gone(o); changed() })
+	n.services = watch(ctx, &n.ends, w("services"), &corev1.Service{}, func(*corev1.Service) { n.changed() }, func(*corev1.Service) { n.changed() })
+	n.pods = watch(ctx, &n.ends, w("pods"), &corev1.Pod{}, func(o *corev1.Pod) { n.seen(ctx, o); n.changed() }, func(o *corev1.Pod) { n.gone(o); n.changed() })
 	n.ends.Go(func() {
 		for {
 			select {
-			case <-dirty:
+			case <-n.dirty:
 				n.balance(ctx)
+				n.forward()
 			case <-ctx.Done():
 				return
 			}
 		}
 	})
+}
+
+// changed has Services looked at.
+func (n *Node) changed() {
+	select {
+	case n.dirty <- struct{}{}:
+	default:
+	}
 }
 
 // watch keeps a store of objects, and tells of each that is there or has changed, and is gone.

@@ -3,6 +3,7 @@ package node_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -183,6 +184,7 @@ func TestMachine(t *testing.T) {
 	w.ports(p)
 	w.secret(p)
 	w.balanced(p)
+	w.forwarded(p)
 	w.crash(p)
 	w.deleted(w.pod("the pod is ready again", ready))
 }
@@ -300,6 +302,52 @@ spec: {type: LoadBalancer, loadBalancerIP: 192.0.2.1, selector: {app: web}, port
 	if err != nil || len(s.Status.LoadBalancer.Ingress) > 0 {
 		w.t.Errorf("who asks for an address that isn't there: %v, %+v", err, s.Status)
 	}
+}
+
+// forwarded dials Services' ClusterIPs: one that has pods, one whose pods are not ready, the API
+// server's own, and one that is gone.
+func (w *world) forwarded(p *corev1.Pod) {
+	w.t.Helper()
+	w.node.Forward(w.t, kube.ClusterIPs, w.cluster.Address())
+	services := w.cluster.Client(w.t).CoreV1().Services("shop")
+	s, err := services.Get(w.t.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	at := net.JoinHostPort(s.Spec.ClusterIP, "80")
+	if name := get(w.t, at, "/etc/hostname"); name != p.Name+"\n" {
+		w.t.Errorf("at the ClusterIP %s is %q", at, name)
+	}
+	if out := w.cluster.Kubectl(w.t, "exec", "-n", "shop", p.Name, "-c", "web", "--", "bash", "-c", "echo -e 'GET /etc/hostname HTTP/1.0\\n' > /dev/tcp/"+s.Spec.ClusterIP+"/80 && echo dialled"); out != "dialled\n" {
+		w.t.Errorf("a pod dials it: %q", out)
+	}
+	refused := func(what, at string) {
+		w.t.Helper()
+		wait.For(w.t, what, func() error {
+			answer, err := http.Get("http://" + at + "/")
+			if err != nil {
+				return nil
+			}
+			_ = answer.Body.Close()
+			return errors.New(answer.Status)
+		})
+	}
+	w.cluster.Apply(w.t, `{apiVersion: v1, kind: Service, metadata: {name: nobody, namespace: shop}, spec: {clusterIP: 10.96.7.7, selector: {app: nobody}, ports: [{port: 80, targetPort: http}]}}`)
+	refused("nobody is behind a Service", "10.96.7.7:80")
+	w.cluster.Apply(w.t, `{apiVersion: v1, kind: Service, metadata: {name: nobody, namespace: shop}, spec: {clusterIP: 10.96.7.7, selector: {app: web}, ports: [{port: 80, targetPort: http}]}}`)
+	if name := get(w.t, "10.96.7.7:80", "/etc/hostname"); name != p.Name+"\n" {
+		w.t.Errorf("by a port's name is %q", name)
+	}
+	w.cluster.Kubectl(w.t, "delete", "service", "-n", "shop", "nobody")
+	refused("a Service is gone", "10.96.7.7:80")
+	wait.For(w.t, "the API server answers at its ClusterIP", func() error {
+		api := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+		answer, err := api.Get("https://10.96.0.1/version")
+		if err == nil {
+			_ = answer.Body.Close()
+		}
+		return err
+	})
 }
 
 // crash ends a container, which starts again.

@@ -200,10 +200,12 @@ func (p *pod) live() {
 	for _, c := range p.containers {
 		begun := make(chan struct{})
 		lives.Go(func() { p.keep(c, begun) })
-		if !c.init {
+		switch {
+		case c.init:
+			p.because("PodInitializing")
+		case !c.hooked():
 			continue
 		}
-		p.because("PodInitializing")
 		select {
 		case <-begun: // it has ended well, or it goes on and has started
 		case <-p.ending.Done():
