@@ -32,6 +32,8 @@ type Config struct {
 	Controller string `json:"controller" doc:"The controllerName of GatewayClasses that are served, and the name by which statuses know this control plane. With another one than istio.io/gateway-controller the class istio is left to others."`
 	// Statuses: what is to be said in objects' statuses is published.
 	Statuses bool `json:"statuses" doc:"Publish what is to be said in the statuses of objects, for controller/status to write it."`
+	// Beyond: what istiod doesn't serve is served, too.
+	Beyond bool `json:"beyond" doc:"Serve what istiod doesn't, too, and say so in the class: 421 for requests that belong to another HTTPS listener of the port than their connection (GatewayHTTPSListenerDetectMisdirectedRequests), and certificates that Gateways show to backends (GatewayBackendClientCertificate)."`
 }
 
 // defaults are what counts where the config says nothing.

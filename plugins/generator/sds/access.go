@@ -25,12 +25,10 @@ func gatewaysOf(t *state.Table) gateways {
 			continue // its source says so
 		}
 		namespace, _ := kinds.SplitKey(key)
-		for _, s := range spec.Servers {
-			for _, name := range credentials(s.GetTls()) {
-				if r, err := secrets.ParseReference(name, namespace); err == nil && r.Gateway {
-					of := owner{namespace, r.Text}
-					out[of] = append(out[of], key)
-				}
+		for _, name := range gatewayNames(row, spec) {
+			if r, err := secrets.ParseReference(name, namespace); err == nil && r.Gateway {
+				of := owner{namespace, r.Text}
+				out[of] = append(out[of], key)
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -66,10 +67,7 @@ func named(table string, row *pb.Row) (names []string) {
 		if err != nil {
 			return nil
 		}
-		for _, server := range spec.Servers {
-			names = append(names, credentials(server.GetTls())...)
-		}
-		return names
+		return gatewayNames(row, spec)
 	}
 	spec, err := kinds.Decode[*networking.DestinationRule](row)
 	if err != nil {
@@ -80,6 +78,15 @@ func named(table string, row *pb.Row) (names []string) {
 		names = append(names, policyCredentials(subset.GetTrafficPolicy())...)
 	}
 	return names
+}
+
+// gatewayNames are the credentials that a Gateway names, for its servers and for what its proxies
+// show to backends.
+func gatewayNames(row *pb.Row, spec *networking.Gateway) (names []string) {
+	for _, server := range spec.Servers {
+		names = append(names, credentials(server.GetTls())...)
+	}
+	return append(names, row.Annotations[istio.BackendCertificate])
 }
 
 // credentials are those that a server names.

@@ -25,6 +25,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -146,6 +147,7 @@ func TestNames(t *testing.T) {
 		plugintest.Rows{Table: kinds.Gateway, Upserts: []*sdk.Row{
 			gatewayRow(t, "edge/a", "kubernetes-gateway://edge/web"), gatewayRow(t, "edge/b", "kubernetes-gateway://granted/web"),
 			gatewayRow(t, "edge/c", "kubernetes-gateway://granted/more"), gatewayRow(t, "edge/d", "kubernetes-gateway://other/web"),
+			{Key: "edge/e~shows", Annotations: map[string]string{istio.BackendCertificate: "kubernetes-gateway://edge/generic"}},
 		}},
 		plugintest.Rows{Table: "gateway.networking.k8s.io/ReferenceGrant", Upserts: []*sdk.Row{{Key: "granted/g", Payload: []byte(
 			`{"from":[{"group":"gateway.networking.k8s.io","kind":"Gateway","namespace":"edge"}],"to":[{"group":"","kind":"Secret","name":"web"}]}`)}}},
@@ -169,6 +171,7 @@ func TestNames(t *testing.T) {
 		{"configmap://other/roots", nil, apart, ""},
 		{"kubernetes-gateway://edge/web", chain, nil, ""},
 		{"kubernetes-gateway://edge/web-cacert", nil, roots, ""},
+		{"kubernetes-gateway://edge/generic", chain, nil, ""}, // for backends
 		{"kubernetes-gateway://granted/web", chain, nil, ""},
 		{"kubernetes-gateway://granted/more", nil, nil, "no ReferenceGrant"},
 		{"kubernetes-gateway://other/web", nil, nil, "no ReferenceGrant"},

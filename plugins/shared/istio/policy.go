@@ -9,6 +9,15 @@ import (
 // GatewayName is the label of workloads that run a Gateway of the Gateway API.
 const GatewayName = "gateway.networking.k8s.io/gateway-name"
 
+// Annotations of Gateways that were derived of the Gateway API, of what istiod doesn't serve.
+const (
+	// BackendCertificate names the credential that the Gateway's proxies show to backends.
+	BackendCertificate = "internal.coxswain.io/backend-certificate"
+	// Misdirected: requests that belong to another listener of the port, and came by a connection
+	// for this one, are answered with 421.
+	Misdirected = "internal.coxswain.io/misdirected"
+)
+
 // Targets is what policies have that choose workloads by labels, or by a reference to the Gateway
 // that they run.
 type Targets interface {

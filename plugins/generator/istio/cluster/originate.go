@@ -9,6 +9,7 @@ import (
 	tls "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 )
 
@@ -30,6 +31,9 @@ func (in *Outbound) originate(c *clusterv3.Cluster, s *networking.ClientTLSSetti
 	common := &tls.CommonTlsContext{TlsParams: in.originParameters()}
 	if s.Mode == networking.ClientTLSSettings_MUTUAL && !in.show(common, s) {
 		return
+	}
+	if in.Client.Shown != "" && s.Mode == networking.ClientTLSSettings_SIMPLE && s.ClientCertificate == config.OfGateway {
+		common.TlsCertificateSdsSecretConfigs = []*tls.SdsSecretConfig{in.credential(in.Client.Shown)}
 	}
 	in.trust(common, s)
 	if http.isHTTP2(in.Protocol) {

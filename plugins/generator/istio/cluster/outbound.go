@@ -27,6 +27,8 @@ type Client struct {
 	Filters Filters
 	// Certificates is where the proxies have theirs.
 	Certificates encode.Certificates
+	// Shown names the credential that their Gateway shows to backends; empty: none.
+	Shown string
 	// Router: a gateway, which has no original destination to follow.
 	Router bool
 	// Families of the proxies' addresses.

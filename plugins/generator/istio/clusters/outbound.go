@@ -50,6 +50,8 @@ type Client struct {
 	Resolver string
 	// Certificates is where they have those that they show as clients.
 	Certificates encode.Certificates
+	// Shown names the credential that their Gateway shows to backends; empty: none.
+	Shown string
 	// Place is where the proxies are, for clusters that hold their endpoints; empty where nobody
 	// asks.
 	Place workload.Place
@@ -79,6 +81,7 @@ func (k Client) client() cluster.Client {
 		Filters:      cluster.Filters{MetadataExchange: k.MetadataExchange},
 		Certificates: k.Certificates,
 		Router:       k.Router,
+		Shown:        k.Shown,
 
 		Families: k.Families,
 		Resolver: k.Resolver,

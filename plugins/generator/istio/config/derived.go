@@ -1,8 +1,10 @@
 package config
 
 import (
+	"slices"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -26,6 +28,16 @@ type Front struct {
 	Hosts     []string
 	// Managed: the proxies are deployed for the Gateway, in its namespace.
 	Managed bool
+	// Shown names the credential that its proxies show to backends; empty: none.
+	Shown string
+	// Misdirected: requests for another server of the port, by a connection for this one, are
+	// answered with 421.
+	Misdirected bool
+}
+
+// Same reports whether two say the same.
+func (f Front) Same(o Front) bool {
+	return f.Namespace == o.Namespace && slices.Equal(f.Hosts, o.Hosts) && f.Managed == o.Managed && f.Shown == o.Shown && f.Misdirected == o.Misdirected
 }
 
 // Given reports whether the Gateway was derived.
@@ -39,7 +51,10 @@ func frontOf(row *pb.Row, namespace string) Front {
 	if parent := row.Annotations[namespaceAnnotation]; parent != "" {
 		namespace = parent
 	}
-	return Front{namespace, strings.Split(hosts, ","), row.Annotations[accountAnnotation] != ""}
+	return Front{
+		Namespace: namespace, Hosts: strings.Split(hosts, ","), Managed: row.Annotations[accountAnnotation] != "",
+		Shown: row.Annotations[istio.BackendCertificate], Misdirected: row.Annotations[istio.Misdirected] != "",
+	}
 }
 
 // isRoute reports whether a VirtualService was derived of a route of the Gateway API, whose rules

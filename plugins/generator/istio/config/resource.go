@@ -72,6 +72,9 @@ func ParseDestinationRule(row *pb.Row, domain string) (*DestinationRule, error) 
 		return nil, err
 	}
 	r.Host = istio.Resolve(r.Spec.Host, r.Namespace, domain)
+	if r.Policy {
+		showOwn(r.Spec.TrafficPolicy)
+	}
 	return r, nil
 }
 

@@ -6,6 +6,22 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
+// OfGateway stands in settings of TLS in the place of a client's certificate: it is the one that
+// the client's Gateway shows to backends, if it shows one. Policies of the Gateway API mean that.
+const OfGateway = "gateway://"
+
+// showOwn writes OfGateway into the settings of a policy.
+func showOwn(p *networking.TrafficPolicy) {
+	if p.GetTls() != nil {
+		p.Tls.ClientCertificate = OfGateway
+	}
+	for _, s := range p.GetPortLevelSettings() {
+		if s.Tls != nil {
+			s.Tls.ClientCertificate = OfGateway
+		}
+	}
+}
+
 // fill adds to a rule what a policy says besides. TLS that the policy asks for counts for each port
 // of which the rule says no TLS, in its subsets, too: settings of a port hide all others, and one
 // who bounds a port's connections doesn't mean to send its bytes in plain text. Nothing of what it

@@ -65,6 +65,17 @@ func (g *Gateways) Groups(c *incr.Ctx, k Key) []gateway.Group { return g.groups.
 // Automatic reports whether some server passes TLS on to the cluster that the server name says.
 func (g *Gateways) Automatic(c *incr.Ctx, k Key) bool { return g.automatic.Of(c, k) }
 
+// Shown names the credential that the Gateways of a proxy show to backends, the oldest's if they
+// differ; empty: none.
+func (g *Gateways) Shown(c *incr.Ctx, k Key) string {
+	for key := range k.Gateways.All() {
+		if r, ok := g.tables.Gateways.Get(c, key); ok && r.Value.Front.Shown != "" {
+			return r.Value.Front.Shown
+		}
+	}
+	return ""
+}
+
 // serversAt are the servers of Gateways, as a proxy has them.
 func (g *Gateways) serversAt(c *incr.Ctx, k Key) []gateway.Server {
 	ports := parsePorts(k.Ports)

@@ -161,8 +161,10 @@ func (x *Placement) placeRouter(c *incr.Ctx, n *node.Node) Placed {
 		view.Gateways = noGateway
 	}
 	place, named := x.from.Places.Of(c, n, labels)
+	client := x.clientOf(c, n, named)
+	client.Shown = x.from.Gateways.Shown(c, servers)
 	return Placed{
-		Clusters:  ClusterView{Set: clusters.Set{Scope: scope, Client: x.clientOf(c, n, named), Patches: patches.Clusters}, ByName: x.from.Gateways.Automatic(c, servers)},
+		Clusters:  ClusterView{Set: clusters.Set{Scope: scope, Client: client, Patches: patches.Clusters}, ByName: x.from.Gateways.Automatic(c, servers)},
 		Endpoints: EndpointView{Scope: scope, Router: true, Place: place, Network: x.from.Networks.Of(c, n)},
 		Listeners: ListenerView{
 			Set: listeners.Set{Scope: scope, Proxy: x.from.Proxies.Of(c, n, scope, labels), Patches: patches.Listeners}, Router: true, Servers: servers,

@@ -16,7 +16,8 @@ import (
 
 // ofGateway makes the route configuration of a name. Names that no server has mean nothing.
 func (x *Routes) ofGateway(c *incr.Ctx, k Key) ([][]byte, error) {
-	found := gateway.ByRoute(x.from.Gateways.Groups(c, k.View.Servers()), k.Name)
+	groups := x.from.Gateways.Groups(c, k.View.Servers())
+	found := gateway.ByRoute(groups, k.Name)
 	if len(found) == 0 {
 		return route.Empty(k.Name), nil
 	}
@@ -43,8 +44,12 @@ func (x *Routes) ofGateway(c *incr.Ctx, k Key) ([][]byte, error) {
 	for i := range servers {
 		servers[i].Refused = refused
 	}
+	virtual := route.GatewayHosts(servers, routesOf)
+	if own, others := gateway.Neighbours(groups, found[0]); len(others) > 0 {
+		virtual = route.Misdirected(virtual, own, others, servers[0].Port)
+	}
 	var hosts [][]byte
-	for _, h := range route.GatewayHosts(servers, routesOf) {
+	for _, h := range virtual {
 		if k.View.Headers.NoAttempts {
 			h.IncludeRequestAttemptCount = false
 		}

@@ -80,7 +80,9 @@ func New(graph *incr.Graph, domain string) *Tables {
 	t.DestinationRules = table(t, config.DestinationRules, func(r *pb.Row) (*config.DestinationRule, error) {
 		return config.ParseDestinationRule(r, domain)
 	})
-	t.Gateways = table(t, config.Gateways, config.ParseGateway)
+	t.Gateways = tableOf(t, config.Gateways, config.ParseGateway, func(a, b Row[*config.Gateway]) bool {
+		return sameRow(a, b) && a.Value.Front.Same(b.Value.Front)
+	})
 	t.Sidecars = table(t, config.Sidecars, config.ParseSidecar)
 	t.PeerAuthentications = table(t, config.PeerAuthentications, config.ParsePeerAuthentication)
 	t.RequestAuthentications = table(t, config.RequestAuthentications, config.ParseRequestAuthentication)

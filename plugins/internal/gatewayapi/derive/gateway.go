@@ -10,6 +10,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi/status"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/objects"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -146,6 +147,8 @@ type fronting struct {
 	class      class
 	hosts      []string
 	problem    *status.Problem
+	// shown names the credential that is shown to backends; empty: none is.
+	shown string
 }
 
 func (w world) front(of *gatewayObject, controller gateway.GatewayController) *front {
@@ -157,7 +160,8 @@ func (w world) front(of *gatewayObject, controller gateway.GatewayController) *f
 	f.out.plain = f.class.plainName
 	f.out.unserved = controller == status.MeshController || controller == status.EastWestController
 	f.hosts, f.problem = w.servicesOf(of, f.class)
-	f.out.judged = status.Gateway{Spec: &of.Spec, Services: f.hosts, Problem: f.problem, Client: w.clientCertificate(of)}
+	f.out.judged = status.Gateway{Spec: &of.Spec, Services: f.hosts, Problem: f.problem}
+	f.shown, f.out.judged.Client = w.clientCertificate(of)
 	sets := f.attached()
 	if len(f.hosts) == 0 && f.problem != nil {
 		for _, s := range sets {
@@ -266,6 +270,14 @@ func (f *fronting) serve(l gateway.Listener, by owner, made *networking.Server, 
 	}
 	if by.kind == listenerSetKind {
 		annotations[ParentNamespaceAnnotation] = f.of.Namespace
+	}
+	if f.config.Beyond {
+		if f.shown != "" && by.kind == gatewayKind { // those of another namespace are told of no credential
+			annotations[istio.BackendCertificate] = f.shown
+		}
+		if l.Protocol == gateway.HTTPSProtocolType {
+			annotations[istio.Misdirected] = "true"
+		}
 	}
 	f.out.servers = append(f.out.servers, server{by.namespace, name, annotations, made, by.row, deployedFor(f.of)})
 }

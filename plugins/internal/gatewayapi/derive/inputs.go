@@ -33,6 +33,8 @@ type Config struct {
 	Controller gateway.GatewayController
 	// Statuses: what is to be said in objects' statuses is wanted.
 	Statuses bool
+	// Beyond: what istiod doesn't serve is served, too.
+	Beyond bool
 }
 
 // controller is the name by which statuses know us.

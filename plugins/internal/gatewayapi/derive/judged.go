@@ -63,7 +63,7 @@ func (x *graph) statusesOfClasses() incr.Collection[Name, *Judged] {
 		if !ours {
 			return nil, nil
 		}
-		one, err := judge(Name{Kind: "GatewayClass", Name: o.Name}, o.Row, status.Class(controller), nil)
+		one, err := judge(Name{Kind: "GatewayClass", Name: o.Name}, o.Row, status.Class(controller, x.config.Beyond), nil)
 		return statuses{one}, err
 	})
 }

@@ -168,26 +168,27 @@ func (f *fronting) validation(port gateway.PortNumber) *gateway.FrontendTLSValid
 	return f.of.Spec.TLS.Frontend.Default.Validation
 }
 
-// clientCertificate says what is wrong with the certificate that the Gateway shows to backends.
-func (w world) clientCertificate(g *gatewayObject) *status.Problem {
+// clientCertificate names the certificate that the Gateway shows to backends, or says what is wrong
+// with it. It is empty where there is none.
+func (w world) clientCertificate(g *gatewayObject) (string, *status.Problem) {
 	if g.Spec.TLS == nil || g.Spec.TLS.Backend == nil || g.Spec.TLS.Backend.ClientCertificateRef == nil {
-		return nil
+		return "", nil
 	}
 	ref := *g.Spec.TLS.Backend.ClientCertificateRef
 	if refer(ref.Group, ref.Kind, secretKind) != secretKind {
-		return status.ClientCertificateKind(ref)
+		return "", status.ClientCertificateKind(ref)
 	}
 	namespace := string(or(ref.Namespace, gateway.Namespace(g.Namespace)))
 	if namespace != g.Namespace && !w.permits(gatewayKind, g.Namespace, secretKind, namespace, string(ref.Name)) {
-		return status.ClientCertificateNotPermitted(string(ref.Name), namespace, g.Namespace)
+		return "", status.ClientCertificateNotPermitted(string(ref.Name), namespace, g.Namespace)
 	}
 	switch has := w.credential(Name{secrets.Secret, namespace, string(ref.Name)}); {
 	case has.Missing:
-		return status.NoClientCertificate(ref, namespace)
+		return "", status.NoClientCertificate(ref, namespace)
 	case has.Pair != "":
-		return status.BadClientCertificate(ref, has.Pair)
+		return "", status.BadClientCertificate(ref, has.Pair)
 	}
-	return nil
+	return gatewayScheme + namespace + "/" + string(ref.Name), nil
 }
 
 // parameters says what is wrong with the object that has the Gateway's parameters.

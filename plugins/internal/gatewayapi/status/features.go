@@ -1,13 +1,28 @@
 package status
 
-import "sigs.k8s.io/gateway-api/pkg/features"
+import (
+	"slices"
+
+	"sigs.k8s.io/gateway-api/pkg/features"
+)
 
 // gatewayInfrastructure is what the API up to v1.6.0 calls GatewayInfrastructure.
 const gatewayInfrastructure = features.FeatureName("GatewayInfrastructurePropagation")
 
-// Served are the features of the Gateway API that are served, in order of their names. Package
-// derive reads what each is about. Source: Gateway API, "Supported features".
-func Served() []features.FeatureName {
+// Served are the features of the Gateway API that are served, in order of their names; beyond: with
+// those that istiod doesn't have. Package derive reads what each is about.
+// Source: Gateway API, "Supported features".
+func Served(beyond bool) []features.FeatureName {
+	if !beyond {
+		return asIstiod()
+	}
+	all := append(asIstiod(), features.SupportGatewayBackendClientCertificate, features.SupportGatewayHTTPSListenerDetectMisdirectedRequests)
+	slices.Sort(all)
+	return all
+}
+
+// asIstiod are those that istiod has, too.
+func asIstiod() []features.FeatureName {
 	return []features.FeatureName{
 		features.SupportBackendTLSPolicy,
 		features.SupportBackendTLSPolicySANValidation,

@@ -198,15 +198,15 @@ func (g Gateway) remote() gateway.GatewayStatus {
 }
 
 // Class is what is to be said of a GatewayClass of a controller, and what is served of its
-// Gateways.
-func Class(controller gateway.GatewayController) gateway.GatewayClassStatus {
+// Gateways; beyond: with what istiod doesn't serve.
+func Class(controller gateway.GatewayController, beyond bool) gateway.GatewayClassStatus {
 	out := gateway.GatewayClassStatus{Conditions: []metav1.Condition{{
 		Type: string(gateway.GatewayClassConditionStatusAccepted), Status: metav1.ConditionTrue,
 		Reason: string(gateway.GatewayClassReasonAccepted), Message: "Handled by Istio controller",
 	}}}
 	switch controller {
 	case Controller:
-		for _, name := range Served() {
+		for _, name := range Served(beyond) {
 			out.SupportedFeatures = append(out.SupportedFeatures, gateway.SupportedFeature{Name: gateway.FeatureName(name)})
 		}
 	case MeshController, EastWestController:
