@@ -21,8 +21,7 @@ const (
 	longest  = time.Minute
 )
 
-// leaseName is istiod's, too: of both, one writes.
-// Source: Istio, the Lease istio-leader ("ingress status writer").
+// leaseName is what replicas agree by. istiod's lock of that name is a ConfigMap: it writes, too.
 const leaseName = "istio-leader"
 
 // managers are whose addresses are taken back: those that this plugin wrote, or an istiod.
