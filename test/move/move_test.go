@@ -31,8 +31,13 @@ meshConfig:
   outboundTrafficPolicy: {mode: REGISTRY_ONLY}
   defaultConfig: {holdApplicationUntilProxyStarts: true}
 global:
+  hub: docker.io/istio
+  tag: 1.31.0
   proxy: {resources: {requests: {cpu: 10m, memory: 64Mi}}}
 `
+
+// proxy is the image of all sidecars, whoever injects them.
+const proxy = "docker.io/istio/proxyv2:1.31.0"
 
 // beside are namespaces that the page has no names for, and which move as shop does: desk has a
 // client, edge a gateway.
@@ -218,11 +223,11 @@ func (w *world) are(t *testing.T, revisions map[string]string) {
 	}
 }
 
-// hasSidecar reports whether a pod has one, and not two.
+// hasSidecar reports whether a pod has one, of the image that all have, and not two.
 func hasSidecar(p *corev1.Pod) bool {
 	n := 0
 	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
-		if c.Name == "istio-proxy" {
+		if c.Name == "istio-proxy" && c.Image == proxy {
 			n++
 		}
 	}

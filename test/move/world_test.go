@@ -41,7 +41,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	istio := module(t, "istio.io/istio")
 	peers := program.Built(t, "test/peer", "peer", "pilot-discovery", "pilot-agent")
-	proxy, rules := envoy.Binary(t), iptables(t)
+	envoyAt, rules := envoy.Binary(t), iptables(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -51,15 +51,15 @@ func newWorld(t *testing.T) *world {
 	agent := node.Image{
 		Entrypoint: []string{"/usr/local/bin/pilot-agent"}, Env: rules,
 		Files: map[string]string{
-			"/usr/local/bin/pilot-agent": filepath.Join(peers, "pilot-agent"), "/usr/local/bin/envoy": proxy,
+			"/usr/local/bin/pilot-agent": filepath.Join(peers, "pilot-agent"), "/usr/local/bin/envoy": envoyAt,
 			"/var/lib/istio/envoy/envoy_bootstrap_tmpl.json": filepath.Join(istio, "tools/packaging/common/envoy_bootstrap.json"),
 		},
 	}
 	w.node = node.Start(t, w.cluster.Kubeconfig, map[string]node.Image{
-		"registry.istio.io/testing/pilot": {
+		"docker.io/istio/pilot": {
 			Entrypoint: []string{"/usr/local/bin/pilot-discovery"}, Env: inCluster, Files: map[string]string{"/usr/local/bin/pilot-discovery": filepath.Join(peers, "pilot-discovery")},
 		},
-		"registry.istio.io/testing/proxyv2": agent, "docker.io/istio/proxyv2": agent,
+		"docker.io/istio/proxyv2": agent,
 		"registry.example.com/mesh/coxswain": {
 			Entrypoint: []string{"/usr/local/bin/coxswain"}, Args: []string{"discovery"}, Env: inCluster, Files: map[string]string{"/usr/local/bin/coxswain": binary},
 		},
