@@ -185,7 +185,7 @@ check: ## What CI runs: format, vet, lint, generated files, the site, import rul
 
 # What tests need comes over the network for the most part: meanwhile the sources are looked at.
 .PHONY: servers
-servers: envoy iptables grpc-js grpc-java languages kube zookeeper helm
+servers: envoy iptables grpc-js grpc-java languages kube zookeeper helm gateway-suite
 
 PARTS ?= ./core/... ./sdk/... ./plugins/...
 PARTS_BENCH := go test -run '^$$' -bench . -benchmem
@@ -650,12 +650,13 @@ $(PEER)/.built:
 
 GATEWAY_SUITE_MODULE := test/gateway-conformance
 GATEWAY_SUITE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/gateway-suite-$(shell sha256sum $(GATEWAY_SUITE_MODULE)/go.sum | cut -c1-16)
+GATEWAY_SUITE_MARK := $(GATEWAY_SUITE)/.built-$(shell sha256sum $(GATEWAY_SUITE_MODULE)/suite_test.go | cut -c1-16)
 
 .PHONY: gateway-suite
-gateway-suite: $(GATEWAY_SUITE)/.built ## Build the Gateway API's conformance suite and its backend (a minute, once)
+gateway-suite: $(GATEWAY_SUITE_MARK) ## Build the Gateway API's conformance suite and its backend (a minute, once)
 
 # With the definitions of the suite's own version, whose annotations it compares.
-$(GATEWAY_SUITE)/.built:
+$(GATEWAY_SUITE_MARK):
 	@echo "building the Gateway API's conformance suite: a minute, this once"
 	@mkdir -p '$(GATEWAY_SUITE)/crds'
 	@cd $(GATEWAY_SUITE_MODULE) && go test -c -ldflags='-s -w' -o '$(GATEWAY_SUITE)/suite' .

@@ -41,33 +41,57 @@ const xds = node.Address + ":15010"
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{tools: program.Built(t, "test/gateway-conformance", "gateway-suite", "suite", "echo-basic", "crds")}
 	proxy := envoy.Binary(t)
-	w.cluster = kube.Start(t)
-	w.cluster.Controllers(t)
-	w.cluster.Kubectl(t, "apply", "--server-side", "-f", filepath.Join(w.tools, "crds"))
-	w.cluster.Apply(t, `{apiVersion: v1, kind: Namespace, metadata: {name: istio-system}}`)
-	node.Start(t, w.cluster.Kubeconfig, map[string]node.Image{
-		"registry.k8s.io/gateway-api/echo-basic": {Entrypoint: []string{"/echo-basic"}, Files: map[string]string{"/echo-basic": filepath.Join(w.tools, "echo-basic")}},
-		// It answers for UDPRoutes alone, which nobody claims here.
-		"registry.k8s.io/coredns/coredns": {Entrypoint: []string{"sh", "-c", "trap exit TERM; while :; do sleep 1; done"}},
-		"docker.io/istio/proxyv2":         {Prepare: func(p *node.Process) error { return w.gateway(p, proxy) }, Entrypoint: []string{"pilot-agent"}},
+	w := &world{tools: suite(t)}
+	w.cluster = w.start(t, map[string]node.Image{
+		"docker.io/istio/proxyv2": {Prepare: func(p *node.Process) error { return w.gateway(p, proxy) }, Entrypoint: []string{"pilot-agent"}},
 	})
 	set := filepath.Join(t.TempDir(), "plugins.yaml")
 	if err := os.WriteFile(set, plugins(t), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("COXSWAIN_AUTH_PLAINTEXT", "true")
-	w.plane = mesh.Start(t, plain, "", "--grpcAddr", xds, "--plugins", set, "--kubeconfig", w.cluster.Kubeconfig, "--manageGateways")
+	w.serve(t, "--grpcAddr", xds, "--manageGateways", "--plugins", set)
+	return w
+}
+
+// suite is the folder of the suite and its backend.
+func suite(t *testing.T) string {
+	t.Helper()
+	return program.Built(t, "test/gateway-conformance", "gateway-suite", "suite", "echo-basic", "crds")
+}
+
+// start starts a cluster with a machine that has the suite's images and others.
+func (w *world) start(t *testing.T, images map[string]node.Image) *kube.Cluster {
+	t.Helper()
+	c := kube.Start(t)
+	c.Controllers(t, "--controllers", "serviceaccount-controller")
+	c.Kubectl(t, "apply", "--server-side", "-f", filepath.Join(w.tools, "crds"))
+	c.Apply(t, `{apiVersion: v1, kind: Namespace, metadata: {name: istio-system}}`)
+	images["registry.k8s.io/gateway-api/echo-basic"] = node.Image{Entrypoint: []string{"/echo-basic"}, Files: map[string]string{"/echo-basic": filepath.Join(w.tools, "echo-basic")}}
+	// It answers for UDPRoutes alone, which nobody claims here.
+	images["registry.k8s.io/coredns/coredns"] = node.Image{Entrypoint: []string{"sh", "-c", "trap exit TERM; while :; do sleep 1; done"}}
+	node.Start(t, c.Kubeconfig, images)
+	return c
+}
+
+// serve starts the control plane, and waits until its class says what is supported.
+func (w *world) serve(t *testing.T, flags ...string) {
+	t.Helper()
+	w.plane = mesh.Start(t, plain, "", append([]string{"--kubeconfig", w.cluster.Kubeconfig}, flags...)...)
 	w.plane.Ready(t)
 	wait.For(t, "the class says what is supported", func() error {
-		features := w.cluster.Kubectl(t, "get", "gatewayclasses", "-o", "jsonpath={.items[?(@.metadata.name=='istio')].status.supportedFeatures}")
-		if features == "" {
+		if len(w.features(t)) == 0 {
 			return errors.New("it doesn't")
 		}
 		return nil
 	})
-	return w
+}
+
+// features are those that the class says are supported.
+func (w *world) features(t *testing.T) []string {
+	t.Helper()
+	return strings.Fields(w.cluster.Kubectl(t, "get", "gatewayclasses", "-o", "jsonpath={.items[?(@.metadata.name=='istio')].status.supportedFeatures[*].name}"))
 }
 
 // plugins is the set for Kubernetes, without what holds back losses: the suite deletes Gateways
