@@ -639,13 +639,19 @@ PEER_SERVERS := test/peer
 PEER := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/peer-$(shell sha256sum $(PEER_SERVERS)/go.sum | cut -c1-16)
 
 .PHONY: peer
-peer: $(PEER)/.built ## Build istiod, istioctl and pilot-agent, to compare with (minutes, once)
+peer: $(PEER)/.built $(PEER)/echo/.built ## Build istiod, istioctl, pilot-agent and Istio's echo, to compare with (minutes, once)
 	@echo '$(PEER)'
 
 $(PEER)/.built:
 	@echo "building istiod, istioctl and pilot-agent: minutes, this once"
 	@mkdir -p '$(PEER)'
 	@cd $(PEER_SERVERS) && go build -ldflags='-s -w' -o '$(PEER)/' istio.io/istio/istioctl/cmd/istioctl istio.io/istio/pilot/cmd/pilot-agent istio.io/istio/pilot/cmd/pilot-discovery
+	@touch $@
+
+# What meshes of the Gateway API's conformance suite talk by.
+$(PEER)/echo/.built: $(PEER)/.built
+	@mkdir -p '$(PEER)/echo'
+	@cd $(PEER_SERVERS) && go build -ldflags='-s -w' -o '$(PEER)/echo/' istio.io/istio/pkg/test/echo/cmd/client istio.io/istio/pkg/test/echo/cmd/server
 	@touch $@
 
 GATEWAY_SUITE_MODULE := test/gateway-conformance
@@ -667,7 +673,7 @@ $(GATEWAY_SUITE_MARK):
 
 # CONFORMANCE='-only HTTPRouteWeight -suite-log FILE' runs one test of it, -update writes the document.
 .PHONY: gateway-conformance
-gateway-conformance: gateway-suite kube envoy ## Run the Gateway API's conformance suite; compare with docs/gateway-conformance.md (CONFORMANCE=-update writes it)
+gateway-conformance: gateway-suite kube envoy iptables peer ## Run the Gateway API's conformance suite; compare with docs/gateway-conformance.md (CONFORMANCE=-update writes it)
 	@COXSWAIN_TEST_ALL=1 go test -count=1 -timeout 2h -v -run Conformance ./test/gatewayapi -args $(CONFORMANCE)
 
 CONSUL_SERVER := test/registries/consul/server

@@ -20,7 +20,7 @@ import (
 var (
 	update   = flag.Bool("update", false, "write what was reported into docs/gateway-conformance.md")
 	only     = flag.String("only", "", "the suite's test to run")
-	profiles = flag.String("profiles", "", "the suite's profiles for gateways to run")
+	profiles = flag.String("profiles", "", "the suite's profiles to run, of those for gateways or for meshes")
 	log      = flag.String("suite-log", "", "file for all that the suite says")
 )
 
@@ -144,14 +144,18 @@ func gateways(profiles string) []string {
 // docs/gateway-conformance.md says.
 func TestConformance(t *testing.T) {
 	need.All(t)
+	if *only != "" && strings.HasPrefix(*only, "Mesh") {
+		need.Left(t, "TestMeshConformance runs %s", *only)
+	}
 	newWorld(t).judge(t, "gateways", gateways(profilesOf("GATEWAY-HTTP,GATEWAY-GRPC,GATEWAY-TCP,GATEWAY-TLS")))
 }
 
 // some of the suite's tests are run by CI: one of each kind of routes, and those of what istiod
 // doesn't serve.
 var some = []string{
-	"BackendTLSPolicy", "GRPCExactMethodMatching", "GatewayTLSBackendClientCertificate", "HTTPRouteHTTPSListener", "HTTPRouteHTTPSListenerDetectMisdirectedRequests",
-	"HTTPRouteListenerHostnameMatching", "HTTPRouteMatchingAcrossRoutes", "HTTPRouteReferenceGrant", "HTTPRouteRewritePath", "TCPRouteReferenceGrant", "TLSRouteSimpleSameNamespace",
+	"BackendTLSPolicy", "GRPCExactMethodMatching", "GatewayTLSBackendClientCertificate", "HTTPRouteHTTPSListener",
+	"HTTPRouteHTTPSListenerDetectMisdirectedRequests", "HTTPRouteListenerHostnameMatching", "HTTPRouteMatchingAcrossRoutes",
+	"HTTPRouteReferenceGrant", "HTTPRouteRewritePath", "TCPRouteReferenceGrant", "TLSRouteSimpleSameNamespace",
 }
 
 // TestSomeConformance: some of the suite's tests pass.
@@ -168,6 +172,25 @@ func TestSomeConformance(t *testing.T) {
 	if len(failed) > 0 {
 		t.Error(failed, "failed")
 	}
+}
+
+// TestMeshConformance runs the suite's profiles for meshes, as TestConformance those for gateways.
+func TestMeshConformance(t *testing.T) {
+	need.All(t)
+	if *only != "" && !strings.HasPrefix(*only, "Mesh") {
+		need.Left(t, "TestConformance runs %s", *only)
+	}
+	w := newMesh(t)
+	var features []string
+	for _, f := range w.features(t) {
+		if strings.HasPrefix(f, "Mesh") {
+			features = append(features, f)
+		}
+	}
+	w.judge(t, "meshes", []string{
+		"-conformance-profiles=" + profilesOf("MESH-HTTP,MESH-GRPC"), "-supported-features=" + strings.Join(features, ","),
+		"-namespace-labels=istio-injection=enabled",
+	})
 }
 
 // judge runs the suite, or the test of it that is asked for, and compares its report with a part of

@@ -1,8 +1,9 @@
 // Package gatewayapi runs the Gateway API's own conformance suite against the control plane: an API
 // server with the experimental definitions, a machine of test/node whose pods are the suite's
-// backends and our gateways' Envoys, and `coxswain discovery` with the set for Kubernetes. Besides
-// it has what people do to a Gateway under traffic, without a cluster.
+// backends, our gateways' Envoys, and a mesh with sidecars, and `coxswain discovery` with the set
+// for Kubernetes. Besides it has what people do to a Gateway under traffic, without a cluster.
 //
 // The suite and its backend are programs of the module test/gateway-conformance, which `make
-// gateway-suite` builds. docs/gateway-conformance.md keeps what they reported last.
+// gateway-suite` builds; those of the mesh are of test/peer (`make peer`).
+// docs/gateway-conformance.md keeps what they reported last.
 package gatewayapi

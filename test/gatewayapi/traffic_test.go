@@ -48,7 +48,8 @@ spec:
 	f.plane = mesh.Start(t, plain, f.dir)
 	f.plane.Ready(t)
 	admin := wait.Address(t)
-	f.envoy = envoy.Start(t, "edge", admin, f.plane.Bootstrap(t, "--type", "router", "--name", "edge", "--labels", "gateway.networking.k8s.io/gateway-name=edge", "--admin", admin))
+	f.envoy = envoy.Start(t, "edge", admin, f.plane.Bootstrap(t, "--type", "router", "--name", "edge", "--admin", admin,
+		"--labels", "gateway.networking.k8s.io/gateway-name=edge"))
 	f.envoy.Ready(t)
 	f.answers(t, steady, "shop")
 	return f

@@ -43,7 +43,9 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	proxy := envoy.Binary(t)
 	w := &world{tools: suite(t)}
-	w.cluster = w.start(t, map[string]node.Image{
+	w.cluster = kube.Start(t)
+	w.cluster.Controllers(t, "--controllers", "serviceaccount-controller")
+	w.start(t, map[string]node.Image{
 		"docker.io/istio/proxyv2": {Prepare: func(p *node.Process) error { return w.gateway(p, proxy) }, Entrypoint: []string{"pilot-agent"}},
 	})
 	set := filepath.Join(t.TempDir(), "plugins.yaml")
@@ -61,18 +63,15 @@ func suite(t *testing.T) string {
 	return program.Built(t, "test/gateway-conformance", "gateway-suite", "suite", "echo-basic", "crds")
 }
 
-// start starts a cluster with a machine that has the suite's images and others.
-func (w *world) start(t *testing.T, images map[string]node.Image) *kube.Cluster {
+// start gives the cluster the definitions, and a machine that has the suite's images and others.
+func (w *world) start(t *testing.T, images map[string]node.Image) {
 	t.Helper()
-	c := kube.Start(t)
-	c.Controllers(t, "--controllers", "serviceaccount-controller")
-	c.Kubectl(t, "apply", "--server-side", "-f", filepath.Join(w.tools, "crds"))
-	c.Apply(t, `{apiVersion: v1, kind: Namespace, metadata: {name: istio-system}}`)
+	w.cluster.Kubectl(t, "apply", "--server-side", "-f", filepath.Join(w.tools, "crds"))
+	w.cluster.Apply(t, `{apiVersion: v1, kind: Namespace, metadata: {name: istio-system}}`)
 	images["registry.k8s.io/gateway-api/echo-basic"] = node.Image{Entrypoint: []string{"/echo-basic"}, Files: map[string]string{"/echo-basic": filepath.Join(w.tools, "echo-basic")}}
 	// It answers for UDPRoutes alone, which nobody claims here.
 	images["registry.k8s.io/coredns/coredns"] = node.Image{Entrypoint: []string{"sh", "-c", "trap exit TERM; while :; do sleep 1; done"}}
-	node.Start(t, c.Kubeconfig, images)
-	return c
+	node.Start(t, w.cluster.Kubeconfig, images)
 }
 
 // serve starts the control plane, and waits until its class says what is supported.

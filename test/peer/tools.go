@@ -7,4 +7,6 @@ import (
 	_ "istio.io/istio/istioctl/cmd/istioctl"
 	_ "istio.io/istio/pilot/cmd/pilot-agent"
 	_ "istio.io/istio/pilot/cmd/pilot-discovery"
+	_ "istio.io/istio/pkg/test/echo/cmd/client"
+	_ "istio.io/istio/pkg/test/echo/cmd/server"
 )

@@ -3,12 +3,10 @@ package sidecars
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/test/envoy"
-	"github.com/coxswain-mesh/coxswain/test/need"
 	"github.com/coxswain-mesh/coxswain/test/netns"
 )
 
@@ -56,23 +54,11 @@ func intercept(t *testing.T, p, way *netns.Pod) {
 	p.Finish(t, cmd)
 }
 
-// iptables is the system's iptables-restore or that of `make iptables`. Without one the test is
-// skipped.
+// iptables is the system's iptables-restore or that of `make iptables`.
 func iptables(t *testing.T) *exec.Cmd {
 	t.Helper()
-	if path, err := exec.LookPath("iptables-restore"); err == nil {
-		return exec.Command(path)
-	}
-	root := filepath.Join(envoy.Root(t), ".cache", "iptables")
-	path := filepath.Join(root, "usr", "sbin", "iptables-nft-restore")
-	if _, err := os.Stat(path); err != nil {
-		need.Missing(t, "no iptables-restore here: `make iptables` installs one")
-	}
-	cmd := exec.Command(path)
-	libs, err := filepath.Glob(filepath.Join(root, "usr", "lib", "*"))
-	if err != nil || len(libs) != 1 {
-		t.Fatalf("libraries of iptables: %v in %s: %v", libs, root, err)
-	}
-	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+libs[0], "XTABLES_LIBDIR="+filepath.Join(libs[0], "xtables"))
+	files, env := envoy.Iptables(t)
+	cmd := exec.Command(files["/usr/sbin/iptables-restore"])
+	cmd.Env = append(os.Environ(), env...)
 	return cmd
 }
