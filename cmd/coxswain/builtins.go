@@ -21,6 +21,7 @@ import (
 	configxds "github.com/coxswain-mesh/coxswain/plugins/config/xds"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/addresses"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/ca"
+	"github.com/coxswain-mesh/coxswain/plugins/controller/dns"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/exports"
 	deployer "github.com/coxswain-mesh/coxswain/plugins/controller/gateway"
 	controlleringress "github.com/coxswain-mesh/coxswain/plugins/controller/ingress"
@@ -72,6 +73,7 @@ func builtins() map[string]sdk.Declaration {
 		"config/xds":                configxds.Plugin(),
 		"controller/addresses":      addresses.Plugin(),
 		"controller/ca":             ca.Plugin(),
+		"controller/dns":            dns.Plugin(),
 		"controller/exports":        exports.Plugin(),
 		"controller/gateway":        deployer.Plugin(),
 		"controller/registration":   registration.Plugin(),

@@ -73,6 +73,7 @@ type Host struct {
 	launcher *launcher
 	family   *family.Family
 	groups   groups
+	sockets  sockets
 	done     chan struct{}
 	err      error
 
@@ -144,6 +145,7 @@ func (h *Host) run(ctx context.Context) error {
 	defer dir.remove()
 	h.groups.open()
 	defer h.groups.close()
+	defer h.sockets.close()
 	defer h.adopt(ctx)()
 	if h.launcher.self != nil {
 		defer h.launcher.self.Close()

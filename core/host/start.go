@@ -34,6 +34,9 @@ func (h *Host) start(ctx context.Context, s *slot, private string, group *cgroup
 	if err := h.launcher.admit(s.entry, &l, private); err != nil {
 		return nil, err
 	}
+	if l.Sockets, err = h.sockets.of(s.entry); err != nil {
+		return nil, err
+	}
 	confine(s.entry, &l)
 	remove, err := pinFiles(s, &l, private)
 	if err != nil {

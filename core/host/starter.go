@@ -29,6 +29,8 @@ type Launch struct {
 	Path    string
 	Program *os.File
 	Files   []*os.File
+	// Sockets are those that the core listens on for it.
+	Sockets []process.Socket
 	Args    []string
 	// Env is the whole environment but for what the handshake adds, as NAME=value.
 	Env []string

@@ -90,6 +90,9 @@ type Entry struct {
 	User string `yaml:"user"`
 	// Sandbox takes more from the process than is taken from all, or nothing (Linux).
 	Sandbox *Sandbox `yaml:"sandbox"`
+	// Listen is what the core listens on for a controller, such as udp://127.0.0.1:53: its process
+	// gets the sockets, and they stay open while it ends and another one begins.
+	Listen []Listen `yaml:"listen"`
 	// Guard refuses revisions that look like an accident.
 	Guard *Guard `yaml:"guard"`
 	// Merge says what becomes of a service that other plugins have, too: union (the default) serves

@@ -24,7 +24,7 @@ func Parse(name string, data []byte) (*Set, error) {
 		found = errs
 	}
 	set.Plugins = slices.DeleteFunc(set.Plugins, func(e *Entry) bool { return e == nil })
-	c := &checker{found: found, names: map[string]strict.Place{}}
+	c := &checker{found: found, names: map[string]strict.Place{}, listens: map[Listen]strict.Place{}}
 	for _, e := range set.Plugins {
 		c.entry(e)
 		e.Limits.fill(e.Wasm != nil)
@@ -43,6 +43,8 @@ func Parse(name string, data []byte) (*Set, error) {
 type checker struct {
 	found strict.Errors
 	names map[string]strict.Place
+	// listens are where the core is to listen, by address.
+	listens map[Listen]strict.Place
 }
 
 var (
@@ -64,6 +66,7 @@ func (c *checker) entry(e *Entry) {
 	c.rows(e)
 	c.trust(e)
 	c.forEach(e)
+	c.listen(e)
 	if e.OnFailure == "skip" && !e.Kind.Proto().Patches() {
 		c.fail(e.Keys["onFailure"], "`onFailure: skip` is for patches; a %s plugin has last-good or block", e.Kind)
 	}

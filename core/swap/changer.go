@@ -232,6 +232,7 @@ func (ch *changer) remove(ctx context.Context, e *manifest.Entry, c *attempt, o 
 		return c.stopped(err)
 	}
 	ch.host.Remove(e.Name)
+	ch.host.Unlisten(e.Name)
 	if err := ch.control.Withdraw(e.Name, control.RulesOf(set), o.Force || applies); err != nil {
 		c.step(Failed, err.Error())
 		return err

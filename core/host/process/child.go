@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/host/family"
 	"github.com/coxswain-mesh/coxswain/core/host/sandbox"
+	"github.com/coxswain-mesh/coxswain/sdk/listen"
 	sdkprocess "github.com/coxswain-mesh/coxswain/sdk/process"
 )
 
@@ -28,8 +30,10 @@ type child struct {
 	stderr   *os.File
 	lifeline *os.File // The end that the core holds open.
 	theirs   []*os.File
-	// inherited are open in the child, after the lifeline.
+	// inherited are open in the child, after the lifeline; the last of them are sockets, which it
+	// is told in an environment variable.
 	inherited []*os.File
+	sockets   []Socket
 	tail      *tail
 	copy      io.Writer
 	leftOut   func(lines, bytes int)
@@ -78,13 +82,26 @@ func Inherited(n int, program bool) string {
 // inherits notes the open files. The program is executed by the path that it has in the child:
 // /proc/PID/fd of the core is closed to whoever is not the core, once that hides itself.
 func (c *child) inherits(spec Spec) {
-	c.inherited = spec.Files
-	if spec.Program == nil {
-		return
+	c.inherited = slices.Clone(spec.Files)
+	if spec.Program != nil {
+		c.inherited = append([]*os.File{spec.Program}, spec.Files...)
+		c.cmd.Path = Inherited(-1, true)
+		c.cmd.Args[0] = spec.Path
 	}
-	c.inherited = append([]*os.File{spec.Program}, spec.Files...)
-	c.cmd.Path = Inherited(-1, true)
-	c.cmd.Args[0] = spec.Path
+	c.sockets = spec.Sockets
+	for _, s := range c.sockets {
+		c.inherited = append(c.inherited, s.File)
+	}
+}
+
+// given says which sockets the child has.
+func (c *child) given() string {
+	var all []string
+	first := firstInherited + len(c.inherited) - len(c.sockets)
+	for i, s := range c.sockets {
+		all = append(all, fmt.Sprintf("%s=%d", s.Address, first+i))
+	}
+	return listen.Env + "=" + strings.Join(all, ",")
 }
 
 // prepare makes what Start needs. handshake is the environment that go-plugin adds.
@@ -92,6 +109,9 @@ func (c *child) prepare(env, handshake []string) error {
 	c.cmd.Env = append(append([]string{}, env...), handshake...)
 	c.cmd.Env = append(c.cmd.Env,
 		fmt.Sprintf("%s=%d", sdkprocess.LifelineEnv, sdkprocess.LifelineFD), fmt.Sprintf("%s=%d", sdkprocess.CoreEnv, os.Getpid()))
+	if len(c.sockets) > 0 {
+		c.cmd.Env = append(c.cmd.Env, c.given())
+	}
 	c.mark = c.family.Mark()
 	c.cmd.Env = append(c.cmd.Env, family.Env+"="+c.mark)
 	err := c.pipes()

@@ -24,8 +24,10 @@ type Spec struct {
 	Program *os.File
 	// Files are open in the process, too, as Inherited names them.
 	Files []*os.File
-	Args  []string
-	Dir   string
+	// Sockets are open in it as sdk/listen finds them.
+	Sockets []Socket
+	Args    []string
+	Dir     string
 	// Env is the whole environment, but for what the handshake needs.
 	Env []string
 	// SocketDir is a private directory (mode 0700) in which the plugin's socket is made, in a
@@ -52,6 +54,13 @@ type Spec struct {
 	LeftOut func(lines, bytes int)
 	// Logger gets go-plugin's lines, at level debug; none if it is nil.
 	Logger *slog.Logger
+}
+
+// Socket is one that a process is given.
+type Socket struct {
+	// Address is what it is called, such as udp://127.0.0.1:53.
+	Address string
+	File    *os.File
 }
 
 // User is who a process runs as.

@@ -1,152 +1,29 @@
 package config
 
-import (
-	"net/netip"
-	"slices"
-	"strings"
+import "github.com/coxswain-mesh/coxswain/plugins/internal/dialing"
+
+// Families are the address families that a proxy has, Dialing is how its workload dials services.
+type (
+	Families = dialing.Families
+	Dialing  = dialing.Dialing
 )
 
-// Families are the address families that a proxy has.
-type Families uint8
-
-// Families of proxies. Both means both without dual stack: listeners that intercept stand in IPv4
-// alone, services have the addresses of one family. Dual is both with all that follows.
+// Families and registries, by dialing's names.
 const (
-	IPv4 Families = iota
-	IPv6
-	Both
-	Dual
+	IPv4       = dialing.IPv4
+	IPv6       = dialing.IPv6
+	Both       = dialing.Both
+	Dual       = dialing.Dual
+	Kubernetes = dialing.Kubernetes
+	External   = dialing.External
 )
 
 // FamiliesOf are those of a proxy with these addresses; dual says that the mesh is dual stack.
-func FamiliesOf(addresses []string, dual bool) Families {
-	four, six := false, false
-	for _, a := range addresses {
-		ip, err := netip.ParseAddr(a)
-		four = four || err == nil && ip.Unmap().Is4()
-		six = six || err == nil && ip.Unmap().Is6()
-	}
-	switch {
-	case four && six && dual:
-		return Dual
-	case four && six:
-		return Both
-	case six:
-		return IPv6
-	}
-	return IPv4
-}
-
-// String names the families.
-func (f Families) String() string {
-	switch f {
-	case IPv4:
-		return "IPv4"
-	case IPv6:
-		return "IPv6"
-	case Both:
-		return "both"
-	}
-	return "dual stack"
-}
-
-// Any are the addresses that stand for all, the primary first.
-func (f Families) Any() []string { return f.pick("0.0.0.0", "::") }
-
-// Loopback are the addresses of the host itself, the primary first.
-func (f Families) Loopback() []string { return f.pick("127.0.0.1", "::1") }
-
-// Source are the addresses from which a sidecar dials its own workload, so that interception leaves
-// it alone.
-func (f Families) Source() []string { return f.pick("127.0.0.6", "::6") }
-
-// Behind is Source for the ports of the workload that are known: those of both families are dialed
-// from one address, unless the mesh is dual stack.
-func (f Families) Behind() []string {
-	if f == Both {
-		return IPv4.Source()
-	}
-	return f.Source()
-}
-
-// Reach reports whether addresses of these families can dial one; names may have any.
-func (f Families) Reach(address string) bool {
-	ip, err := netip.ParseAddr(address)
-	switch {
-	case err != nil || f == Both || f == Dual:
-		return true
-	}
-	return ip.Unmap().Is6() == (f == IPv6)
-}
-
-func (f Families) pick(four, six string) []string {
-	switch f {
-	case IPv4:
-		return []string{four}
-	case IPv6:
-		return []string{six}
-	}
-	return []string{four, six}
-}
-
-// Dialing is how a proxy's workload dials services: what else than a service's own addresses
-// counts.
-type Dialing struct {
-	Families Families
-	// Resolver is where the proxy's agent answers DNS, IP:PORT, so that addresses that a control
-	// plane chose are known to the workload; empty: nobody answers.
-	Resolver string
-	Cluster  string
-}
+func FamiliesOf(addresses []string, dual bool) Families { return dialing.FamiliesOf(addresses, dual) }
 
 // AddressesFor are the addresses (IPs or CIDRs) by which a client dials the service; 0.0.0.0 alone
 // where any.
-func (s *Service) AddressesFor(d Dialing) []string {
-	own := d.Families.filter(list(s.ClusterAddresses[d.Cluster]))
-	switch {
-	case len(own) > 0:
-		return own
-	case s.Registry == Kubernetes && len(s.Addresses) > 0:
-		if out := d.Families.filter(s.Addresses); len(out) > 0 {
-			return out
-		}
-		return s.Addresses[:1]
-	case len(s.Addresses) > 0:
-		return s.Addresses
-	case d.Resolver != "":
-		if out := d.Families.filter(s.AutoAddresses); len(out) > 0 {
-			return out
-		}
-	}
-	return []string{unspecified}
-}
-
-// Kubernetes is the registry whose services have one address of each family. Elsewhere addresses
-// are independent of each other.
-const Kubernetes = "Kubernetes"
-
-// External is the registry of services that are declared: their endpoints say themselves in which
-// network they are.
-const External = "External"
-
-func list(s string) []string {
-	if s == "" {
-		return nil
-	}
-	return strings.Split(s, ",")
-}
-
-// filter leaves the addresses that the families can dial: those of one family, the first address's
-// where both would do.
-func (f Families) filter(addresses []string) []string {
-	if f == Dual || len(addresses) == 0 {
-		return addresses
-	}
-	six := f == IPv6 || f == Both && isIPv6(addresses[0])
-	return slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return isIPv6(a) != six })
-}
-
-func isIPv6(address string) bool { return strings.Contains(address, ":") }
+func (s *Service) AddressesFor(d Dialing) []string { return dialing.Addresses(&s.Service, d) }
 
 // OneListener reports whether all addresses of the service are dialled through one listener;
 // otherwise each has its own.

@@ -3,6 +3,7 @@ package endpoint
 import (
 	"cmp"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/dialing"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -16,18 +17,11 @@ type Endpoint struct {
 // Mutual is the TLS mode of endpoints that speak the mesh's mutual TLS.
 const Mutual = "istio"
 
-// drainingLabel marks endpoints that end, whatever their registry knows of their health.
-const drainingLabel = "istio.io/draining"
-
 // drains reports whether the endpoint gets no new work.
-func (e *Endpoint) drains() bool {
-	return e.Health == pb.EndpointHealthDraining || e.Labels[drainingLabel] != ""
-}
+func (e *Endpoint) drains() bool { return dialing.Drains(&e.Endpoint) }
 
 // Ready reports whether the endpoint takes new work: it is healthy, and doesn't drain.
-func (e *Endpoint) Ready() bool {
-	return !e.drains() && (e.Health == pb.EndpointHealthHealthy || e.Health == pb.EndpointHealthReady)
-}
+func (e *Endpoint) Ready() bool { return dialing.Ready(&e.Endpoint) }
 
 // plain is the endpoint without its TLS.
 func (e *Endpoint) plain() *Endpoint {

@@ -17,6 +17,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/clusterlocal"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/visibility"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -64,7 +65,7 @@ type Settings struct {
 	retries         *incr.Func[string, *networking.HTTPRetry]
 	exports         *incr.Func[string, Exports]
 	root            *incr.Func[string, string]
-	entryVisibility *incr.Func[string, visibility]
+	entryVisibility *incr.Func[string, visibility.Visibility]
 	// localHosts are hosts of which clients reach endpoints of their own cluster alone, or not.
 	localHosts *incr.Func[string, []clusterlocal.Host]
 	// localInbound: workloads listen on loopback, where their proxies dial them.

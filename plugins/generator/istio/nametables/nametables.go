@@ -8,9 +8,9 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/nametable"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/nametable"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
@@ -52,7 +52,7 @@ func New(graph *incr.Graph, scopes *scope.Scopes, workloads *workload.Workloads)
 			if len(scopes.Sidecars.ImportsOf(c, k.Right, s)) == 0 {
 				return nil, incr.Absent // only routes lead there
 			}
-			out := nametable.Of(s, k.Left.Client, func() []*endpoint.Endpoint { return workloads.Endpoints(c, s.Key) })
+			out := nametable.Of(&s.Service, k.Left.Client, func() []nametable.Endpoint { return named(workloads.Endpoints(c, s.Key)) })
 			if len(out) == 0 {
 				return nil, incr.Absent
 			}
@@ -69,6 +69,14 @@ func New(graph *incr.Graph, scopes *scope.Scopes, workloads *workload.Workloads)
 		return []sdk.Resource{{Name: ResourceName, Body: nametable.Encode(all)}}, nil
 	})
 	return x
+}
+
+func named(endpoints []*endpoint.Endpoint) []nametable.Endpoint {
+	out := make([]nametable.Endpoint, len(endpoints))
+	for i, e := range endpoints {
+		out[i] = nametable.Endpoint{Endpoint: &e.Endpoint, Key: e.Key}
+	}
+	return out
 }
 
 func sameTable(a, b []sdk.Resource) bool { return bytes.Equal(a[0].Body, b[0].Body) }

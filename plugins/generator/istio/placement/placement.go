@@ -10,7 +10,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listeners"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/mesh"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/nametable"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/nametables"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/patches"
@@ -20,6 +19,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/selection"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/nametable"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/dialing"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -23,7 +24,7 @@ func (t *Tables) addServices() {
 		for _, key := range slices.Sorted(maps.Keys(others[service])) {
 			rows = append(rows, others[service][key])
 		}
-		row, err := config.Merged(own[service], rows)
+		row, err := dialing.Merged(own[service], rows)
 		if err != nil {
 			return err
 		}

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Entry is a name of the table.
+// Entry is a name of the table, and what it means.
 type Entry struct {
 	Host string
 	IPs  []string
@@ -47,13 +47,14 @@ func Encode(entries []Entry) []byte {
 		for n < len(entries) && entries[n].Host == entries[0].Host {
 			n++
 		}
-		out = appendMessage(out, tableField, pair(merge(entries[:n])))
+		out = appendMessage(out, tableField, pair(Merge(entries[:n])))
 		entries = entries[n:]
 	}
 	return out
 }
 
-func merge(same []Entry) Entry {
+// Merge is what entries of one name are together.
+func Merge(same []Entry) Entry {
 	out := same[0]
 	for _, e := range same[1:] {
 		switch {

@@ -1,19 +1,30 @@
 package nametable
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
 
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/dialing"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // Client is what a name table depends on of the proxy whose workload asks.
 type Client struct {
-	Dialing config.Dialing
+	Dialing dialing.Dialing
 	Network string
+}
+
+// Endpoint is a row of the table `endpoints`.
+type Endpoint struct {
+	*pb.Endpoint
+	Key string
+}
+
+// order is the order of a service's endpoints as they were declared.
+func order(a, b Endpoint) int {
+	return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Key, b.Key))
 }
 
 // multiCluster ends names that mean a service of any cluster; they have no shorter forms.
@@ -21,13 +32,13 @@ const multiCluster = ".clusterset.local"
 
 // Of are the names of a service: its host and its aliases with its addresses, and each of its
 // endpoints that has a name where it has no address of its own. endpoints are asked for only then.
-func Of(s *config.Service, c Client, endpoints func() []*endpoint.Endpoint) []Entry {
+func Of(s *pb.Service, c Client, endpoints func() []Endpoint) []Entry {
 	own := Entry{Host: s.Host, Registry: s.Registry}
 	if s.Registry == Kubernetes && !strings.HasSuffix(s.Host, multiCluster) {
 		own.Short, own.Namespace = s.Name, s.Namespace
 	}
 	var out []Entry
-	addresses := s.AddressesFor(c.Dialing)
+	addresses := dialing.Addresses(s, c.Dialing)
 	switch {
 	case s.Registry == Kubernetes && !c.Dialing.Families.Reach(addresses[0]):
 		return nil // none of the client's family; as istiod, to which 0.0.0.0 is one of IPv4, so that who has IPv6 alone knows no headless service
@@ -67,11 +78,11 @@ func usable(addresses []string) (out []string) {
 // headless are the addresses of the endpoints in the client's network, of whichever cluster, and a
 // name for each that has one: HOSTNAME.SUBDOMAIN and the rest of the service's host. What is behind
 // another network's gateway can't be dialled.
-func headless(s *config.Service, c Client, endpoints []*endpoint.Endpoint) (ips []string, named []Entry) {
+func headless(s *pb.Service, c Client, endpoints []Endpoint) (ips []string, named []Entry) {
 	_, rest, ok := strings.Cut(s.Host, ".")
-	for _, e := range slices.SortedFunc(slices.Values(endpoints), endpoint.Order) {
+	for _, e := range slices.SortedFunc(slices.Values(endpoints), order) {
 		addresses := usable(append([]string{e.Address}, e.MoreAddresses...))
-		if !e.Ready() || e.PortName != s.Ports[0].Name || len(addresses) != 1+len(e.MoreAddresses) || !near(e.Network, c.Network) {
+		if !dialing.Ready(e.Endpoint) || e.PortName != s.Ports[0].Name || len(addresses) != 1+len(e.MoreAddresses) || !near(e.Network, c.Network) {
 			continue
 		}
 		if e.Subdomain != "" && ok {

@@ -1,0 +1,9 @@
+package dns
+
+import (
+	"testing"
+
+	"github.com/coxswain-mesh/coxswain/test/wait"
+)
+
+func TestMain(m *testing.M) { wait.Main(m) }
