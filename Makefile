@@ -152,7 +152,7 @@ test: build servers ## Pass all tests, with the race detector and real Envoys
 LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' 'need\.\(All\|Long\)\b\|mesh\.Quick\b' test core plugins sdk cmd examples)) $(wildcard test/registries/*/))
 
 .PHONY: test-all
-test-all: test peer consul eureka nacos vault goreleaser prometheus collector ui-stories migration-programs ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)
+test-all: test peer consul eureka nacos vault goreleaser registry prometheus collector ui-stories migration-programs ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)
 	@PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_ALL=1 COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' COXSWAIN_TEST_PLAIN='$(CURDIR)/bin/coxswain' GORACE=atexit_sleep_ms=0 \
 		go test -race -p 1 -timeout 1h $(LONG:%/=./%)
 	@go test -timeout 1h -run Conform ./examples/... ./plugins/... 2>&1 | grep -v 'no test\(s to run\| files\)'
@@ -561,12 +561,14 @@ $(HELM)/helm:
 
 # What is released for each platform: without C, so that it runs on any Linux; the same source makes the same bytes.
 RELEASED := amd64 arm64
+# The version of Go that releases are built with, whatever the machine has: with the newest corrections (docs/install.md, "What is renewed").
+RELEASE_GO ?= go1.26.11
 COMMITTED = $(shell git log -1 --format=%ct)
 
 .PHONY: release-programs
 release-programs:
 	@for a in $(RELEASED); do \
-		CGO_ENABLED=0 GOOS=linux GOARCH=$$a go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o dist/linux-$$a/coxswain ./cmd/coxswain; \
+		GOTOOLCHAIN='$(RELEASE_GO)' CGO_ENABLED=0 GOOS=linux GOARCH=$$a go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o dist/linux-$$a/coxswain ./cmd/coxswain; \
 	done
 
 IMAGE_TO ?= --to dist/image
@@ -575,12 +577,23 @@ IMAGE_TO ?= --to dist/image
 image: release-programs ## Make the container image, an OCI layout in dist/image (IMAGE_TO='--push registry.example.com/coxswain:v1' pushes it)
 	@go build -C deploy/image -o '$(CURDIR)/$(CACHE)/bin/image' .
 	@rm -rf dist/image
-	@$(CACHE)/bin/image $(RELEASED:%=--program linux/%=dist/linux-%/coxswain) --zones "$$(go env GOROOT)/lib/time/zoneinfo.zip" --documents LICENSE,NOTICE \
+	@$(CACHE)/bin/image $(RELEASED:%=--program linux/%=dist/linux-%/coxswain) --zones "$$(GOTOOLCHAIN='$(RELEASE_GO)' go env GOROOT)/lib/time/zoneinfo.zip" --documents LICENSE,NOTICE \
 		--version '$(VERSION)' --revision "$$(git rev-parse HEAD)" --created '$(COMMITTED)' $(IMAGE_TO)
 
 .PHONY: chart
 chart: helm ## Pack the Helm chart, with the definitions of kinds, into dist/
 	@deploy/pack-chart.sh '$(HELM)/helm' '$(VERSION)' dist
+
+REGISTRY_TOOL := test/artifacts/servers
+REGISTRY := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/registry-$(shell sha256sum $(REGISTRY_TOOL)/go.sum | cut -c1-16)
+
+.PHONY: registry
+registry: $(REGISTRY)/registry ## Build a registry of artifacts, for make test-all (minutes, once)
+
+$(REGISTRY)/registry:
+	@echo "building a registry: minutes, this once"
+	@mkdir -p '$(REGISTRY)'
+	@cd $(REGISTRY_TOOL) && go build -trimpath -ldflags='-s -w' -o '$@.new' github.com/distribution/distribution/v3/cmd/registry && mv '$@.new' '$@'
 
 GORELEASER_TOOL := test/release/goreleaser
 GORELEASER := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/goreleaser-$(shell sha256sum $(GORELEASER_TOOL)/go.sum | cut -c1-16)
@@ -592,6 +605,22 @@ $(GORELEASER)/goreleaser:
 	@echo "building GoReleaser: minutes, this once"
 	@mkdir -p '$(GORELEASER)'
 	@cd $(GORELEASER_TOOL) && go build -trimpath -ldflags='-s -w' -o '$@.new' github.com/goreleaser/goreleaser/v2 && mv '$@.new' '$@'
+
+# GoReleaser wants a semantic version. Of a commit without a tag it is 0.0.0, with the commit behind it.
+TAG = $(if $(filter v%,$(VERSION)),$(VERSION),v0.0.0-g$(VERSION))
+GORELEASE = GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.url GIT_CONFIG_VALUE_0=https://$(MODULE) GORELEASER_CURRENT_TAG='$(TAG)' GOTOOLCHAIN='$(RELEASE_GO)' '$(GORELEASER)/goreleaser'
+
+.PHONY: packages
+packages: goreleaser ## Make archives, packages for Debian and Fedora, lists of parts and checksums in dist/ (VERSION=v0.1.0)
+	@$(GORELEASE) release --snapshot --clean --skip=publish,sign
+
+.PHONY: release
+release: goreleaser ## The same of a tag, signed with COSIGN_KEY (by cosign) and uploaded as a draft: on the machine that has the keys
+	@$(GORELEASE) release --clean
+
+.PHONY: formula
+formula: ## The formula for Homebrew, of what dist/ has
+	@deploy/homebrew/formula.sh '$(TAG)' dist/checksums.txt > dist/coxswain.rb
 
 PROMETHEUS_TOOLS := test/monitoring/prometheus
 PROMETHEUS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/prometheus-$(shell sha256sum $(PROMETHEUS_TOOLS)/go.sum | cut -c1-16)
@@ -622,8 +651,9 @@ VULNCHECK := $(CACHE)/bin/govulncheck-$(VULNCHECK_VERSION)
 VULNDB := $(CACHE)/vulndb-$(VULNDB_VERSION)
 
 .PHONY: vulnerabilities
-vulnerabilities: $(VULNCHECK) $(VULNDB)/index/db.json ## Look for known vulnerabilities that the program can meet (minutes; no part of check)
-	@$(VULNCHECK) -db 'file://$(CURDIR)/$(VULNDB)' ./cmd/...
+vulnerabilities: $(VULNCHECK) $(VULNDB)/index/db.json ## Look for known vulnerabilities in the program as it is released (seconds once Go RELEASE_GO has built it)
+	@GOTOOLCHAIN='$(RELEASE_GO)' CGO_ENABLED=0 go build -trimpath -o $(CACHE)/bin/coxswain-released ./cmd/coxswain
+	@$(VULNCHECK) -db 'file://$(CURDIR)/$(VULNDB)' -mode=binary $(CACHE)/bin/coxswain-released
 
 $(VULNCHECK):
 	@GOBIN='$(CURDIR)/$(CACHE)/bin' go install golang.org/x/vuln/cmd/govulncheck@v$(VULNCHECK_VERSION)

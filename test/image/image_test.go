@@ -5,7 +5,6 @@ package image_test
 import (
 	"archive/tar"
 	"compress/gzip"
-	"crypto/sha256"
 	"debug/elf"
 	"encoding/json"
 	"errors"
@@ -14,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -68,25 +68,34 @@ func TestMaker(t *testing.T) {
 	}
 }
 
-// TestRuns: the program is the same bytes wherever its source lies, the image of it is small
-// enough, and it runs where there is nothing but the image's files.
+// platforms are those that images are made for.
+var platforms = []string{"amd64", "arm64"}
+
+// TestRuns: built in two places the image has one digest, it is small enough, a registry takes it
+// and gives it back, and it runs where there is nothing but its files.
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	need.All(t)
-	static := filepath.Join(t.TempDir(), "coxswain")
-	built(t, "../..", static)
-	elsewhere := filepath.Join(t.TempDir(), "coxswain")
-	built(t, copied(t), elsewhere)
-	if a, b := sum(t, static), sum(t, elsewhere); a != b {
-		t.Errorf("built in two places it is %x and %x", a, b)
+	tool := maker(t)
+	layout := filepath.Join(t.TempDir(), "layout")
+	digest := imaged(t, tool, built(t, "../.."), "--to", layout)
+	t.Run("registry", func(t *testing.T) { pushed(t, tool, built(t, copied(t)), digest) })
+	for i, m := range read(t, filepath.Join(layout, "index.json")).Manifests {
+		root := t.TempDir()
+		if pulled, unpacked := unpack(t, layout, m.Digest, root); pulled > mostPulled || unpacked > mostUnpacked {
+			t.Errorf("%s: it has %d bytes, %d of them unpacked", platforms[i], pulled, unpacked)
+		} else {
+			t.Logf("%s: it has %d MB, %d MB unpacked", platforms[i], pulled/1e6, unpacked/1e6)
+		}
+		if platforms[i] == runtime.GOARCH {
+			runs(t, root)
+		}
 	}
-	layout := made(t, static)
-	root := t.TempDir()
-	if pulled, unpacked := unpack(t, layout, root); pulled > mostPulled || unpacked > mostUnpacked {
-		t.Errorf("it has %d bytes, %d of them unpacked", pulled, unpacked)
-	} else {
-		t.Logf("it has %d MiB, %d MiB unpacked", pulled>>20, unpacked>>20)
-	}
+}
+
+// runs runs the program as the image says, in a folder with the image's files as its root.
+func runs(t *testing.T, root string) {
+	t.Helper()
 	if os.Getuid() != 0 {
 		need.Missing(t, "a root of its own; run as root")
 	}
@@ -98,14 +107,29 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// built builds the program as `make image` does.
-func built(t *testing.T, dir, to string) {
+// maker builds what makes images.
+func maker(t *testing.T) string {
 	t.Helper()
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version=v9.9.9", "-o", to, "./cmd/coxswain")
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
+	tool := filepath.Join(t.TempDir(), "image")
+	if out, err := exec.Command("go", "build", "-C", source, "-o", tool, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	return tool
+}
+
+// built builds the programs as `make image` does, and returns what the maker is told of them.
+func built(t *testing.T, dir string) (args []string) {
+	t.Helper()
+	for _, a := range platforms {
+		to := filepath.Join(t.TempDir(), "coxswain")
+		cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version=v9.9.9", "-o", to, "./cmd/coxswain")
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+a)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		args = append(args, "--program", "linux/"+a+"="+to)
+	}
+	return args
 }
 
 // copied is a copy of the source.
@@ -136,27 +160,25 @@ func copied(t *testing.T) string {
 	return to
 }
 
-func sum(t *testing.T, path string) [sha256.Size]byte {
+// imaged runs the maker, and returns the digest that it prints.
+func imaged(t *testing.T, tool string, programs []string, to ...string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
+	args := slices.Concat(programs, []string{"--version", "v9.9.9", "--created", "1700000000", "--zones", zones(t)}, to)
+	out, err := exec.Command(tool, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// zones is the file with Go's time zones.
+func zones(t *testing.T) string {
+	t.Helper()
+	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sha256.Sum256(text)
-}
-
-// made makes an image of a program, and returns the folder with its layout.
-func made(t *testing.T, program string) string {
-	t.Helper()
-	tool, to := filepath.Join(t.TempDir(), "image"), filepath.Join(t.TempDir(), "layout")
-	if out, err := exec.Command("go", "build", "-C", source, "-o", tool, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	cmd := exec.Command(tool, "--program", "linux/"+runtime.GOARCH+"="+program, "--version", "v9.9.9", "--created", "1700000000", "--to", to)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return to
+	return filepath.Join(strings.TrimSpace(string(root)), "lib/time/zoneinfo.zip")
 }
 
 // described is what says of a blob in a layout. Source: the OCI's image specification.
@@ -166,13 +188,10 @@ type described struct {
 	Manifests, Layers []described
 }
 
-// unpack unpacks the one image of a layout. The sizes are its layers', packed and unpacked.
-func unpack(t *testing.T, layout, to string) (pulled, unpacked int64) {
+// unpack unpacks an image of a layout. The sizes are its layers', packed and unpacked.
+func unpack(t *testing.T, layout, digest, to string) (pulled, unpacked int64) {
 	t.Helper()
-	manifest := read(t, filepath.Join(layout, "index.json"))
-	for len(manifest.Manifests) == 1 {
-		manifest = read(t, blob(layout, manifest.Manifests[0].Digest))
-	}
+	manifest := read(t, blob(layout, digest))
 	if len(manifest.Layers) != 2 {
 		t.Fatalf("it is %+v", manifest)
 	}
