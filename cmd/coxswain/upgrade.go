@@ -305,8 +305,11 @@ func (r *upgradeReport) state(dir string) {
 // oldPatience is how long a program may take to say what it is.
 var oldPatience = 10 * time.Second
 
+// flagLine begins what a help text says of a flag; what it goes on with is set in further.
+var flagLine = regexp.MustCompile(`^ {2,6}-`)
+
 // defaulted is a line of a help text that says a flag's default.
-var defaulted = regexp.MustCompile(`(?s)^ +(?:-\w, )?--([\w-]+).*\(default (.*)\)\s*$`)
+var defaulted = regexp.MustCompile(`(?s)^ +(?:-\w, )?--([\w-]+).*\(default\s+(.*)\)\s*$`)
 
 // beside asks another version's program for its version and its defaults, and tells of those that
 // are others here, and that nobody sets.
@@ -321,6 +324,9 @@ func (r *upgradeReport) beside(ctx context.Context, old string, args, environ []
 		r.Since = words[1]
 	}
 	help, err := exec.CommandContext(ctx, old, "discovery", "--"+helpAllFlag).Output()
+	if err != nil { // v0.1.0 shows all at once
+		help, err = exec.CommandContext(ctx, old, "discovery", "--help").Output()
+	}
 	if err != nil {
 		return err
 	}
@@ -356,7 +362,7 @@ func defaults(help string) map[string]string {
 		}
 	}
 	for l := range strings.Lines(help) {
-		if strings.HasPrefix(strings.TrimLeft(l, " "), "-") {
+		if flagLine.MatchString(l) || !strings.HasPrefix(l, " ") {
 			end()
 			one = ""
 		}

@@ -107,6 +107,9 @@ func TestUpgradeDefaults(t *testing.T) {
 	if code := run(t.Context(), []string{"discovery", "--help-all"}, nil, strings.NewReader(""), &help, &help); code != 0 {
 		t.Fatal(help.String())
 	}
+	if all := defaults(help.String()); all["registries"] != `"auto"` || all["configDir"] != "" || all["holdMax"] != "10s" || all["quarantine"] != "true" {
+		t.Errorf("the defaults are %q", all)
+	}
 	same := oldProgram(t, "[ $1 = version ] && echo 'coxswain v0.1.0 (go)' || cat <<'END'\n"+help.String()+"\nEND\n")
 	r, code, complaint := upgraded(t, nil, "--old", same, "--", "--configDir=.")
 	if code != 0 || slices.ContainsFunc(r.Findings, func(o outcome) bool { return o.Means == isOtherwise }) {
