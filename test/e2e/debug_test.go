@@ -112,7 +112,7 @@ func TestDebugTypes(t *testing.T) {
 		{webToken, debugType, []string{"config_dump?proxyID=" + ops}, codes.NotFound, "may see"},
 		{webToken, debugType, []string{"edsz?proxyID=a.ops"}, codes.NotFound, "may see"},
 		{webToken, debugType, []string{"syncz"}, codes.PermissionDenied, "namespace ops"},
-		{operatorToken, debugType, []string{"push_status"}, codes.NotFound, "/debug/configs"},
+		{operatorToken, debugType, []string{"pushcontext"}, codes.NotFound, "/debug/authorizationz"},
 		{webToken, dumpType, []string{ops}, codes.NotFound, "may see"},
 		{operatorToken, dumpType, nil, codes.InvalidArgument, "one name"},
 		{operatorToken, debugType, []string{"a", "b"}, codes.InvalidArgument, "one name"},

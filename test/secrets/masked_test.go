@@ -186,6 +186,8 @@ func TestConfiguration(t *testing.T) {
 	for _, kind := range []string{"networking.istio.io/EnvoyFilter", "networking.istio.io/VirtualService", "extensions.istio.io/WasmPlugin"} {
 		pages = append(pages, "/debug/rowz?table="+kind)
 	}
+	route := "/debug/route?proxyID=" + id + "&url=http://seen.example:8080/"
+	pages = append(pages, route, "/debug/sidecarz?proxyID="+id, "/debug/reach?proxyID="+id)
 	look := func() {
 		t.Helper()
 		for path, text := range leaks.Pages(t, plane.HTTP, pages...) {
@@ -197,6 +199,7 @@ func TestConfiguration(t *testing.T) {
 		pages[0]: "seen-cluster seen-mode seen-chain seen-header seen-plugin SEEN [redacted]", pages[1]: "seen-mode [redacted]", pages[2]: "seen-plugin [redacted]", pages[5]: "seen-tracer [redacted]",
 		pages[6]: "seen-mode [redacted]", pages[7]: "seen-header [redacted]", pages[8]: "seen-plugin SEEN [redacted]", "/debug/nodes": "seen-node [redacted]", "/debug/mesh": "seen-tracer [redacted]",
 		"/debug/configz": "seen-mode seen-plugin seen-annotation [redacted]", "/debug/configs": "seen-annotation [redacted]", "/debug/refusals": "cluster seen-cluster seen.example",
+		route: "Verdict", "/debug/sidecarz?proxyID=" + id: "servicesByHostname",
 	} {
 		for word := range strings.FieldsSeq(want) {
 			if !strings.Contains(seen[path], word) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/cmd/internal/rules"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/simulator"
 )
@@ -88,7 +89,7 @@ func (x *Refused) compare(walks []Walk, got string) (faults []string) {
 		if by.Policy == "" {
 			could = by.Policies // each of which could allow it, and none does
 		}
-		if !slices.ContainsFunc(could, func(name string) bool { return policyOf(name).object() == x.Policy }) {
+		if !slices.ContainsFunc(could, func(name string) bool { return rules.OfPolicy(name).Object == x.Policy }) {
 			return []string{fmt.Sprintf("want: policy %s refuses it; got: %s", x.Policy, got)}
 		}
 	}
@@ -203,21 +204,9 @@ func (d Destination) is(cluster, namespace string) bool {
 	if d.Cluster != "" {
 		return d.Cluster == cluster
 	}
-	c, ok := splitCluster(cluster)
-	return ok && c.host == istio.Resolve(d.Host, namespace, domain) && (d.Port == 0 || strconv.Itoa(d.Port) == c.port) &&
-		(d.Subset == nil || *d.Subset == c.subset)
-}
-
-// named is what a cluster's name says.
-type named struct{ port, subset, host string }
-
-func splitCluster(name string) (n named, ok bool) {
-	const parts = 4
-	p := strings.Split(name, "|")
-	if len(p) != parts || p[0] != "outbound" {
-		return n, false
-	}
-	return named{p[1], p[2], p[3]}, true
+	c, ok := rules.SplitCluster(cluster)
+	return ok && c.Host == istio.Resolve(d.Host, namespace, domain) && (d.Port == 0 || strconv.Itoa(d.Port) == c.Port) &&
+		(d.Subset == nil || *d.Subset == c.Subset)
 }
 
 // closeEnough is how far a share in percent may be from what is expected.

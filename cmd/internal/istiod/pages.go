@@ -50,6 +50,8 @@ func All(of admin.Source, root, cluster string) []admin.Page {
 		{Path: "/debug/telemetryz", About: "Istio's: Telemetries, by namespace", Serve: s.telemetryz},
 		{Path: "/debug/mesh", About: "Istio's: the mesh's settings", Serve: s.mesh},
 		{Path: "/debug/clusterz", About: "Istio's: clusters whose services are read", Serve: s.clusterz},
+		{Path: "/debug/push_status", About: "Istio's: ports of services that nobody answers at, and endpoints that are not ready", Serve: s.pushStatus},
+		{Path: "/debug/sidecarz", About: "Istio's: ?proxyID=NODE: what a proxy sees of the mesh, and the Sidecar that says so", Serve: s.sidecarz},
 		{Path: "/debug/networkz", About: "Istio's: gateways of networks, as the mesh's settings name them", Serve: s.networkz},
 	}
 	for name, instead := range absent {
@@ -67,10 +69,8 @@ func Has(path string) bool {
 
 // absent are pages of istiod's that are not here, and what is there instead.
 var absent = map[string]string{
-	"push_status":      "what is wrong with resources stands on /debug/configs and in `coxswain config`, what proxies refused on /debug/streams",
 	"pushcontext":      "there is no such object; /debug/authorizationz and /debug/networkz have its parts",
 	"cachez":           "/debug/views shows what is generated and kept for proxies that share it",
-	"sidecarz":         "/debug/config_dump?proxyID=NODE shows what is left of everything for a proxy",
 	"mcsz":             "/debug/rowz?table=GROUP/KIND shows imported services",
 	"ambientz":         "there is no ambient mode",
 	"inject":           "sidecars are not injected",

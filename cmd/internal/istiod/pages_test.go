@@ -1,7 +1,9 @@
 package istiod
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -9,15 +11,18 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 	api "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
 	security "istio.io/api/security/v1beta1"
 )
 
@@ -59,11 +64,26 @@ func (core) Streamed() []xds.StreamStatus {
 
 func (core) Dump(node string) ([]admin.TypeDump, bool) {
 	value, _ := proto.Marshal(&endpointv3.ClusterLoadAssignment{ClusterName: "c"})
+	by, _ := structpb.NewStruct(map[string]any{"config": "/apis/networking.istio.io/v1/namespaces/shop/destination-rule/web"})
+	made := &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"istio": by}}
+	cluster, _ := proto.Marshal(&clusterv3.Cluster{Name: "outbound|80||web.shop.svc.cluster.local", Metadata: made})
 	return []admin.TypeDump{
+		{Type: clusterType, Bodies: []*view.Body{view.NewBody(clusterType, "web", cluster, 0), view.NewBody(clusterType, "broken", []byte{255}, 0)}},
 		{Type: endpointType, Bodies: []*view.Body{view.NewBody(endpointType, "c", value, 0)}},
 		{Type: nameType, Bodies: []*view.Body{view.NewBody(nameType, "", []byte("\n\x0a\n\x01h\x12\x05\n\x03::1"), 0)}},
 		{Type: extensionType, Sensitive: true, Bodies: []*view.Body{view.NewBody(extensionType, "hush", []byte("hush"), 0)}},
 	}, node == nodeID
+}
+
+func (core) Proxy(node string) (admin.Proxy, bool) {
+	return admin.Proxy{Types: []report.ProxyType{{Type: clusterType, Names: []report.NamedState{{Name: "broken"}, {Name: "web"}}}}}, node == nodeID
+}
+
+func (core) Explain(_ context.Context, _, _, name string) (admin.Explanation, error) {
+	if name == "broken" {
+		return admin.Explanation{}, errors.New("it has changed meanwhile")
+	}
+	return admin.Explanation{Rows: []admin.Origin{{RowName: admin.RowName{Table: sidecars, Key: "shop/narrow"}}}}, nil
 }
 
 func encoded(t *testing.T, m proto.Message) []byte {
@@ -95,6 +115,7 @@ func newCore(t *testing.T) core {
 		state.Mesh:                    {{Key: state.Mesh, Payload: encoded(t, &api.MeshConfig{RootNamespace: "ops", TrustDomain: "corp.example"})}},
 		authorizations:                {{Key: "shop/allow", Created: int64(5 * time.Second), Labels: map[string]string{"a": "b"}, Payload: encoded(t, &security.AuthorizationPolicy{Action: security.AuthorizationPolicy_DENY})}},
 		"networking.istio.io/Gateway": {{Key: "shop/secret", Payload: nil}},
+		sidecars:                      {{Key: "shop/narrow", Payload: encoded(t, &networking.Sidecar{OutboundTrafficPolicy: &networking.OutboundTrafficPolicy{Mode: networking.OutboundTrafficPolicy_REGISTRY_ONLY}})}},
 		state.Networks: {{Key: state.Networks, Payload: encoded(t, &api.MeshNetworks{Networks: map[string]*api.Network{"n": {
 			Gateways: []*api.Network_IstioNetworkGateway{{Gw: &api.Network_IstioNetworkGateway_Address{Address: "192.0.2.9"}, Port: 15443}}}}})}},
 	}}
@@ -131,11 +152,16 @@ func TestPages(t *testing.T) {
 		"endpointz":               shards,
 		"instancesz":              `{"web-1.shop":[{"Service":` + service + `,"Port":{"name":"http","port":80,"protocol":"HTTP","TargetPort":8080}}]}`,
 		"configz": `[{"kind":"AuthorizationPolicy","apiVersion":"security.istio.io/v1","metadata":{"name":"allow","namespace":"shop","creationTimestamp":"1970-01-01T00:00:05Z",` +
-			`"labels":{"a":"b"}},"spec":{"action":"DENY"}}]`,
-		"resourcesz":     `[{"group":"security.istio.io","version":"v1","kind":"AuthorizationPolicy"},{"group":"networking.istio.io","version":"v1","kind":"Gateway"}]`,
+			`"labels":{"a":"b"}},"spec":{"action":"DENY"}},{"kind":"Sidecar","apiVersion":"networking.istio.io/v1","metadata":{"name":"narrow","namespace":"shop"},` +
+			`"spec":{"outboundTrafficPolicy":{}}}]`,
+		"resourcesz": `[{"group":"security.istio.io","version":"v1","kind":"AuthorizationPolicy"},{"group":"networking.istio.io","version":"v1","kind":"Gateway"},` +
+			`{"group":"networking.istio.io","version":"v1","kind":"Sidecar"}]`,
 		"authorizationz": `{"authorization_policies":{"namespace_to_policies":` + policies + `,"root_namespace":"ops"}}`,
 		"telemetryz":     `{"telemetries":{"namespace_to_telemetries":{},"root_namespace":"ops"}}`,
 		"mesh":           `{"trustDomain":"corp.example","rootNamespace":"ops"}`,
+		"push_status":    `{}`,
+		"sidecarz?proxyID=" + nodeID: `{"destinationRules":{"web.shop.svc.cluster.local":[{"namespace":"shop","name":"web"}]},"egressListenerServices":[[` + service + `]],"name":"narrow",` +
+			`"namespace":"shop","outboundTrafficPolicy":{},"services":[` + service + `],"servicesByHostname":{"web.shop.svc.cluster.local":` + service + `},"sidecar":{"outboundTrafficPolicy":{}},"version":""}`,
 		"clusterz": `[{"id":"Kubernetes","secretName":"","syncStatus":"synced"},{"id":"east","secretName":"istio-system/east","syncStatus":"syncing"},` +
 			`{"id":"file","secretName":"file:file","syncStatus":"synced"},{"id":"none","secretName":"istio-system/none","syncStatus":"syncing"}]`,
 		"networkz": `[{"Network":"n","Addr":"192.0.2.9","Port":15443,"Cluster":"","HBONEPort":0,"ServiceAccount":{"Namespace":"","Name":""}}]`,
@@ -173,7 +199,7 @@ func TestRefusals(t *testing.T) {
 		code int
 		text string
 	}{
-		"edsz": {400, "proxyID"}, "ndsz?proxyID=none": {404, "/debug/connections"}, "adsz?push=true": {400, "by themselves"}, "mesh": {404, "config/mesh"},
+		"edsz": {400, "proxyID"}, "sidecarz": {400, "proxyID"}, "sidecarz?proxyID=none": {404, "/debug/connections"}, "ndsz?proxyID=none": {404, "/debug/connections"}, "adsz?push=true": {400, "by themselves"}, "mesh": {404, "config/mesh"},
 	} {
 		name, _, _ := strings.Cut(ask, "?")
 		i := slices.IndexFunc(all, func(p admin.Page) bool { return p.Path == "/debug/"+name })
@@ -192,5 +218,22 @@ func TestIdentifier(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(Identifier(`a"b`, "1.2")), &got); err != nil || got.Component != "coxswain" || got.ID != `a"b` || got.Info.Version != "1.2" {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestPushStatus: a port that nobody answers at, and an endpoint that is not ready.
+func TestPushStatus(t *testing.T) {
+	k := newCore(t)
+	s := &pb.Service{Host: "web.shop", Namespace: "shop", Ports: []*pb.Port{{Number: 80, Name: "http"}, {Number: 81, Name: "admin"}}}
+	free := &pb.Service{Host: "free.shop", Namespace: "shop", Ports: []*pb.Port{{Number: 80, Name: "http"}}, Resolution: pb.ServiceResolutionNone}
+	up := &pb.Endpoint{Host: "web.shop", Namespace: "shop", PortName: "http", Address: "10.0.0.1", Health: pb.EndpointHealthReady}
+	down := &pb.Endpoint{Host: "web.shop", Namespace: "shop", PortName: "admin", Address: "10.0.0.2", Workload: "web-2", Health: pb.EndpointHealthUnhealthy}
+	k.rows[state.Services] = []*pb.Row{{Key: "a", Payload: s.AppendTo(nil)}, {Key: "b", Payload: free.AppendTo(nil)}}
+	k.rows[state.Endpoints] = []*pb.Row{{Key: "a", Payload: up.AppendTo(nil)}, {Key: "b", Payload: down.AppendTo(nil)}}
+	w := httptest.NewRecorder()
+	(&source{Source: k}).pushStatus(w, httptest.NewRequest("GET", "/debug/push_status", nil))
+	const want = `{"pilot_eds_no_instances":{"outbound|81||web.shop":{}},"pilot_endpoint_not_ready":{"web-2.shop":{"proxy":"web-2.shop"}}}`
+	if got := strings.TrimSpace(w.Body.String()); w.Code != 200 || got != want {
+		t.Errorf("%d %s, want %s", w.Code, got, want)
 	}
 }

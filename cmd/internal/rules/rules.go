@@ -1,0 +1,176 @@
+// Package rules says of what proxies have which rules of which objects it was made from: routes of
+// VirtualServices, rules of AuthorizationPolicies, subsets of DestinationRules.
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"github.com/coxswain-mesh/coxswain/sdk/simulator"
+)
+
+// Rule is a part of an object that decides about requests: a route of a VirtualService, a rule of
+// an AuthorizationPolicy, a subset of a DestinationRule.
+type Rule struct {
+	Kind   string `json:"kind"`
+	Object string `json:"object"`
+	Rule   string `json:"rule"`
+	// Source is the object's place.
+	Source string `json:"source,omitempty"`
+	// Touched says that a request came to it.
+	Touched bool `json:"touched"`
+}
+
+// Kinds that have rules.
+const (
+	VirtualService      = "VirtualService"
+	AuthorizationPolicy = "AuthorizationPolicy"
+	DestinationRule     = "DestinationRule"
+)
+
+// Touched are the rules that a walk came to, in the order in which it did.
+func Touched(c *simulator.Config, o *simulator.Outcome) (all []Rule) {
+	add := func(r Rule) {
+		if r.Object != "" && !slices.Contains(all, r) {
+			all = append(all, r)
+		}
+	}
+	for _, a := range o.Authorizations {
+		if a.Policy != "" {
+			add(OfPolicy(a.Policy))
+		}
+	}
+	for _, rc := range c.Routes {
+		for _, v := range rc.VirtualHosts {
+			if n := o.Way.RouteNumber; n > 0 && n <= len(v.Routes) && rc.Name == o.Way.RouteConfiguration && v.Name == o.Way.VirtualHost {
+				add(OfRoute(v.Routes[n-1]))
+			}
+		}
+	}
+	for _, s := range append(slices.Clone(o.Upstream.Clusters), o.Upstream.Mirrors...) {
+		for _, v := range c.Clusters {
+			if v.Name == s.Cluster {
+				add(OfCluster(v))
+			}
+		}
+	}
+	return all
+}
+
+// madeOf is the object that metadata name: /apis/GROUP/VERSION/namespaces/NAMESPACE/KIND/NAME.
+var madeOf = regexp.MustCompile(`^/apis/[^/]+/[^/]+/namespaces/([^/]+)/([^/]+)/([^/]+)$`)
+
+// Object is the object of a kind, NAMESPACE/NAME, that metadata name; empty: they name none.
+func Object(m *corev3.Metadata, kind string) string {
+	found := madeOf.FindStringSubmatch(m.GetFilterMetadata()["istio"].GetFields()["config"].GetStringValue())
+	if found == nil || found[2] != kind {
+		return ""
+	}
+	return found[1] + "/" + found[3]
+}
+
+// OfRoute is what a route of a proxy was made from; without an Object: of no VirtualService.
+func OfRoute(r *routev3.Route) Rule {
+	text := describeMatch(r.GetMatch())
+	if r.Name != "" && r.Name != "default" {
+		text = r.Name + ": " + text
+	}
+	return Rule{Kind: VirtualService, Object: Object(r.GetMetadata(), "virtual-service"), Rule: "route " + text}
+}
+
+// describeMatch says what a route asks for.
+func describeMatch(m *routev3.RouteMatch) string {
+	var parts []string
+	switch p := m.GetPathSpecifier().(type) {
+	case *routev3.RouteMatch_Prefix:
+		parts = append(parts, "prefix "+p.Prefix)
+	case *routev3.RouteMatch_Path:
+		parts = append(parts, "path "+p.Path)
+	case *routev3.RouteMatch_PathSeparatedPrefix:
+		parts = append(parts, "path prefix "+p.PathSeparatedPrefix)
+	case *routev3.RouteMatch_SafeRegex:
+		parts = append(parts, "regex "+p.SafeRegex.GetRegex())
+	}
+	for _, h := range m.GetHeaders() {
+		parts = append(parts, strings.TrimSpace("header "+h.Name+" "+value(h)))
+	}
+	for _, q := range m.GetQueryParameters() {
+		parts = append(parts, strings.TrimSpace("parameter "+q.Name+" "+exact(q.GetStringMatch().GetExact())))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func value(h *routev3.HeaderMatcher) string {
+	m := h.GetStringMatch()
+	text := cmp.Or(exact(m.GetExact()), affix(m.GetPrefix(), "", "…"), affix(m.GetSuffix(), "…", ""), affix(m.GetSafeRegex().GetRegex(), "~ ", ""))
+	if h.InvertMatch {
+		return "not " + text
+	}
+	return text
+}
+
+func exact(text string) string { return affix(text, "= ", "") }
+
+func affix(text, before, after string) string {
+	if text == "" {
+		return ""
+	}
+	return before + text + after
+}
+
+// OfCluster is the subset that a cluster is; without an Object: it is none.
+func OfCluster(c *clusterv3.Cluster) Rule {
+	n, ok := SplitCluster(c.Name)
+	if !ok || n.Subset == "" {
+		return Rule{}
+	}
+	return Rule{Kind: DestinationRule, Object: Object(c.Metadata, "destination-rule"), Rule: "subset " + n.Subset}
+}
+
+// policy is a rule of an AuthorizationPolicy, as the names of RBAC's policies say it.
+type policy struct{ namespace, name, number string }
+
+var policyName = regexp.MustCompile(`ns\[([^\]]*)\]-policy\[([^\]]*)\]-rule\[(\d+)\]`)
+
+// policyOf reads the name of an RBAC policy; of others' nothing.
+func policyOf(name string) policy {
+	found := policyName.FindStringSubmatch(name)
+	if found == nil {
+		return policy{}
+	}
+	return policy{found[1], found[2], found[3]}
+}
+
+func (p policy) object() string {
+	if p.name == "" {
+		return ""
+	}
+	return p.namespace + "/" + p.name
+}
+
+// OfPolicy is the rule that a policy of RBAC was made from; without an Object: of no
+// AuthorizationPolicy.
+func OfPolicy(name string) Rule {
+	p := policyOf(name)
+	return Rule{Kind: AuthorizationPolicy, Object: p.object(), Rule: fmt.Sprintf("rules[%s]", p.number)}
+}
+
+// Named is what a cluster's name says.
+type Named struct{ Port, Subset, Host string }
+
+// SplitCluster reads the name of a cluster for outbound traffic; ok is false for others.
+func SplitCluster(name string) (n Named, ok bool) {
+	const parts = 4
+	p := strings.Split(name, "|")
+	if len(p) != parts || p[0] != "outbound" {
+		return n, false
+	}
+	return Named{p[1], p[2], p[3]}, true
+}
