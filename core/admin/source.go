@@ -121,6 +121,9 @@ type Plugin struct {
 	Held *Hold `json:"held,omitempty"`
 	// Away is since when its source is; nil: it is there.
 	Away *Away `json:"away,omitempty"`
+	// Reads and Publishes are tables, as it says itself; none until it has.
+	Reads     []string `json:"reads,omitempty"`
+	Publishes []string `json:"publishes,omitempty"`
 	// Load is what it was asked and how it answered.
 	Load load.Load `json:"load,omitzero"`
 	// LastChange says what became of its last swap, restart, and the like.

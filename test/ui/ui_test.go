@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"flag"
+	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +21,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/mesh"
 	"github.com/coxswain-mesh/coxswain/test/need"
 	testprogram "github.com/coxswain-mesh/coxswain/test/program"
+	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
 var program string
@@ -37,8 +40,22 @@ spec:
   endpoints: [{address: 10.1.0.1}]
 `
 
+const virtualService = `apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: planted, namespace: shop}
+spec:
+  hosts: [PLACE.example]
+  http:
+  - name: '<img src=x onerror="globalThis.planted=1">'
+    match: [{uri: {prefix: /beta}}]
+    route: [{destination: {host: PLACE.example}}]
+  - name: rest
+    route: [{destination: {host: PLACE.example}}]
+`
+
 // TestStories: what is to be seen at first glance, what changes while somebody looks, each page by
-// keys and clicks, nothing of what was planted as markup, and nothing that axe finds.
+// keys and clicks, where a request goes, actions of somebody who has logged in, nothing of what was
+// planted as markup, and nothing that axe finds.
 func TestStories(t *testing.T) {
 	need.All(t)
 	chromium, err := exec.LookPath("chromium")
@@ -57,12 +74,21 @@ func TestStories(t *testing.T) {
 		}
 	}
 	write("cart")
-	plane := mesh.Start(t, program, dir)
+	routed := bytes.ReplaceAll([]byte(virtualService), []byte("PLACE"), []byte("cart"))
+	if err := os.WriteFile(filepath.Join(dir, "route.yaml"), routed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	audited := filepath.Join(t.TempDir(), "audit.jsonl")
+	plane := mesh.Start(t, program, dir, "--uiActions", "--auditLog", audited)
 	refuse(t, plane)
+	login, err := exec.CommandContext(t.Context(), program, "ui", "--addr", plane.Monitoring).CombinedOutput()
+	if err != nil || !bytes.Contains(login, []byte("#/login?code=")) {
+		t.Fatalf("%v: %s", err, login)
+	}
 
-	cmd := exec.CommandContext(t.Context(), "node", "stories/stories.mjs", "http://"+plane.Monitoring+"/ui/", chromium)
+	cmd := exec.CommandContext(t.Context(), "node", "stories/stories.mjs", "http://"+plane.Monitoring+"/ui/", chromium, string(bytes.TrimSpace(login)))
 	if *update {
-		cmd.Args = append(cmd.Args, "../../docs/ui.png")
+		cmd.Args = append(cmd.Args, "../../docs")
 	}
 	cmd.Env = append(os.Environ(), "MODULES="+modules)
 	var complaint bytes.Buffer
@@ -76,21 +102,51 @@ func TestStories(t *testing.T) {
 	}
 	var steps []string
 	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if steps = append(steps, lines.Text()); lines.Text() == "edit" {
+		steps = append(steps, lines.Text())
+		switch lines.Text() {
+		case "edit":
 			write("later")
+		case "graph":
+			follow(t, plane, "sidecar~10.0.0.2~api.shop~shop.svc.cluster.local", map[string][]string{
+				clusters: nil, listeners: nil, routes: {"80"}, endpoints: {"outbound|80||cart.example"},
+			}, "")
 		}
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v, after %q:\n%s", err, steps, complaint.String())
 	}
-	if want := []string{"glance", "edit", "live", "explained", "all pages", "dark"}; !slices.Equal(steps, want) {
+	if want := []string{"glance", "edit", "live", "explained", "all pages", "graph", "where", "acted", "dark"}; !slices.Equal(steps, want) {
 		t.Errorf("steps %q, want %q", steps, want)
 	}
+	wait.For(t, "the audit log says who did what on the page", func() error {
+		text, err := os.ReadFile(audited)
+		for _, want := range []string{`"by":"page"`, `"what":"pin"`, `"what":"restart"`} {
+			if err == nil && !bytes.Contains(text, []byte(want)) {
+				err = fmt.Errorf("no %s in %s", want, text)
+			}
+		}
+		return err
+	})
 }
+
+// Types of resources.
+const (
+	clusters  = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+	listeners = "type.googleapis.com/envoy.config.listener.v3.Listener"
+	routes    = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+	endpoints = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+)
 
 // refuse is a proxy that accepts clusters and refuses listeners, with markup in what it says, until
 // the test ends.
 func refuse(t *testing.T, plane *mesh.Plane) {
+	follow(t, plane, "sidecar~10.0.0.1~web.shop~shop.svc.cluster.local", map[string][]string{clusters: nil, listeners: nil},
+		`<img src=x onerror="globalThis.planted=1"> virtualOutbound`)
+}
+
+// follow is a proxy that asks for resources by type and name until the test ends, and accepts them;
+// listeners it refuses where a reason is given.
+func follow(t *testing.T, plane *mesh.Plane, id string, wants map[string][]string, refusal string) {
 	conn, err := grpc.NewClient(plane.XDS, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
 	if err != nil {
 		t.Fatal(err)
@@ -100,10 +156,8 @@ func refuse(t *testing.T, plane *mesh.Plane) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const clusters, listeners = "type.googleapis.com/envoy.config.cluster.v3.Cluster", "type.googleapis.com/envoy.config.listener.v3.Listener"
-	node := &corev3.Node{Id: "sidecar~10.0.0.1~web.shop~shop.svc.cluster.local"}
-	for _, typeURL := range []string{clusters, listeners} {
-		if err := stream.Send(&discoveryv3.DiscoveryRequest{Node: node, TypeUrl: typeURL}); err != nil {
+	for _, typeURL := range slices.Sorted(maps.Keys(wants)) {
+		if err := stream.Send(&discoveryv3.DiscoveryRequest{Node: &corev3.Node{Id: id}, TypeUrl: typeURL, ResourceNames: wants[typeURL]}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -113,9 +167,11 @@ func refuse(t *testing.T, plane *mesh.Plane) {
 			if err != nil {
 				return
 			}
-			r := &discoveryv3.DiscoveryRequest{TypeUrl: answer.TypeUrl, VersionInfo: answer.VersionInfo, ResponseNonce: answer.Nonce}
-			if answer.TypeUrl == listeners {
-				r.VersionInfo, r.ErrorDetail = "", &status.Status{Message: `<img src=x onerror="globalThis.planted=1"> virtualOutbound`}
+			r := &discoveryv3.DiscoveryRequest{
+				TypeUrl: answer.TypeUrl, VersionInfo: answer.VersionInfo, ResponseNonce: answer.Nonce, ResourceNames: wants[answer.TypeUrl],
+			}
+			if answer.TypeUrl == listeners && refusal != "" {
+				r.VersionInfo, r.ErrorDetail = "", &status.Status{Message: refusal}
 			}
 			_ = stream.Send(r)
 		}

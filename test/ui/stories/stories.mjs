@@ -1,4 +1,5 @@
-// Plays the stories on a page: node stories.mjs URL CHROMIUM SCREENSHOT, with MODULES, the folder that has node_modules. It prints a line for each
+// Plays the stories on a page: node stories.mjs URL CHROMIUM LOGIN PICTURES, with LOGIN, the address that logs in; PICTURES, the folder that gets
+// screenshots, where they are wanted; and MODULES, the folder that has node_modules. It prints a line for each
 // step that is done, `edit` where the resources are to be changed, and ends with 1 and what was otherwise.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -6,7 +7,7 @@ import { createRequire } from "node:module";
 const require = createRequire(`${process.env.MODULES}/here.js`);
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
-const [url, executablePath, screenshot] = process.argv.slice(2);
+const [url, executablePath, login, pictures] = process.argv.slice(2);
 
 const patience = Number(process.env.PATIENCE ?? 120_000);
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu"] });
@@ -29,7 +30,8 @@ try {
   await page.waitForFunction(() => /of 1 proxies/.test(document.getElementById("sync")?.textContent ?? ""));
   await page.waitForFunction(() => /1 refuse something/.test(document.body.innerText));
   await accessible("overview");
-  if (screenshot) await page.screenshot({ path: screenshot });
+  const picture = async (name) => pictures && (await page.screenshot({ path: `${pictures}/${name}` }));
+  await picture("ui.png");
   console.log("glance");
 
   const before = await page.textContent("#push");
@@ -64,6 +66,73 @@ try {
     check((await page.$("main img, main script")) === null, `markup that was planted is in page ${key}`);
   }
   console.log("all pages");
+
+  await page.keyboard.press("8");
+  await page.waitForFunction(() => document.querySelectorAll("rect.node").length > 3 && document.querySelectorAll("path.edge").length > 2);
+  await page.waitForFunction(() => document.querySelector(".graph")?.textContent.includes("connected"));
+  check((await page.textContent(".graph")).includes("serving"), "the graph doesn't say how plugins are");
+  await accessible("the graph");
+  await picture("ui-graph.png");
+  console.log("graph");
+
+  await page.keyboard.press("9");
+  await page.waitForSelector("#nodes option[value*='api.shop']", { state: "attached" });
+  await page.fill("[name=proxyID]", "api.shop");
+  await page.fill("[name=url]", "http://cart.example/beta");
+  await page.fill("[name=header]", "a: <script>globalThis.planted=1</script>");
+  await page.click("button[type=submit]");
+  await page.waitForFunction(() => /outbound\|80/.test(document.querySelector(".walk")?.textContent ?? ""));
+  const decided = await page.textContent(".decisive");
+  check(/VirtualService shop\/planted/.test(decided) && /route\.yaml:\d+/.test(decided), `the rule that decides is ${decided}`);
+  check(decided.includes("<img src=x onerror="), "the rule's name is not shown as text");
+  check((await page.$("main img, main script")) === null && !(await page.evaluate(() => globalThis.planted)), "markup that was planted is in the walk");
+  await accessible("the walk");
+  await page.locator(".decisive").scrollIntoViewIfNeeded();
+  await picture("ui-where.png");
+  await page.evaluate(() => (location.hash = "#/services?node=api.shop"));
+  await page.waitForFunction(() => /cart\.example:80/.test(document.querySelector(".graph")?.textContent ?? "") && document.querySelectorAll("path.edge").length > 2);
+  await accessible("services");
+  await page.click("summary");
+  check((await page.innerText("main")).includes("by VirtualService shop/planted"), "the list doesn't say whose a route is");
+  check((await page.$("main img, main script")) === null, "markup that was planted is among the services");
+  await page.goBack();
+  await page.fill("[name=proxyID]", "api.shop");
+  await page.fill("[name=url]", "nonsense");
+  await page.click("button[type=submit]");
+  await page.waitForSelector(".fault");
+  console.log("where");
+
+  await page.evaluate(() => (document.activeElement instanceof HTMLElement ? document.activeElement.blur() : undefined));
+  await page.keyboard.press("0");
+  await page.waitForFunction(() => document.body.innerText.includes("To change something log in"));
+  check((await page.$$("ul.acts button:not([disabled])")).length === 0, "somebody who has not logged in can act");
+  await page.goto(login);
+  await page.reload();
+  await page.waitForSelector("#by");
+  check(!page.url().includes("code="), "the code stays in the address");
+  check(!(await page.evaluate(() => document.cookie)).includes("coxswain"), "scripts can read the cookie");
+  await accessible("actions");
+  const carryOut = async (outcome) => {
+    await page.waitForSelector("dialog[open]");
+    await accessible("the question");
+    await page.click("#yes");
+    await page.waitForFunction((t) => (document.querySelector("#done")?.textContent ?? "").includes(t), outcome);
+  };
+  const number = Number((await page.textContent("#online")).replace(/\D/g, ""));
+  await page.fill("[name=revision]", String(number));
+  await page.fill("[name=proxies]", "namespace=<b>shop");
+  await page.click("form.pin button");
+  await carryOut(`coxswain pin ${number} --proxies 'namespace=<b>shop'`);
+  await page.click("button:has-text('coxswain plugins restart files')");
+  await carryOut("coxswain plugins restart files: done");
+  check((await page.$("main b")) === null, "markup that was planted is among the actions");
+  await picture("ui-actions.png");
+  const forged = await page.evaluate(() => fetch("do/pins", { method: "POST", headers: { "Content-Type": "application/json" }, body: "{}" }).then((r) => r.status));
+  check(forged === 401, `an action without the token is answered ${forged}`);
+  faults.splice(0, faults.length, ...faults.filter((f) => !/the console: .*(401|400)/.test(f))); // those that were asked for
+  await page.click("#by button");
+  await page.waitForFunction(() => document.body.innerText.includes("To change something log in"));
+  console.log("acted");
 
   await page.emulateMedia({ colorScheme: "dark" });
   await page.keyboard.press("1");

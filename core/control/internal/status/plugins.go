@@ -28,6 +28,8 @@ type PluginRows struct {
 	Held *report.Hold
 	// Away is since when its source is; nil: it is there.
 	Away *report.Away
+	// Reads and Publishes are tables, as it has said; none until it has.
+	Reads, Publishes []string
 }
 
 // PluginRows returns what is known of each declared plugin, by name.
@@ -36,6 +38,12 @@ func (pg *Pages) PluginRows() map[string]PluginRows {
 	out := make(map[string]PluginRows, len(pg.state.Roster.Plugins))
 	for name, k := range pg.state.Roster.Plugins {
 		r := PluginRows{Stale: pg.staleness(k, now), Withheld: k.Suspects.Withheld(), Away: k.Seen()}
+		if k.Ready != nil {
+			r.Publishes = slices.Clone(k.Ready.Publishes)
+			for _, of := range k.Ready.Reads {
+				r.Reads = append(r.Reads, of.Table)
+			}
+		}
 		for _, f := range k.Faults {
 			w := report.WorkFault{What: f.What, Reason: f.Reason, Since: f.Since.UTC()}
 			for _, row := range f.Rows {

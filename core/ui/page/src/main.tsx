@@ -2,7 +2,11 @@ import { render } from "preact";
 import { signal } from "@preact/signals";
 import { glance, listen, online } from "./live";
 import { Objects, Overview, Plugins, Proxies, Proxy, Pushes, Refusals, Resource, Views } from "./pages";
+import { Actions, enter } from "./actions";
+import { Graph } from "./graph";
 import { link } from "./parts";
+import { Services } from "./reach";
+import { Where } from "./where";
 
 const at = signal(location.hash);
 addEventListener("hashchange", () => (at.value = location.hash));
@@ -15,12 +19,17 @@ const pages: [path: string, title: string][] = [
   ["pushes", "Pushes"],
   ["refusals", "Refusals"],
   ["objects", "Objects"],
+  ["graph", "Graph"],
+  ["where", "Where to?"],
+  ["actions", "Actions"],
 ];
+
+const typing = (at: EventTarget | null) => at instanceof HTMLInputElement || at instanceof HTMLTextAreaElement || at instanceof HTMLSelectElement;
 
 // Digits lead to the pages, / to the field that finds.
 addEventListener("keydown", (e) => {
-  if (e.ctrlKey || e.altKey || e.metaKey || e.target instanceof HTMLInputElement) return;
-  const page = pages[Number(e.key) - 1];
+  if (e.ctrlKey || e.altKey || e.metaKey || typing(e.target)) return;
+  const page = pages[e.key === "0" ? 9 : Number(e.key) - 1];
   if (page) location.hash = link(page[0]);
   if (e.key === "/") {
     e.preventDefault();
@@ -39,6 +48,8 @@ function Page() {
       return <Proxies />;
     case "proxy":
       return <Proxy key={query} node={arg("node")} />;
+    case "services":
+      return <Services key={query} node={arg("node")} />;
     case "resource":
       return <Resource key={query} node={arg("node")} type={arg("type")} name={arg("name")} />;
     case "views":
@@ -49,6 +60,12 @@ function Page() {
       return <Refusals />;
     case "objects":
       return <Objects />;
+    case "graph":
+      return <Graph />;
+    case "actions":
+      return <Actions />;
+    case "where":
+      return <Where key={query} node={arg("node")} url={arg("url")} />;
   }
   return <Overview />;
 }
@@ -61,7 +78,7 @@ function App() {
         <h1>Coxswain</h1>
         <nav aria-label="Pages">
           {pages.map(([p, title], i) => (
-            <a key={p} href={link(p)} aria-current={p === path ? "page" : undefined} title={`key ${i + 1}`}>
+            <a key={p} href={link(p)} aria-current={p === path ? "page" : undefined} title={`key ${(i + 1) % 10}`}>
               {title}
             </a>
           ))}
@@ -78,4 +95,5 @@ function App() {
 }
 
 listen();
+void enter();
 render(<App />, document.body);

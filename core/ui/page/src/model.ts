@@ -60,6 +60,14 @@ export interface Plugin {
   held?: { since: string; rows?: number; reasons: string[] };
   away?: { since: string; why: string };
   lastChange?: string;
+  reads?: string[];
+  publishes?: string[];
+  load?: { calls: number; bytesIn: number; bytesOut: number };
+}
+
+export interface Table {
+  name: string;
+  shards: Record<string, number> | null;
 }
 
 export interface StreamType {
@@ -128,6 +136,37 @@ export interface ConfigObject {
   state: string;
   served: boolean;
   faults?: { severity: string; message: string; file: string; line: number }[];
+}
+
+// Route is what /debug/route says; its outcome is that of sdk/simulator.
+export interface Route {
+  node: string;
+  url: string;
+  outcome: {
+    Verdict: "forwarded" | "answered" | "closed" | "unknown";
+    Reason: string;
+    Answer: { Status: number; Details: string };
+    Upstream: { Clusters: Share[] | null; Mirrors: Share[] | null };
+    Authorizations: { Policy: string; Denied: boolean }[] | null;
+    Chances: { Percent: number; Status: number; Reason: string }[] | null;
+    Assumes: string[] | null;
+    Steps: { At: string; Chosen: string; Because: string }[] | null;
+  };
+  rules: { kind: string; object: string; rule: string; source?: string }[];
+}
+
+// Reach is what /debug/reach says.
+export interface Reach {
+  node: string;
+  hosts: { routes: string; host: string; ways: { rule: Route["rules"][number]; to?: { cluster: string; percent: number }[]; answer?: string }[] }[];
+  more?: number;
+}
+
+export interface Share {
+  Cluster: string;
+  Percent: number;
+  Fault: string;
+  Endpoints: { Address: string; Percent: number; Locality: string }[] | null;
 }
 
 // kind is a type URL's last word.

@@ -145,6 +145,9 @@ export function Proxy({ node }: { node: string }) {
   return (
     <>
       <h2>{node}</h2>
+      <p>
+        <a href={link("services", { node })}>Where its routes lead</a>, <a href={link("where", { node })}>where would a request go?</a>
+      </p>
       <Fault text={fault} />
       <List<Resource>
         label={`Resources of ${node}`}
