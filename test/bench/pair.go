@@ -15,19 +15,27 @@ import (
 type variant struct {
 	kind, program string
 	args          []string
+	// watchers is how many clients follow the page's events.
+	watchers int
 }
 
 // offSettings turn off what is kept of pushes: what they are for, whom they reach, what proxies
 // were served at earlier revisions, and which resources they refuse.
 var offSettings = []string{"--followPushes=false", "--historyRevisions=0", "--quarantine=false"}
 
-// variants are the control plane with what it keeps of pushes, and without; or, where another
-// program is given, as that is, and as it is.
+// mostWatchers is how many clients may follow the page's events.
+const mostWatchers = 20
+
+// variants are the control plane with what it keeps of pushes, and without; or while the page is
+// looked at, and while it isn't; or, where another program is given, as that is, and as it is.
 func (c *config) variants() [2]variant {
-	if c.beside != "" {
-		return [2]variant{{"this", c.coxswain, nil}, {"beside", c.beside, nil}}
+	switch {
+	case c.beside != "":
+		return [2]variant{{"this", c.coxswain, nil, 0}, {"beside", c.beside, nil, 0}}
+	case c.watched:
+		return [2]variant{{"watched", c.coxswain, nil, mostWatchers}, {"not watched", c.coxswain, nil, 0}}
 	}
-	return [2]variant{{"kept", c.coxswain, nil}, {"not kept", c.coxswain, offSettings}}
+	return [2]variant{{"kept", c.coxswain, nil, 0}, {"not kept", c.coxswain, offSettings, 0}}
 }
 
 func (c *config) variant(kind string) (variant, bool) {
@@ -36,7 +44,7 @@ func (c *config) variant(kind string) (variant, bool) {
 			return v, true
 		}
 	}
-	return variant{coxswain, c.coxswain, nil}, kind == coxswain
+	return variant{coxswain, c.coxswain, nil, 0}, kind == coxswain
 }
 
 // pair compares two variants of the control plane, in turns, under one load.

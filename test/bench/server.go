@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -37,6 +39,10 @@ type server struct {
 	memory    *usage.Memory
 	dir, self string
 	tools     string
+	// monitoring is the address of the port with the page, whose events watchers clients follow.
+	monitoring string
+	watchers   int
+	unwatch    context.CancelFunc
 }
 
 // start starts a server for a load, and returns when it can be asked.
@@ -61,6 +67,7 @@ func newServer(c config, kind string, l load) (*server, error) {
 	s := &server{kind: kind, xds: ports[0], ctl: ports[1], dir: c.path("mesh", l.mesh), self: self, tools: c.tools, ended: make(chan struct{})}
 	dump := c.path("dump", l.mesh)
 	v, ours := c.variant(kind)
+	s.monitoring, s.watchers = ports[2], v.watchers
 	switch {
 	case ours:
 		s.cmd = exec.Command(v.program, "discovery", "--plugins", c.path("plugins.yaml"), "--configDir", s.dir, "--debounceAfter", "1ms",
@@ -97,6 +104,34 @@ func (s *server) start(ctx context.Context, log string) (err error) {
 		s.stop()
 		return fmt.Errorf("%s: %w; its log is %s", s.kind, err, log)
 	}
+	ctx, s.unwatch = context.WithCancel(ctx)
+	for range s.watchers {
+		if err := s.watch(ctx); err != nil {
+			s.stop()
+			return fmt.Errorf("the page's events: %w", err)
+		}
+	}
+	return nil
+}
+
+// watch follows the page's events, and reads them all, until the server ends.
+func (s *server) watch(ctx context.Context) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.monitoring+"/ui/events", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		_ = resp.Body.Close()
+		return errors.New(resp.Status)
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+	}()
 	return nil
 }
 
@@ -138,6 +173,9 @@ func (s *server) answers() bool {
 
 // stop ends the server, and waits until it is gone.
 func (s *server) stop() {
+	if s.unwatch != nil {
+		s.unwatch()
+	}
 	s.memory.Close()
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	select {
