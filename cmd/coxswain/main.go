@@ -29,6 +29,7 @@ func main() {
 func run(ctx context.Context, args, environ []string, in io.Reader, out, errOut io.Writer) int {
 	p := &program{environ: environ, in: in, out: out, err: errOut}
 	ctx = context.WithValue(ctx, tokenKey{}, p.variable(tokenVariable))
+	ctx = context.WithValue(ctx, authorityKey{}, p.variable(authorityVariable))
 	root := p.root(args)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

@@ -43,7 +43,7 @@ func listing[T any](p *program, c *cobra.Command, page string, table func(io.Wri
 		}
 		var list []T
 		if err := json.Unmarshal(raw, &list); err != nil {
-			return fmt.Errorf("http://%s%s: %w; is it a control plane of this version?", addr, page, err)
+			return fmt.Errorf("%s%s: %w; is it a control plane of this version?", base(addr), page, err)
 		}
 		w := tabwriter.NewWriter(p.out, 0, 8, 2, ' ', 0)
 		table(w, list)
@@ -64,7 +64,7 @@ func get(ctx context.Context, addr, page string) ([]byte, error) {
 		return nil, errors.New(strings.TrimSpace(string(raw)))
 	}
 	if code != http.StatusOK {
-		return nil, fmt.Errorf("http://%s%s: %d %s", addr, page, code, strings.TrimSpace(string(raw)))
+		return nil, fmt.Errorf("%s%s: %d %s", base(addr), page, code, strings.TrimSpace(string(raw)))
 	}
 	return raw, nil
 }

@@ -3,9 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -50,11 +53,39 @@ const tokenVariable = "COXSWAIN_TOKEN"
 // tokenKey is that of the token in a context.
 type tokenKey struct{}
 
+// authorityVariable has the file of the authorities that certificates of https:// addresses come
+// from; without it those of the system count.
+const authorityVariable = "COXSWAIN_CA"
+
+// authorityKey is that of the file's name in a context.
+type authorityKey struct{}
+
+// base is the URL of an address: HOST:PORT in plain text, or https://HOST:PORT.
+func base(addr string) string {
+	if strings.HasPrefix(addr, "https://") {
+		return strings.TrimSuffix(addr, "/")
+	}
+	return "http://" + addr
+}
+
+// believing has certificates of the authorities in a file count, and no others.
+func believing(file string) (*tls.Config, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("$%s: %w", authorityVariable, err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("$%s: %s holds no certificate in PEM", authorityVariable, file)
+	}
+	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
+}
+
 // call returns what a control plane answers.
 func call(ctx context.Context, method, addr, path string, body []byte) (int, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	url := "http://" + addr + "/" + strings.TrimPrefix(path, "/")
+	url := base(addr) + "/" + strings.TrimPrefix(path, "/")
 	r, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, usageError{err}
@@ -62,7 +93,13 @@ func call(ctx context.Context, method, addr, path string, body []byte) (int, []b
 	if token, _ := ctx.Value(tokenKey{}).(string); token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
-	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+	transport := &http.Transport{DisableKeepAlives: true}
+	if file, _ := ctx.Value(authorityKey{}).(string); file != "" {
+		if transport.TLSClientConfig, err = believing(file); err != nil {
+			return 0, nil, err
+		}
+	}
+	resp, err := (&http.Client{Transport: transport}).Do(r)
 	if err != nil {
 		return 0, nil, fmt.Errorf("%w; is a control plane running there? (--addr)", err)
 	}

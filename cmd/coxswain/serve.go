@@ -18,6 +18,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/istiod"
 	"github.com/coxswain-mesh/coxswain/cmd/internal/mesh"
+	"github.com/coxswain-mesh/coxswain/cmd/internal/question"
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/control"
@@ -142,13 +143,15 @@ func (p *program) serve(ctx context.Context, s settings.Settings, trial bool, lo
 		GRPCAddr: s.GRPCAddr, HTTPAddr: s.HTTPAddr, MonitoringAddr: s.MonitoringAddr,
 		SecureGRPCAddr: s.SecureAddress(),
 		TLS:            server.TLS{CertFile: files.CertFile, KeyFile: files.KeyFile, CAFile: files.CACertFile, MinVersion: s.Version(), CipherSuites: suites, Webhooks: server.Webhooks{Address: s.HTTPSAddr, CAFile: s.HTTPSClientCAFile}},
-		AuthPlaintext:  s.AuthPlaintext,
+		AuthPlaintext:  s.AuthPlaintext, PageActions: s.UIActions, MonitoringTLS: s.MonitoringTLS,
 		Words: server.Words{
 			Inputs: inputs,
 			Naming: mesh.Naming(s.Namespace, s.Callers.ForeignTrustDomains), Tools: mesh.Tools(), Spare: mesh.Spare(),
 			Metrics: istiod.Metrics,
-			Pages:   func(of admin.Source) []admin.Page { return istiod.All(of, s.Namespace, s.ClusterID) },
-			Issuer:  mesh.Issuer(mesh.ServerNames(s.Namespace, s.Revision, s.SecureGRPCAddr, s.Hosts())), Describe: describe,
+			Pages: func(of admin.Source) []admin.Page {
+				return append(istiod.All(of, s.Namespace, s.ClusterID), question.Page(of), question.ReachPage(of))
+			},
+			Issuer: mesh.Issuer(mesh.ServerNames(s.Namespace, s.Revision, s.SecureGRPCAddr, s.Hosts())), Describe: describe,
 		},
 		Commit: server.Commit{
 			DebounceAfter: s.DebounceAfter, DebounceMax: s.DebounceMax, DebounceEndpoints: s.DebounceEndpoints,

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -32,6 +33,11 @@ type Config struct {
 	// is nil.
 	Registry *prometheus.Registry
 	Gatherer prometheus.Gatherer
+	// TLS returns how the monitoring port is secured, at each connection: then callers of other
+	// machines see pages there by TLS alone, and on the HTTP port none. nil: both are plain text.
+	TLS func(context.Context) (*tls.Config, error)
+	// Actions are what may be changed from the page of the monitoring port.
+	Actions Actions
 	// Pages are debug pages beside the core's own.
 	Pages []Page
 	// Budget returns what clients may cost and do cost; optional.
@@ -54,6 +60,9 @@ type Server struct {
 	gate *gate
 	ui   *ui.Page
 }
+
+// monitoring is the name of the port that has TLS, where there is any.
+const monitoring = "monitoring"
 
 // shutdown is how long requests that are under way may take when the server stops.
 const shutdown = 2 * time.Second
@@ -89,7 +98,7 @@ func (s *Server) Run(ctx context.Context) error {
 		shared        *mux.Mux
 	}{
 		{"http", s.cfg.HTTPAddr, s.HTTP(), s.cfg.Shared},
-		{"monitoring", s.cfg.MonitoringAddr, s.Monitoring(), nil},
+		{monitoring, s.cfg.MonitoringAddr, s.Monitoring(), nil},
 	} {
 		if p.address != "" {
 			g.Go(func() error { return s.serve(ctx, p.name, p.address, p.handler, p.shared) })
@@ -105,9 +114,13 @@ func (s *Server) serve(ctx context.Context, name, address string, h http.Handler
 	}
 	s.cfg.Log.Info("listening", "port", name, "address", l.Addr().String())
 	s.cfg.Listening(name, l.Addr())
-	server := &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug)}
-	Limit(server)
-	server.RegisterOnShutdown(s.ui.Close)
+	server, plain := s.server(h), (*http.Server)(nil)
+	if s.cfg.TLS != nil {
+		plain = s.server(plainly(h))
+	}
+	if plain != nil && name != monitoring {
+		server, plain = plain, nil // that port has no TLS
+	}
 	if shared != nil {
 		mux.Serve(server)
 		l = shared.Pages(l)
@@ -118,13 +131,29 @@ func (s *Server) serve(ctx context.Context, name, address string, h http.Handler
 		<-ctx.Done()
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdown)
 		defer cancel()
-		if server.Shutdown(grace) != nil {
-			_ = server.Close()
+		for _, one := range []*http.Server{server, plain} {
+			if one != nil && one.Shutdown(grace) != nil {
+				_ = one.Close()
+			}
 		}
 	}()
-	if err := server.Serve(places().Bound(l)); !errors.Is(err, http.ErrServerClosed) {
+	l = places().Bound(l)
+	if plain != nil {
+		err = s.both(server, plain, l)
+	} else {
+		err = server.Serve(l)
+	}
+	if !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("%s port: %w", name, err)
 	}
 	<-stopped
 	return nil
+}
+
+// server is one with a port's limits.
+func (s *Server) server(h http.Handler) *http.Server {
+	server := &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug)}
+	Limit(server)
+	server.RegisterOnShutdown(s.ui.Close)
+	return server
 }

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -47,6 +48,8 @@ type Shown struct {
 	// Headers are those that authenticators see.
 	Headers       http.Header
 	RemoteAddress string
+	// TLS is that of the connection; nil: it is plain text.
+	TLS *tls.ConnectionState
 }
 
 // gate lets callers in to debug pages: from this machine as they are, from elsewhere those whom an
@@ -135,16 +138,16 @@ func (g *gate) admit(p Page, w http.ResponseWriter, r *http.Request) (who asker,
 			"or declare one of kind authenticator in plugins.yaml", http.StatusForbidden)
 		return who, false
 	}
-	if r.Header.Get("Authorization") == "" && r.Header.Get("X-Forwarded-Client-Cert") == "" {
+	if r.Header.Get("Authorization") == "" && r.Header.Get("X-Forwarded-Client-Cert") == "" && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		http.Error(w, "debug pages are for callers of namespace "+g.naming.Operators+" (--systemNamespace): show a token (Authorization: Bearer TOKEN), "+
-			"or ask on this machine", http.StatusUnauthorized)
+		http.Error(w, "debug pages are for callers of namespace "+g.naming.Operators+" (--systemNamespace): "+
+			"show a token (Authorization: Bearer TOKEN) or, by TLS, a certificate, or ask on this machine", http.StatusUnauthorized)
 		return who, false
 	}
 	if !acquire(w, r, g.calls) {
 		return who, false
 	}
-	identities, err := g.caller(r.Context(), Shown{r.Header, r.RemoteAddr})
+	identities, err := g.caller(r.Context(), Shown{r.Header, r.RemoteAddr, r.TLS})
 	<-g.calls
 	who = asker{namespaces: g.naming.Namespaces(identities)}
 	who.system = slices.Contains(who.namespaces, g.naming.Operators)

@@ -63,6 +63,7 @@ func (s *Server) Monitoring() http.Handler {
 	s.debug(mux)
 	const ui = "/ui/"
 	mux.Handle(ui, s.gate.debug(Page{Path: ui}, s.ui.Static(ui)))
+	s.act(mux, ui)
 	mux.Handle(ui+"events", s.gate.follow(Page{Path: ui + "events"}, s.ui.Events))
 	return mux
 }

@@ -14,7 +14,7 @@ import (
 
 // Who changed something.
 type Who struct {
-	// By is command, rollback, dev, crash, or the path of the plugins.yaml that is followed.
+	// By is command, page, rollback, dev, crash, or the path of the plugins.yaml that is followed.
 	By string `json:"by"`
 	// UID and User are those of the process that gave the command, PID and Command its number and
 	// name, Login who it has logged in as, before sudo.
@@ -31,7 +31,9 @@ const (
 	ByRollback = "rollback"
 	ByDev      = "dev"
 	ByCrash    = "crash"
-	ByRow      = "row" // of a table that an entry has instances for
+	// ByPage: somebody who logged in on the page; the rest says who asked for the login.
+	ByPage = "page"
+	ByRow  = "row" // of a table that an entry has instances for
 )
 
 // String returns who it was, in words for people.
@@ -42,6 +44,9 @@ func (w Who) String() string {
 	text := fmt.Sprintf("%s (uid %d) by %s %d", named(w.User, *w.UID), *w.UID, w.Command, w.PID)
 	if w.Login != "" && w.Login != w.User {
 		text += ", logged in as " + w.Login
+	}
+	if w.By == ByPage {
+		text += ", on the page"
 	}
 	return text
 }
@@ -60,6 +65,9 @@ func With(ctx context.Context, w Who) context.Context { return context.WithValue
 
 // Acting notes that it is no process that acts.
 func Acting(ctx context.Context, by string) context.Context { return With(ctx, Who{By: by}) }
+
+// By returns who acts in a context; the zero value: nobody said.
+func By(ctx context.Context) Who { return from(ctx) }
 
 func from(ctx context.Context) Who {
 	w, _ := ctx.Value(key{}).(Who)

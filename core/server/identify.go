@@ -142,7 +142,11 @@ func (i *identify) reader(ctx context.Context, shown admin.Shown) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	return i.who(ctx, &corev3.Node{}, caller.Credentials{Headers: headers, RemoteAddress: shown.RemoteAddress})
+	out := caller.Credentials{Headers: headers, RemoteAddress: shown.RemoteAddress}
+	if shown.TLS != nil {
+		out.Certificates, out.Revoked = i.verified(credentials.TLSInfo{State: *shown.TLS})
+	}
+	return i.who(ctx, &corev3.Node{}, out)
 }
 
 // several is the header of which there may be several, which HTTP joins.

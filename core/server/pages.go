@@ -123,6 +123,7 @@ func of(v *admin.Plugin, s host.Status, r control.PluginRows) {
 	v.Sandbox, v.Lacking = s.Sandbox.InForce, s.Sandbox.Lacking
 	v.Rows, v.Stale, v.StaleSince, v.StaleWhy = r.Rows, !r.Stale.Since.IsZero(), utc(r.Stale.Since), r.Stale.Why
 	v.LastSign, v.Revision = utc(r.Sign), r.Revision
+	v.Reads, v.Publishes = r.Reads, r.Publishes
 	v.Withheld, v.Faults, v.Held, v.Away, v.Refused = r.Withheld, r.Faults, r.Held, r.Away, r.Refused
 }
 

@@ -4,6 +4,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/core/admin/login"
 	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/control"
@@ -88,6 +90,11 @@ type Config struct {
 	// Shutdown is how long streams may take to end.
 	Shutdown time.Duration
 	Log      *slog.Logger
+	// MonitoringTLS serves the monitoring port by TLS, too, with the certificate of the secure
+	// port; in plain text, callers of other machines see no pages there.
+	MonitoringTLS bool
+	// PageActions lets those who have logged in change something from the page.
+	PageActions bool
 	// Listening is called with each port's name (grpc, secureGRPC, http, monitoring) and address
 	// when it is open; optional.
 	Listening func(port string, address net.Addr)
@@ -157,6 +164,7 @@ type Server struct {
 	pages   *pages
 	ports   *ports
 	admin   *admin.Server
+	api     *api.Server
 	traces  *traces.Traces // nil: there are none
 	// shared is the HTTP port where it is for xDS, too; nil: it is not.
 	shared *mux.Mux
@@ -257,7 +265,22 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Words.Pages != nil {
 		more = cfg.Words.Pages(s.pages)
 	}
+	s.api = &api.Server{
+		Swapper: s.swap, Holds: s.control, Pins: s.past, Rollout: s.rollout, Plugins: s.pages.Plugins, Rows: s.pages.rows,
+		Core: s.which, Outdated: s.host.Outdated, Secrets: s.secrets, Audit: s.audit, Levels: s.levels,
+		Log: s.cfg.Log.With(levels.Attr, "core/admin"), Opened: s.ports.opened,
+	}
+	var actions admin.Actions
+	if cfg.PageActions {
+		s.api.Logins = login.New()
+		actions = admin.Actions{Logins: s.api.Logins, Handler: s.api.Page()}
+	}
+	var secured func(context.Context) (*tls.Config, error)
+	if cfg.MonitoringTLS {
+		secured = s.pageTLS
+	}
 	s.admin, err = admin.New(admin.Config{
+		Actions: actions, TLS: secured,
 		Pages:    more,
 		HTTPAddr: cfg.HTTPAddr, Shared: s.shared, MonitoringAddr: cfg.MonitoringAddr, Source: s.pages,
 		Registry: registry, Gatherer: gathered{registry, cfg.Words.Metrics}, Version: cfg.Version, Budget: s.xds.Budget, Metadata: cfg.Words.Tools.Metadata, Recent: last.all, Log: of("admin"), Listening: cfg.Listening, Caller: reader, Naming: cfg.Words.Naming,
@@ -269,7 +292,7 @@ func New(cfg Config) (*Server, error) {
 // issue has plugins make the certificate of the ports that need one, where no files have it.
 func (s *Server) issue(log *slog.Logger) {
 	secure := s.cfg.SecureGRPCAddr != "" && authenticates(s.cfg.Set)
-	if (secure || s.cfg.TLS.Webhooks.Address != "") && !s.cfg.TLS.named() && s.cfg.Words.Issuer != nil {
+	if (secure || s.cfg.TLS.Webhooks.Address != "" || s.cfg.MonitoringTLS) && !s.cfg.TLS.named() && s.cfg.Words.Issuer != nil {
 		s.issued = newIssued(*s.cfg.Words.Issuer, s.control, log)
 		s.ports.pending = s.issued.pending
 	}
@@ -320,6 +343,9 @@ func (cfg *Config) check() error {
 		if _, err := w.pool(); err != nil {
 			return err
 		}
+	}
+	if cfg.MonitoringTLS && !cfg.TLS.named() && cfg.Words.Issuer == nil {
+		return errors.New("monitoringTLS: the port needs a certificate: name files (tlsCertFile, tlsKeyFile, caCertFile), or have a plugin make it (controller/ca)")
 	}
 	if cfg.SecureGRPCAddr != "" && (cfg.TLS.named() || cfg.Words.Issuer == nil) {
 		if err := cfg.TLS.check(); err != nil {
@@ -379,10 +405,7 @@ func (s *Server) Run(ctx context.Context) error {
 		if err != nil {
 			return nil // it stops already, or could not start and says why itself
 		}
-		a := &api.Server{
-			Swapper: s.swap, Holds: s.control, Pins: s.past, Rollout: s.rollout, Plugins: s.pages.Plugins, Rows: s.pages.rows, Core: s.which, Outdated: s.host.Outdated, Secrets: s.secrets, Audit: s.audit, Levels: s.levels, Log: s.cfg.Log.With(levels.Attr, "core/admin"), Opened: s.ports.opened,
-		}
-		err = a.Serve(inner, filepath.Join(dir, api.Socket))
+		err = s.api.Serve(inner, filepath.Join(dir, api.Socket))
 		if _, over := s.host.Dir(inner); over != nil {
 			return nil // its directory went first; why the host ended is what counts
 		}

@@ -130,3 +130,29 @@ func (t *TLS) with(own []tls.Certificate, authorities *x509.CertPool) *tls.Confi
 
 // named reports whether files are named: otherwise a plugin makes the certificate.
 func (t *TLS) named() bool { return t.CertFile+t.KeyFile+t.CAFile != "" }
+
+// pageTLS is how the monitoring port is secured: with the certificate and the authorities of the
+// secure port, as they are now.
+func (s *Server) pageTLS(ctx context.Context) (*tls.Config, error) {
+	if !s.cfg.TLS.named() {
+		own, authorities := s.issued.now()
+		if own == nil {
+			return nil, errors.New("the monitoring port has no certificate yet: a plugin is to make it (controller/ca)")
+		}
+		c := s.cfg.TLS.with([]tls.Certificate{*own}, authorities.pool)
+		c.VerifyConnection = authorities.vouch
+		return c, nil
+	}
+	c, err := s.cfg.TLS.files(ctx)
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(s.cfg.TLS.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("caCertFile: %w", err)
+	}
+	if c.ClientCAs = x509.NewCertPool(); !c.ClientCAs.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("caCertFile %s holds no certificate in PEM", s.cfg.TLS.CAFile)
+	}
+	return c, nil
+}

@@ -65,6 +65,8 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.String("grpcAddr", d.GRPCAddr, "address for xDS in plain text; empty: that of httpAddr, beside pages; none: no address")
 	fs.String("httpAddr", d.HTTPAddr, "address for readiness and debug pages; empty: none")
 	fs.String("monitoringAddr", d.MonitoringAddr, "address for metrics and version; empty: none")
+	fs.Bool("monitoringTLS", d.MonitoringTLS, "serve monitoringAddr by TLS, too, with the certificate of secureGRPCAddr; in plain text callers of other machines get /metrics, /ready and /version alone")
+	fs.Bool("uiActions", d.UIActions, "let those who log in with coxswain ui change something from the page of monitoringAddr: pins, holds, stages and plugins")
 	fs.String("secureGRPCAddr", d.SecureGRPCAddr, "address for xDS over TLS, and for calls of plugins such as controller/ca; open where a certificate can be had: from files, or from a plugin that makes one; empty: none")
 	fs.String("istiodCustomHost", d.CustomHost, "more DNS names that a certificate made for secureGRPCAddr is to have, joined by commas (istiod: ISTIOD_CUSTOM_HOST)")
 	fs.String("httpsClientCAFile", d.HTTPSClientCAFile, "PEM file with the authorities of clients that may send webhooks to httpsAddr; empty: everybody who can reach it may, as with istiod")

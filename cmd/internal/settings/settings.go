@@ -152,6 +152,10 @@ type Ports struct {
 	HTTPSAddr  string `koanf:"httpsAddr"`
 	// HTTPSClientCAFile has who may send webhooks.
 	HTTPSClientCAFile string `koanf:"httpsClientCAFile"`
+	// MonitoringTLS: pages of the monitoring port are for TLS alone, but for those of this machine.
+	MonitoringTLS bool `koanf:"monitoringTLS"`
+	// UIActions lets those who log in change something from the page.
+	UIActions bool `koanf:"uiActions"`
 	// AuthPlaintext asks authenticators about connections in plain text, too.
 	AuthPlaintext bool `koanf:"authPlaintext"`
 }

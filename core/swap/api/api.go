@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/core/admin/login"
 	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/host/family"
 	"github.com/coxswain-mesh/coxswain/core/levels"
@@ -45,6 +46,8 @@ type Server struct {
 	Outdated func() string
 	// Secrets are left out of every answer; may be nil.
 	Secrets *mask.Secrets
+	// Logins has who may change something from the page; nil: nobody may.
+	Logins *login.Logins
 	// Audit keeps who changed what; may be nil.
 	Audit *audit.Log
 	// Levels are those of the log.
@@ -232,6 +235,7 @@ func (s *Server) Handler() http.Handler {
 		s.answer(w, http.StatusOK, s.Audit.Kept(r.FormValue("plugin")))
 	})
 	mux.HandleFunc("POST /plan", s.plan)
+	mux.HandleFunc("POST /ui/code", s.code)
 	mux.HandleFunc("GET /plugins/{name}", s.detail)
 	mux.HandleFunc("POST /plugins/{name}/record", s.record)
 	mux.HandleFunc("POST /plugins/{name}/{what}", s.change)
@@ -270,6 +274,11 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, http.StatusBadRequest, Outcome{Error: err.Error()})
 		return
 	}
+	s.order(w, r, r.PathValue("what"), o)
+}
+
+// order does something with a plugin.
+func (s *Server) order(w http.ResponseWriter, r *http.Request, what string, o Order) {
 	if !o.DryRun && !s.kept(w) {
 		return
 	}
@@ -277,7 +286,7 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request) {
 	name, options := r.PathValue("name"), swap.Options{DryRun: o.DryRun, Force: o.Force, Ephemeral: o.Ephemeral}
 	var c *swap.Change
 	var err error
-	switch what := r.PathValue("what"); what {
+	switch what {
 	case "swap":
 		c, err = s.Swapper.Swap(r.Context(), name, o.Request, options)
 	case "restart":
