@@ -80,7 +80,7 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
-// described is an operation of OpenAPI: what a page is asked by its text, and what it answers.
+// described is what the file says of a page: what it is asked, by its text, and what it answers.
 func described(about string, schema *jsonschema.Schema) any {
 	var parameters []any
 	for _, m := range regexp.MustCompile(`[?&\[](\w+)=`).FindAllStringSubmatch(about, -1) {
