@@ -18,7 +18,8 @@ import (
 
 // Input is what is analysed together.
 type Input struct {
-	// Resources of Istio's kinds, Ingresses and their classes.
+	// Resources of Istio's kinds, Ingresses and their classes, and objects of Kubernetes that are
+	// looked at themselves.
 	Resources []Resource
 	// Mesh is the mesh's settings; nil: the defaults.
 	Mesh *mesh.MeshConfig
@@ -45,6 +46,11 @@ type Resource struct {
 	// ingress and class are what an Ingress or an IngressClass has.
 	ingress *kubernetes.IngressSpec
 	class   *kubernetes.IngressClassSpec
+	// pod is what a Pod has, or the template of a Deployment, and podAt where that stands; service
+	// what a Service has.
+	pod     *podSpec
+	podAt   string
+	service *serviceSpec
 }
 
 // Service is a service of a registry.
@@ -75,7 +81,7 @@ var analyzers = [...]func(*world){
 	alone, delegates,
 	unmatchedSelectors, sidecars, telemetries, peerPolicies, hiddenHosts,
 	mtlsConflicts, unverifiedServers, tokens, claimRoutes,
-	annotations, relativePatches, protocols, ingresses, regexes,
+	annotations, relativePatches, protocols, ingresses, regexes, proxysUsers, portNames,
 }
 
 // Analyze returns what there is to say, in order of files and lines. Findings that the resource's

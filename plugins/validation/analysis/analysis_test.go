@@ -55,8 +55,8 @@ func TestKubernetesObjectsSayWhatThereIs(t *testing.T) {
 apiVersion: v1
 kind: List
 items:
-- {apiVersion: v1, kind: Service, metadata: {name: reviews, namespace: shop}, spec: {ports: [{port: 80}], selector: {app: reviews}}}
-- {apiVersion: v1, kind: Service, metadata: {name: copy, namespace: other}, spec: {ports: [{port: 80}]}}
+- {apiVersion: v1, kind: Service, metadata: {name: reviews, namespace: shop}, spec: {ports: [{port: 80, name: http}], selector: {app: reviews}}}
+- {apiVersion: v1, kind: Service, metadata: {name: copy, namespace: other}, spec: {ports: [{port: 80, name: http}]}}
 - {apiVersion: v1, kind: Secret, metadata: {name: www, namespace: infra}}
 - {apiVersion: apps/v1, kind: Deployment, metadata: {name: gw, namespace: infra}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {istio: gw}}}}}
 ---
@@ -208,7 +208,7 @@ spec:
 		want                 bool
 	}{
 		{"HTTP_FILTER", "INSERT_BEFORE", "", true}, {"HTTP_FILTER", "INSERT_AFTER", "", true}, {"HTTP_FILTER", "INSERT_FIRST", "", false}, {"CLUSTER", "ADD", "", false},
-		{"HTTP_FILTER", "INSERT_BEFORE", "proxy: {proxyVersion: '1.31'}", false}, {"CLUSTER", "MERGE", "proxy: {proxyVersion: '1.31'}", true},
+		{"HTTP_FILTER", "INSERT_BEFORE", "proxy: {proxyVersion: '1.31'}", false}, {"CLUSTER", "MERGE", "", false}, {"VIRTUAL_HOST", "REPLACE", "", true},
 		{"HTTP_FILTER", "REPLACE", "", true}, {"CLUSTER", "REPLACE", "", false}, {"VIRTUAL_HOST", "REMOVE", "", true}, {"ROUTE_CONFIGURATION", "REMOVE", "", false},
 	} {
 		for _, priority := range []string{"0", "10"} {

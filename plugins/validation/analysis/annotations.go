@@ -12,6 +12,7 @@ import (
 const (
 	unknownAnnotation    = "IST0108"
 	deprecatedAnnotation = "IST0135"
+	misplacedAnnotation  = "IST0107"
 )
 
 // annotations finds annotations of Istio's that it doesn't know, or not any more. Source:
@@ -26,6 +27,9 @@ func annotations(w *world) {
 			domain, _, _ := strings.Cut(name, "/")
 			a := known[name]
 			at := `metadata.annotations["` + name + `"]`
+			if a != nil && looked[r.Kind] != "" && !attaches(a, r.Kind) {
+				w.report(r, finding.Warnf(misplacedAnnotation, at, "Misplaced annotation: %s has no effect on a %s", name, r.Kind))
+			}
 			switch {
 			case a == nil && (domain == "istio.io" || strings.HasSuffix(domain, ".istio.io")) && name != suppression && !strings.HasPrefix(domain, "internal."):
 				w.report(r, finding.Warnf(unknownAnnotation, at, "Unknown annotation: %s", name))
@@ -37,4 +41,9 @@ func annotations(w *world) {
 			}
 		}
 	}
+}
+
+// attaches reports whether an annotation means something on an object of Kubernetes of this kind.
+func attaches(a *annotation.Instance, kind string) bool {
+	return slices.ContainsFunc(a.Resources, func(r annotation.ResourceTypes) bool { return r == annotation.Any || r.String() == kind })
 }

@@ -32,8 +32,9 @@ func relativePatches(w *world) {
 // isRelative reports whether a patch needs something to be there, and takes effect at all. One for
 // some versions of proxies alone has a warning of its own.
 func isRelative(p *networking.EnvoyFilter_EnvoyConfigObjectPatch) bool {
-	filters := []networking.EnvoyFilter_ApplyTo{
+	replaced := []networking.EnvoyFilter_ApplyTo{
 		networking.EnvoyFilter_HTTP_FILTER, networking.EnvoyFilter_NETWORK_FILTER, networking.EnvoyFilter_LISTENER_FILTER,
+		networking.EnvoyFilter_VIRTUAL_HOST,
 	}
 	switch p.GetPatch().GetOperation() {
 	case networking.EnvoyFilter_Patch_INSERT_BEFORE, networking.EnvoyFilter_Patch_INSERT_AFTER:
@@ -41,9 +42,7 @@ func isRelative(p *networking.EnvoyFilter_EnvoyConfigObjectPatch) bool {
 	case networking.EnvoyFilter_Patch_REMOVE:
 		return p.ApplyTo != networking.EnvoyFilter_ROUTE_CONFIGURATION
 	case networking.EnvoyFilter_Patch_REPLACE:
-		return slices.Contains(filters, p.ApplyTo)
-	case networking.EnvoyFilter_Patch_MERGE:
-		return true
+		return slices.Contains(replaced, p.ApplyTo)
 	}
 	return false
 }

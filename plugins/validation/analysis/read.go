@@ -27,11 +27,15 @@ type Reader struct {
 	// Input is what was read; Faults are what is wrong with it by itself.
 	Input  Input
 	Faults []kinds.Fault
+
+	// file is the one that is read.
+	file string
 }
 
 // Add reads a file: Istio's resources, and what Kubernetes' objects say of services, workloads and
 // secrets.
 func (r *Reader) Add(file string, content []byte) {
+	r.file = file
 	reader := kinds.Reader{Gateways: true, Check: func(found finding.Resource) []finding.Finding { return r.add(file, found) }}
 	for _, chunk := range protoyaml.Split(content) {
 		docs := reader.ReadChunk(file, chunk)
@@ -164,8 +168,8 @@ type object struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string
 	Metadata   struct {
-		Name, Namespace string
-		Labels          map[string]string
+		Name, Namespace     string
+		Labels, Annotations map[string]string
 	}
 	Spec struct {
 		Selector yaml.Node
@@ -197,6 +201,7 @@ func (r *Reader) object(node *yaml.Node) {
 	if namespace == "" {
 		namespace = kinds.DefaultNamespace
 	}
+	r.addObject(&o, namespace, node)
 	in := &r.Input
 	switch {
 	case o.Kind == "List":

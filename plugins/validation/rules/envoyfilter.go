@@ -90,8 +90,10 @@ func (c *checker) operationFits(at path, p *networking.EnvoyFilter_EnvoyConfigOb
 			c.warn("IST0154", here, "The REMOVE operation will be ignored when applyTo is set to %s", to)
 		}
 	case networking.EnvoyFilter_Patch_REPLACE:
-		if to != networking.EnvoyFilter_HTTP_FILTER && to != networking.EnvoyFilter_NETWORK_FILTER && to != networking.EnvoyFilter_LISTENER_FILTER {
-			c.warn("IST0152", here, "The REPLACE operation is only valid for filters, not for %s", to)
+		if !slices.Contains([]networking.EnvoyFilter_ApplyTo{
+			networking.EnvoyFilter_HTTP_FILTER, networking.EnvoyFilter_NETWORK_FILTER, networking.EnvoyFilter_LISTENER_FILTER, networking.EnvoyFilter_VIRTUAL_HOST,
+		}, to) {
+			c.warn("IST0152", here, "The REPLACE operation is only valid for filters and virtual hosts, not for %s", to)
 		}
 	case networking.EnvoyFilter_Patch_INSERT_BEFORE, networking.EnvoyFilter_Patch_INSERT_AFTER, networking.EnvoyFilter_Patch_INSERT_FIRST:
 		if !inList(to) {
