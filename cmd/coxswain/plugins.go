@@ -19,6 +19,7 @@ func (p *program) plugins() *cobra.Command {
   coxswain plugins swap mine --process ./mine-v2 --dry-run`,
 	}, "/debug/plugins", pluginTable)
 	c.AddCommand(p.pluginChanges()...)
+	c.AddCommand(p.pluginArtifacts()...)
 	c.AddCommand(p.pluginsTest(), p.pluginsNew(), p.pluginsRecord(), p.pluginsReplay(), p.pluginsTop())
 	return c
 }

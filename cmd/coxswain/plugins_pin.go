@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 
+	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/spf13/cobra"
 )
@@ -18,7 +20,8 @@ func (p *program) pluginPin() *cobra.Command {
 		Use:   "pin FILE [NAME...]",
 		Short: "Write the sha256 of what plugins run, as it is now, into a plugins.yaml",
 		Long: `Write into a plugins.yaml the sha256 of the programs and modules that its plugins run, and of their files, as they are now; all plugins, or those that
-are named. Only what has these bytes is started from then on. A plugin that is pinned needs no ` + "`insecure: true`" + `, which is taken away.`,
+are named. Only what has these bytes is started from then on. Of a plugin in a registry (plugin: oci://…)
+it is the digest that its tag means now. A plugin that is pinned needs no ` + "`insecure: true`" + `, which is taken away.`,
 		Example: `  coxswain plugins pin plugins.yaml
   coxswain plugins pin plugins.yaml inventory`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -27,11 +30,11 @@ are named. Only what has these bytes is started from then on. A plugin that is p
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error { return p.pin(args[0], args[1:]) },
+		RunE: func(c *cobra.Command, args []string) error { return p.pin(c.Context(), args[0], args[1:]) },
 	}
 }
 
-func (p *program) pin(file string, names []string) error {
+func (p *program) pin(ctx context.Context, file string, names []string) error {
 	before, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -47,12 +50,17 @@ func (p *program) pin(file string, names []string) error {
 	}
 	text, dir := before, filepath.Dir(file)
 	for _, e := range set.Plugins {
-		if e.Process == nil && e.Wasm == nil || len(names) > 0 && !slices.Contains(names, e.Name) {
+		if e.Builtin != "" || len(names) > 0 && !slices.Contains(names, e.Name) {
 			continue
 		}
 		edit, err := manifest.NewEdit(text)
 		if err == nil {
-			text, err = edit.Entry(e.Name, func(m manifest.Mapping) error { return manifest.Pin(m, dir, exec.LookPath) })
+			text, err = edit.Entry(e.Name, func(m manifest.Mapping) error {
+				if e.Plugin != "" {
+					return pinArtifact(ctx, set, e, m)
+				}
+				return manifest.Pin(m, dir, exec.LookPath)
+			})
 		}
 		if err != nil {
 			return fmt.Errorf("%s: plugin %s: %w", e.At, e.Name, err)
@@ -63,4 +71,23 @@ func (p *program) pin(file string, names []string) error {
 		return nil
 	}
 	return manifest.Write(file, text)
+}
+
+// pinArtifact writes into an entry the digest that its tag means now.
+func pinArtifact(ctx context.Context, set *manifest.Set, e *manifest.Entry, m manifest.Mapping) error {
+	store, done, err := scratch()
+	if err != nil {
+		return err
+	}
+	defer done()
+	src := host.Source(set, e)
+	src.Helpers = src.Credentials == ""
+	if e.Plugin.Tag() != "" {
+		src.Reference = e.Plugin.Loose()
+	}
+	digest, err := store.Resolve(ctx, src)
+	if err != nil {
+		return err
+	}
+	return m.Set("plugin", string(e.Plugin.At(digest)))
 }

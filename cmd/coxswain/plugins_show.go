@@ -46,6 +46,7 @@ func printDetail(w io.Writer, d *api.Detail) {
 		fmt.Fprintf(w, "  %s %s, process %d, %s, %d rows, revision %d, %d restarts\n", d.Plugin.Plugin, d.Version, d.PID, size(d.Memory), d.Rows, d.Revision, d.Restarts)
 	}
 	for _, v := range []struct{ title, text string }{
+		{"artifact", d.Artifact}, {"signed by", d.Signed},
 		{"runs as", d.User}, {"may not", strings.Join(d.Sandbox, "\n")}, {"others can change it", strings.Join(d.Exposed, "\n")}, {"not taken from it", strings.Join(d.Lacking, "\n")},
 		{"failed last", d.LastError}, {"plugins.yaml is not followed", d.FileFault}, {"the program has changed", d.Outdated},
 	} {

@@ -78,6 +78,9 @@ type Plugin struct {
 	Name    string `json:"name"`
 	Kind    string `json:"kind"`
 	Carrier string `json:"carrier"`
+	// Artifact is what it was fetched as, with its digest, where it was; Signed is what signed it.
+	Artifact string `json:"artifact,omitempty"`
+	Signed   string `json:"signed,omitempty"`
 	// At is where plugins.yaml declares it: FILE:LINE:COLUMN.
 	At    string `json:"at,omitempty"`
 	State string `json:"state"`

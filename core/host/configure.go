@@ -14,24 +14,25 @@ import (
 
 // configure says Hello and returns the instance that answered Ready.
 func (h *Host) configure(ctx context.Context, s *slot, link *session.Core) (*Instance, error) {
-	with, err := h.launcher.fill(s.entry)
+	e := s.runs()
+	with, err := h.launcher.fill(e)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go unready(ctx, s.entry, link, cancel)
-	if err := link.Send(ctx, &pb.FromCore{Hello: hello(s.entry, with.config, h.cfg.Epoch, h.launcher.allowance(s.entry))}); err != nil {
+	go unready(ctx, e, link, cancel)
+	if err := link.Send(ctx, &pb.FromCore{Hello: hello(e, with.config, h.cfg.Epoch, h.launcher.allowance(e))}); err != nil {
 		return nil, err
 	}
 	ready, err := answer(ctx, s, link)
 	if err != nil {
 		return nil, err
 	}
-	if err := check(s.entry, ready); err != nil {
+	if err := check(e, ready); err != nil {
 		return nil, err
 	}
-	if err := conforms(s.entry, with, ready.ConfigSchema); err != nil {
+	if err := conforms(e, with, ready.ConfigSchema); err != nil {
 		return nil, err
 	}
 	h.secrets.Declare(ready)

@@ -64,7 +64,7 @@ func (ln *launcher) exposed(e *manifest.Entry) (where []string) {
 // warnExposed notes, and says when it is new, that everybody may write to what the slot's entry
 // runs.
 func (h *Host) warnExposed(s *slot) {
-	where := h.launcher.exposed(s.entry)
+	where := h.launcher.exposed(s.runs())
 	s.mu.Lock()
 	said := slices.Equal(s.status.Exposed, where)
 	s.status.Exposed = where

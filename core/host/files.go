@@ -127,7 +127,7 @@ func (c *copies) below(named map[string]bool, at string) bool {
 
 // pinFiles gives a launch the copies of the entry's pinned files.
 func pinFiles(s *slot, l *Launch, private string) (release func(), err error) {
-	c, err := copyFiles(s.entry, l.Dir, private, l.User != nil)
+	c, err := copyFiles(s.runs(), l.Dir, private, l.User != nil)
 	if err != nil || c.dir == "" {
 		return func() {}, err
 	}

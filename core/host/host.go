@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/host/artifact"
 	"github.com/coxswain-mesh/coxswain/core/host/family"
 	"github.com/coxswain-mesh/coxswain/core/host/load"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
@@ -27,6 +28,9 @@ type Config struct {
 	// RuntimeDir is where sockets and private directories live, in a directory of this process's
 	// own.
 	RuntimeDir string
+	// ArtifactDir keeps plugins that were fetched from registries; empty: RuntimeDir does, in
+	// artifacts.
+	ArtifactDir string
 	// Environ is the core's environment, of which plugins get what is allowed by name.
 	Environ []string
 	// Epoch is told to plugins.
@@ -71,11 +75,13 @@ type Transition struct {
 type Host struct {
 	cfg      Config
 	launcher *launcher
-	family   *family.Family
-	groups   groups
-	sockets  sockets
-	done     chan struct{}
-	err      error
+	// artifacts has what was fetched from registries.
+	artifacts *artifact.Store
+	family    *family.Family
+	groups    groups
+	sockets   sockets
+	done      chan struct{}
+	err       error
 
 	recorders recorders
 	secrets   recording.SecretTables
@@ -118,7 +124,11 @@ func New(cfg Config) (*Host, error) {
 		return nil, fmt.Errorf("host: runtime directory: %w", err)
 	}
 	cfg.RuntimeDir = dir
-	h := &Host{cfg: cfg, launcher: cfg.launcher(), family: relatives, done: make(chan struct{}), open: make(chan struct{})}
+	store, err := cfg.store()
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{cfg: cfg, launcher: cfg.launcher(), artifacts: store, family: relatives, done: make(chan struct{}), open: make(chan struct{})}
 	h.launcher.self = openProgram(cfg.Exe)
 	for i, e := range cfg.Set.Plugins {
 		if e.Runs() {

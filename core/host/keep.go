@@ -66,6 +66,9 @@ func (h *Host) once(ctx context.Context, s *slot, dir *runtimeDir) (up time.Dura
 	if err := dir.ensure(); err != nil {
 		return 0, "", fmt.Errorf("runtime directory: %w", err)
 	}
+	if err := h.fetch(ctx, s); err != nil {
+		return 0, "", err
+	}
 	h.warnExposed(s)
 	group := h.group(s)
 	if group != nil {

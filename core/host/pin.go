@@ -10,8 +10,8 @@ import (
 	"os"
 )
 
-// artifact is a program or module that is ready to be run.
-type artifact struct {
+// loaded is a program or module that is ready to be run.
+type loaded struct {
 	// path for people and, where file is nil, to be opened.
 	path string
 	// file holds the very bytes that are meant, open for reading.

@@ -13,21 +13,21 @@ import (
 
 // pin returns exactly the bytes that were hashed, whatever becomes of the file: a sealed copy in
 // memory.
-func pin(path string, want manifest.Digest) (artifact, error) {
+func pin(path string, want manifest.Digest) (loaded, error) {
 	sealed, err := seal(path, want)
 	if err != nil {
-		return artifact{}, err
+		return loaded{}, err
 	}
-	return artifact{path: path, file: sealed, release: func() { sealed.Close() }}, nil
+	return loaded{path: path, file: sealed, release: func() { sealed.Close() }}, nil
 }
 
 // opened is a file as it is now, whatever is at its path later.
-func opened(path string) (artifact, error) {
+func opened(path string) (loaded, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return artifact{}, err
+		return loaded{}, err
 	}
-	return artifact{path: path, file: f, release: func() { f.Close() }}, nil
+	return loaded{path: path, file: f, release: func() { f.Close() }}, nil
 }
 
 // openProgram opens the program that built-ins run: if that is this one, then the very file that

@@ -23,6 +23,8 @@ type slot struct {
 
 	mu     sync.Mutex
 	status Status
+	// is the entry with what its artifact is, once that is known.
+	is *manifest.Entry
 	// proven: it has served, or could have for so long that a failure is no matter of the start
 	// any more.
 	proven bool
@@ -47,7 +49,7 @@ type slot struct {
 
 func newSlot(e *manifest.Entry, order int, log *slog.Logger, on func(Transition)) *slot {
 	return &slot{
-		entry: e, order: order, log: log.With("plugin", e.Name), onTransition: on, up: make(chan struct{}), awake: make(chan struct{}, 1),
+		entry: e, is: e, order: order, log: log.With("plugin", e.Name), onTransition: on, up: make(chan struct{}), awake: make(chan struct{}, 1),
 		fell: make(chan struct{}), gone: make(chan struct{}),
 		status: Status{Entry: e, State: Declared, Since: time.Now()},
 	}

@@ -53,6 +53,16 @@ func (s *Standby) current() *slot {
 // Exchange makes it the plugin of its name, which is kept running from now on; that one is what
 // stands by then. failed is closed when the plugin fails for the first time.
 func (s *Standby) Exchange() (failed <-chan struct{}, err error) {
+	next, err := s.exchange()
+	if err != nil {
+		return nil, err
+	}
+	s.h.remember(next)
+	return next.fell, nil
+}
+
+// exchange returns who has the place now.
+func (s *Standby) exchange() (*slot, error) {
 	s.h.mu.Lock()
 	defer s.h.mu.Unlock()
 	for i, last := range s.h.slots {
@@ -61,7 +71,7 @@ func (s *Standby) Exchange() (failed <-chan struct{}, err error) {
 		}
 		next := s.slot
 		if next.over { // it failed just now: it is started again, as any plugin is
-			next = newSlot(next.entry, next.order, s.h.cfg.Log, s.h.cfg.OnTransition)
+			next = newSlot(next.runs(), next.order, s.h.cfg.Log, s.h.cfg.OnTransition)
 			next.proven = true
 			if s.h.running != nil {
 				s.h.begin(next)
@@ -71,7 +81,7 @@ func (s *Standby) Exchange() (failed <-chan struct{}, err error) {
 		last.role(true)
 		next.role(false)
 		next.serving()
-		return next.fell, nil
+		return next, nil
 	}
 	return nil, fmt.Errorf("plugin %s is not there", s.slot.entry.Name)
 }

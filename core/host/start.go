@@ -19,7 +19,8 @@ import (
 // start starts an entry's process, with its socket below a private directory, in a control group,
 // if it has one.
 func (h *Host) start(ctx context.Context, s *slot, private string, group *cgroup.Group) (Running, error) {
-	l, release, err := h.launcher.launch(s.entry)
+	e := s.runs()
+	l, release, err := h.launcher.launch(e)
 	if err != nil {
 		return nil, err
 	}
@@ -28,16 +29,16 @@ func (h *Host) start(ctx context.Context, s *slot, private string, group *cgroup
 	if group != nil {
 		l.Group = group.Dir()
 	}
-	if l.User, err = runAs(s.entry); err != nil {
+	if l.User, err = runAs(e); err != nil {
 		return nil, err
 	}
-	if err := h.launcher.admit(s.entry, &l, private); err != nil {
+	if err := h.launcher.admit(e, &l, private); err != nil {
 		return nil, err
 	}
-	if l.Sockets, err = h.sockets.of(s.entry); err != nil {
+	if l.Sockets, err = h.sockets.of(e); err != nil {
 		return nil, err
 	}
-	confine(s.entry, &l)
+	confine(e, &l)
 	remove, err := pinFiles(s, &l, private)
 	if err != nil {
 		return nil, err
@@ -102,7 +103,7 @@ func (ln *launcher) launch(e *manifest.Entry) (l Launch, release func(), err err
 			l.Env = append(l.Env, name+"="+e.Process.Env[name])
 		}
 		l.Env = limited(ln.allowance(e), l.Env)
-		var is artifact
+		var is loaded
 		if is, err = ln.program(e, dir); err == nil {
 			l.Path, l.Program, release = is.path, is.file, is.release
 		}
@@ -118,13 +119,13 @@ func (ln *launcher) find(command string) (string, error) {
 }
 
 // program finds a process's program and checks what is pinned.
-func (ln *launcher) program(e *manifest.Entry, dir string) (artifact, error) {
+func (ln *launcher) program(e *manifest.Entry, dir string) (loaded, error) {
 	path, err := find(e.Process.Command, dir, ln.environ("PATH"))
 	if err != nil {
-		return artifact{}, err
+		return loaded{}, err
 	}
 	if e.SHA256 == "" {
-		return artifact{path: path, release: func() {}}, nil
+		return loaded{path: path, release: func() {}}, nil
 	}
 	return pin(path, e.SHA256)
 }

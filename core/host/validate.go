@@ -59,15 +59,25 @@ func (ln *launcher) validate(e *manifest.Entry, with Validation) *manifest.Mista
 		}
 		return nil
 	}
-	_, release, err := ln.launch(e)
-	if err != nil {
+	if err := ln.runnable(e); err != nil {
 		return wrong(carrier, err)
 	}
-	release()
 	if _, err := ln.fill(e); err != nil {
 		return wrong(faultPlace(e, err))
 	}
 	return nil
+}
+
+// runnable reports, as an error, why what an entry runs could not be started, as far as it shows.
+func (ln *launcher) runnable(e *manifest.Entry) error {
+	if e.Plugin != "" {
+		return checkSource(ln.set, e)
+	}
+	_, release, err := ln.launch(e)
+	if err == nil {
+		release()
+	}
+	return err
 }
 
 // openAt reports whether what is refused depends on a row.

@@ -39,7 +39,7 @@ func (ln *launcher) runner(e *manifest.Entry, l Launch) (_ Launch, release func(
 }
 
 // module is what a runner reads: it is opened once, here.
-func (ln *launcher) module(e *manifest.Entry, path string) (artifact, error) {
+func (ln *launcher) module(e *manifest.Entry, path string) (loaded, error) {
 	if e.Wasm.SHA256 != "" {
 		return pin(path, e.Wasm.SHA256)
 	}

@@ -31,9 +31,14 @@ func (s *Set) Of(entries []*Entry) *Set { return &Set{file: s.file, Plugins: ent
 // Same reports whether two entries mean the same, wherever they stand.
 func Same(a, b *Entry) bool { return reflect.DeepEqual(bare(a), bare(b)) }
 
-// bare is an entry without places.
+// bare is an entry as it is declared, without places.
 func bare(e *Entry) Entry {
-	c := *e
+	c := *e.Declaration()
+	if c.Pull != nil {
+		p := *c.Pull
+		p.Keys = nil
+		c.Pull = &p
+	}
 	c.At, c.Keys, c.Limits.Keys = Entry{}.At, nil, nil
 	if c.Process != nil {
 		p := *c.Process

@@ -27,7 +27,8 @@ type Set struct {
 // it.
 func (s *Set) Dir() string { return filepath.Dir(s.file) }
 
-// Entry declares one plugin: name, kind, and exactly one of builtin, process and wasm.
+// Entry declares one plugin: name, kind, and exactly one of builtin, plugin, process and wasm;
+// beside plugin, process and wasm say how it runs.
 type Entry struct {
 	// At is where the entry stands, Keys where its values do.
 	At   strict.Place
@@ -37,6 +38,8 @@ type Entry struct {
 	Of string
 	// Off is why it is disabled, where that is not what the file says; empty: it is what it says.
 	Off string
+	// Artifact is what Plugin was found to be; nil: it was not fetched yet, or there is none.
+	Artifact *Artifact
 
 	// Name of this instance, unique in the file; the plugin's shard has it too.
 	Name string `yaml:"name" need:"true"`
@@ -45,6 +48,11 @@ type Entry struct {
 	// Builtin runs a plugin that ships in the coxswain binary, as KIND/NAME; it is a process of its
 	// own all the same.
 	Builtin string `yaml:"builtin"`
+	// Plugin runs a module or a program that is fetched from a registry of OCI artifacts, as
+	// oci://REGISTRY/NAME:TAG@sha256:DIGEST.
+	Plugin Reference `yaml:"plugin"`
+	// Pull says how `plugin` is fetched, and who must have signed it.
+	Pull *Pull `yaml:"pull"`
 	// Process runs a program that speaks the contract over go-plugin.
 	Process *Process `yaml:"process"`
 	// Wasm runs a WASI module in a runner process.
@@ -120,14 +128,36 @@ type ForEach struct {
 	Wait time.Duration `yaml:"wait"`
 }
 
+// Pull says how an artifact is fetched, and who must have signed it.
+type Pull struct {
+	Keys strict.Keys
+
+	// Key is a file with public keys (PEM), by one of which the artifact must be signed, as cosign
+	// signs.
+	Key string `yaml:"key"`
+	// Credentials is a file like Docker's config.json, such as the .dockerconfigjson of a mounted
+	// Secret of Kubernetes; Docker's own, if left out.
+	Credentials string `yaml:"credentials"`
+	// CA is a file with certificates (PEM) of the authorities that the registry's is checked with,
+	// in place of the system's.
+	CA string `yaml:"ca"`
+	// PlainHTTP speaks to the registry without TLS, which needs `insecure: true`; one on this
+	// machine without `ca` is spoken to so in any case.
+	PlainHTTP bool `yaml:"plainHTTP"`
+	// Timeout of all that is fetched (default 5m).
+	Timeout time.Duration `yaml:"timeout"`
+	// Bytes that the artifact may have, packed and unpacked (default 256Mi).
+	Bytes Size `yaml:"bytes"`
+}
+
 // Process is a program to run. It gets no environment but env and what allow.env names, and runs in
 // the directory of plugins.yaml.
 type Process struct {
 	Keys strict.Keys
 
 	// Command is a path, absolute or relative to plugins.yaml (then with a slash), or a name that
-	// is looked for in PATH.
-	Command string `yaml:"command" need:"true"`
+	// is looked for in PATH. Left out beside `plugin`.
+	Command string `yaml:"command"`
 	// Args of the command.
 	Args []string `yaml:"args"`
 	// Env is the program's environment.
@@ -167,8 +197,8 @@ type File struct {
 type Wasm struct {
 	Keys strict.Keys
 
-	// Path is absolute or relative to plugins.yaml.
-	Path string `yaml:"path" need:"true"`
+	// Path is absolute or relative to plugins.yaml. Left out beside `plugin`.
+	Path string `yaml:"path"`
 	// SHA256 pins the module.
 	SHA256 Digest `yaml:"sha256"`
 	// Memory that one instance may have, at most 4Gi (default 256Mi).
@@ -326,9 +356,12 @@ type Rollback struct {
 	Window time.Duration `yaml:"window"`
 }
 
-// Carrier says how the plugin runs: builtin, process or wasm.
+// Carrier says how the plugin runs: builtin, process or wasm; plugin: that is not known before it
+// is fetched.
 func (e *Entry) Carrier() string {
 	switch {
+	case e.Plugin != "" && e.Artifact == nil:
+		return "plugin"
 	case e.Process != nil:
 		return "process"
 	case e.Wasm != nil:

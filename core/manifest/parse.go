@@ -27,7 +27,8 @@ func Parse(name string, data []byte) (*Set, error) {
 	c := &checker{found: found, names: map[string]strict.Place{}, listens: map[Listen]strict.Place{}}
 	for _, e := range set.Plugins {
 		c.entry(e)
-		e.Limits.fill(e.Wasm != nil)
+		e.Limits.fill(e.Wasm != nil || e.Plugin != "")
+		e.fillPull()
 		e.ForEach.fill()
 	}
 	if len(c.found) > 0 {
@@ -90,6 +91,13 @@ func (c *checker) name(e *Entry) {
 }
 
 func (c *checker) carrier(e *Entry) {
+	if _, given := e.Keys["plugin"]; given {
+		c.artifact(e)
+		return
+	}
+	if e.Pull != nil {
+		c.fail(e.Keys["pull"], "`pull` says how `plugin` is fetched, and there is none")
+	}
 	var given []string
 	for word, is := range map[string]bool{"builtin": e.Builtin != "", "process": e.Process != nil, "wasm": e.Wasm != nil} {
 		if is {
@@ -99,7 +107,7 @@ func (c *checker) carrier(e *Entry) {
 	slices.Sort(given)
 	switch len(given) {
 	case 0:
-		c.fail(e.At, "nothing says what to run; give one of `builtin`, `process`, `wasm`")
+		c.fail(e.At, "nothing says what to run; give one of `builtin`, `plugin`, `process`, `wasm`")
 	case 1:
 		c.run(e)
 	default:
@@ -117,11 +125,66 @@ func (c *checker) run(e *Entry) {
 			c.fail(e.Keys["builtin"], "the kind is %s, but `%s` is one of kind %s", e.Kind, e.Builtin, m[1])
 		}
 	case e.Process != nil:
+		if _, given := e.Process.Keys["command"]; !given {
+			c.fail(e.Keys["process"], "`command` is missing")
+		} else if e.Process.Command == "" {
+			c.fail(e.Process.Keys["command"], "`command` is empty")
+		}
 		c.process(e.Process)
-	case e.Wasm != nil && e.Wasm.Memory > 4<<30:
-		c.fail(e.Wasm.Keys["memory"], "`memory` of a module is at most 4Gi")
+	case e.Wasm != nil:
+		if _, given := e.Wasm.Keys["path"]; !given {
+			c.fail(e.Keys["wasm"], "`path` is missing")
+		} else if e.Wasm.Path == "" {
+			c.fail(e.Wasm.Keys["path"], "`path` is empty")
+		}
+		c.module(e.Wasm)
 	}
 }
+
+func (c *checker) module(w *Wasm) {
+	if w.Memory > 4<<30 {
+		c.fail(w.Keys["memory"], "`memory` of a module is at most 4Gi")
+	}
+}
+
+// artifact checks an entry whose program is fetched: what stands beside `plugin` says how it runs,
+// and not what.
+func (c *checker) artifact(e *Entry) {
+	const instead = "`plugin` says what to run; take this out"
+	if e.Builtin != "" {
+		c.fail(e.Keys["builtin"], instead)
+	}
+	if e.SHA256 != "" {
+		c.fail(e.Keys["sha256"], "the digest in `plugin` says which bytes are run; take this out")
+	}
+	if e.Process != nil && e.Wasm != nil {
+		c.fail(e.At, "`process` and `wasm` are given; the artifact is one of them")
+	}
+	if p := e.Process; p != nil {
+		if p.Command != "" {
+			c.fail(p.Keys["command"], instead)
+		}
+		c.process(p)
+	}
+	if w := e.Wasm; w != nil {
+		if w.Path != "" {
+			c.fail(w.Keys["path"], instead)
+		}
+		if w.SHA256 != "" {
+			c.fail(w.Keys["sha256"], "the digest in `plugin` says which bytes are run; take this out")
+		}
+		c.module(w)
+	}
+	if p := e.Pull; p != nil && p.Bytes > mostPulled {
+		c.fail(p.Keys["bytes"], "`bytes` of an artifact are at most 4Gi")
+	}
+	if p := e.Pull; p != nil && p.PlainHTTP && !e.Insecure {
+		c.fail(p.Keys["plainHTTP"], "`plainHTTP` lets anybody on the way read the credentials, and change what a tag means; say `insecure: true` beside it if that is meant")
+	}
+}
+
+// mostPulled is how large an artifact may be at most.
+const mostPulled = 4 << 30
 
 func (c *checker) process(p *Process) {
 	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
@@ -208,6 +271,17 @@ func (l *Limits) fill(module bool) {
 	l.Bodies = cmp.Or(l.Bodies, 1<<30)
 	l.RowBytes = cmp.Or(l.RowBytes, 1<<20)
 	l.MessageBytes = cmp.Or(l.MessageBytes, session.MaxMessage)
+}
+
+func (e *Entry) fillPull() {
+	if e.Plugin == "" {
+		return
+	}
+	if e.Pull == nil {
+		e.Pull = &Pull{}
+	}
+	e.Pull.Timeout = cmp.Or(e.Pull.Timeout, 5*time.Minute)
+	e.Pull.Bytes = cmp.Or(e.Pull.Bytes, 256<<20)
 }
 
 // Builtins returns the entries that run a built-in plugin, such as config/file.

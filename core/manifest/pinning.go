@@ -16,6 +16,9 @@ import (
 // files. dir is the directory of plugins.yaml; look finds a command without a slash, as
 // exec.LookPath does.
 func Pin(m Mapping, dir string, look func(command string) (string, error)) error {
+	if m.Has("plugin") {
+		return nil // whose digest its registry knows
+	}
 	if w, ok := m.At("wasm"); ok {
 		m.Delete("insecure")
 		return pinAt(w, "sha256", Under(dir, w.Text("path")))
@@ -76,8 +79,12 @@ func Write(file string, text []byte) error {
 	return replace.File(path, text, info.Mode().Perm(), nil)
 }
 
-// Pinned reports whether the program's bytes are; a built-in's are the core's own.
+// Pinned reports whether the program's bytes are, or those of an artifact by whoever must have
+// signed it; a built-in's are the core's own.
 func (e *Entry) Pinned() bool {
+	if d := e.Declaration(); d.Plugin != "" {
+		return d.Plugin.Digest() != "" || d.Pull.Key != ""
+	}
 	return e.Process == nil && e.Wasm == nil || e.SHA256 != "" || e.Wasm != nil && e.Wasm.SHA256 != ""
 }
 
@@ -86,6 +93,10 @@ func (e *Entry) Pinned() bool {
 func (e *Entry) Trusted() error {
 	if e.Pinned() || e.Insecure {
 		return nil
+	}
+	if e.Plugin != "" {
+		return errors.New("nothing says which bytes its artifact is to have: `coxswain plugins pin` writes its digest into plugins.yaml; or name in " +
+			"`pull.key` who must have signed it, or say `insecure: true`")
 	}
 	return errors.New("its program is not pinned: `coxswain plugins pin` writes its sha256 into plugins.yaml; or say `insecure: true` there")
 }

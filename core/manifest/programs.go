@@ -7,6 +7,8 @@ import "os"
 // A built-in has none.
 func (s *Set) Programs(e *Entry) []string {
 	switch {
+	case e.Plugin != "":
+		return nil // what was fetched is named by its content
 	case e.Wasm != nil:
 		return []string{Under(s.Dir(), e.Wasm.Path)}
 	case e.Process == nil:

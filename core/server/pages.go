@@ -100,6 +100,12 @@ func (p *pages) Plugins() []admin.Plugin {
 			e = s.Entry
 		}
 		v := admin.Plugin{Name: e.Name, Kind: string(e.Kind), Carrier: e.Carrier(), At: e.At.String(), State: "disabled", Off: e.Off}
+		if e.Plugin != "" {
+			v.Artifact = string(e.Plugin)
+			if is := e.Artifact; is != nil {
+				v.Artifact, v.Signed = string(e.Plugin.At(is.Digest)), is.Signed
+			}
+		}
 		switch {
 		case runs:
 			of(&v, s, rows[e.Name])

@@ -213,7 +213,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	registry.MustRegister(newHeldRows(s.control.Holds))
 	if s.host, err = host.New(host.Config{
-		Set: cfg.Set, Exe: cfg.Exe, RuntimeDir: cfg.RuntimeDir, Environ: cfg.Environ, Alone: cfg.Alone, Secrets: secrets, Epoch: s.control.Epoch(),
+		Set: cfg.Set, Exe: cfg.Exe, RuntimeDir: cfg.RuntimeDir, ArtifactDir: artifactDir(cfg.Keep.History.Dir), Environ: cfg.Environ, Alone: cfg.Alone, Secrets: secrets, Epoch: s.control.Epoch(),
 		Served: s.control.Started(), Describe: cfg.Words.Describe,
 		Memory:   pluginMemory(),
 		Sessions: s.control, Log: of("host"), OnTransition: s.transition(m),
@@ -517,4 +517,13 @@ func (s *Server) serveOn(ctx context.Context, port string, l net.Listener, creds
 	s.cfg.Log.Info("listening", "port", port, "address", l.Addr().String())
 	s.cfg.Listening(port, l.Addr())
 	return s.xds.Serve(ctx, l, creds)
+}
+
+// artifactDir is where plugins that were fetched are kept, in the directory of what outlives a
+// restart; empty: there is none.
+func artifactDir(state string) string {
+	if state == "" {
+		return ""
+	}
+	return filepath.Join(state, "artifacts")
 }

@@ -111,6 +111,8 @@ type Options struct {
 	// Ephemeral leaves plugins.yaml as it is.
 	Ephemeral bool
 
+	// anew asks the registry what the tag of the plugin's artifact means now.
+	anew bool
 	// asked is what a command calls it, if not as it is done.
 	asked string
 	// lost are the entries that the file has lost at once with this one.
@@ -122,6 +124,10 @@ func describe(e *manifest.Entry) string {
 	switch {
 	case e == nil || e.Disabled:
 		return ""
+	case e.Plugin != "" && e.ArtifactDigest() != "":
+		return "plugin " + string(e.Plugin.At(e.ArtifactDigest()))
+	case e.Plugin != "":
+		return "plugin " + string(e.Plugin)
 	case e.Process != nil:
 		return "process " + e.Process.Command
 	case e.Wasm != nil:

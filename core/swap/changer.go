@@ -75,6 +75,14 @@ func (ch *changer) start(ctx context.Context, e *manifest.Entry, set *manifest.S
 // replace lets an entry take the place of the plugin of its name. The turn is held.
 func (ch *changer) replace(ctx context.Context, e *manifest.Entry, c *attempt, o Options) error {
 	defer c.explain()
+	set := ch.running.now()
+	last, _ := set.Get(e.Name)
+	if e.Plugin != "" || last.Plugin != "" {
+		var err error
+		if last, e, err = ch.fetch(ctx, last, e, c, o); err != nil {
+			return err
+		}
+	}
 	if o.DryRun {
 		var done func()
 		ctx, done = ch.windows.giveWay(ctx, e.Name)
@@ -82,8 +90,6 @@ func (ch *changer) replace(ctx context.Context, e *manifest.Entry, c *attempt, o
 	} else {
 		ch.windows.close(e.Name)
 	}
-	set := ch.running.now()
-	last, _ := set.Get(e.Name)
 	next := set.With(e)
 	if e.Kind.Proto().Acts() {
 		return ch.replaceInTurn(ctx, last, e, c, o)
@@ -126,6 +132,19 @@ func (ch *changer) replace(ctx context.Context, e *manifest.Entry, c *attempt, o
 	ch.pasts.replaced(c, last, e)
 	ch.windows.open(st, last, e, c, failed)
 	return nil
+}
+
+// fetch returns what runs and what is to run with what their artifacts are, before anything else is
+// done: where one can't be had, nothing was touched.
+func (ch *changer) fetch(ctx context.Context, last, e *manifest.Entry, c *attempt, o Options) (was, is *manifest.Entry, err error) {
+	is, err = ch.host.Fetch(ctx, e, o.anew)
+	if err != nil {
+		c.step(Failed, err.Error())
+		return nil, nil, err
+	}
+	was = ch.host.Fetched(last)
+	c.between(was, is)
+	return was, is, nil
 }
 
 // replaceInTurn ends the old one before the new one starts: there must never be two. If the new one

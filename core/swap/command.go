@@ -8,6 +8,7 @@ import (
 
 // Swap lets a new instance take the place of a plugin, with what the request changes of its entry.
 func (s *Swapper) Swap(ctx context.Context, name string, r Request, o Options) (*Change, error) {
+	o.anew = true
 	return s.command(ctx, name, doSwap, r, o)
 }
 
@@ -46,7 +47,7 @@ func (s *Swapper) command(ctx context.Context, name, what string, r Request, o O
 	if writes && s.file.path == "" {
 		return nil, errNoFile
 	}
-	e, text, err := s.editor.wanted(name, what, r)
+	e, text, err := s.editor.wanted(ctx, name, what, r)
 	if err != nil {
 		return nil, err
 	}

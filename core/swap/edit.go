@@ -1,6 +1,7 @@
 package swap
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -15,10 +16,12 @@ import (
 // Request is what a command wants changed of an entry; empty: nothing, the plugin is started anew
 // as plugins.yaml has it.
 type Request struct {
-	// One of Process (a command and its arguments), Wasm (a path) and Builtin (KIND/NAME).
+	// One of Process (a command and its arguments), Wasm (a path), Builtin (KIND/NAME) and Plugin
+	// (a reference of an artifact).
 	Process []string `json:"process,omitempty"`
 	Wasm    string   `json:"wasm,omitempty"`
 	Builtin string   `json:"builtin,omitempty"`
+	Plugin  string   `json:"plugin,omitempty"`
 	// Config is YAML that takes the place of the entry's config; ConfigFile is the file that it
 	// stands in, to name places in it.
 	Config     string `json:"config,omitempty"`
@@ -28,7 +31,7 @@ type Request struct {
 }
 
 func (r Request) empty() bool {
-	return len(r.Process) == 0 && r.Wasm == "" && r.Builtin == "" && r.Config == "" && r.Disabled == nil
+	return len(r.Process) == 0 && r.Wasm == "" && r.Builtin == "" && r.Plugin == "" && r.Config == "" && r.Disabled == nil
 }
 
 // editor changes the file, as commands and rollbacks want.
@@ -39,10 +42,12 @@ type editor struct {
 	// dir is what paths in the file are relative to, find where a command is.
 	dir  string
 	find func(command string) (string, error)
+	// meaning asks the registry of an entry's artifact for its digest.
+	meaning func(ctx context.Context, e *manifest.Entry) (string, error)
 }
 
 // wanted returns the entry that a request makes, and the file's text with it.
-func (ed *editor) wanted(name, what string, r Request) (*manifest.Entry, []byte, error) {
+func (ed *editor) wanted(ctx context.Context, name, what string, r Request) (*manifest.Entry, []byte, error) {
 	says, text := ed.file.now()
 	set, _ := ed.desired.expanded(says)
 	if now, _ := set.Get(name); now != nil {
@@ -68,6 +73,11 @@ func (ed *editor) wanted(name, what string, r Request) (*manifest.Entry, []byte,
 		if set, err = ed.file.parse(text); err != nil {
 			return nil, nil, fmt.Errorf("what plugins.yaml would be: %w", err)
 		}
+		if r.Plugin != "" {
+			if set, text, err = ed.pinned(ctx, name, set, text); err != nil {
+				return nil, nil, err
+			}
+		}
 	}
 	e, _ := set.Get(name)
 	if e == nil {
@@ -77,6 +87,27 @@ func (ed *editor) wanted(name, what string, r Request) (*manifest.Entry, []byte,
 		e.ConfigIn(r.ConfigFile, []byte(r.Config))
 	}
 	return e, text, nil
+}
+
+// pinned is a set, and its text, with the digest of an entry's artifact as it is now, unless the
+// entry says that it is meant not to be pinned, or who must have signed it.
+func (ed *editor) pinned(ctx context.Context, name string, set *manifest.Set, text []byte) (*manifest.Set, []byte, error) {
+	e, _ := set.Get(name)
+	if e == nil || e.Pinned() || e.Insecure {
+		return set, text, nil
+	}
+	digest, err := ed.meaning(ctx, e)
+	if err != nil {
+		return nil, nil, err
+	}
+	edit, err := manifest.NewEdit(text)
+	if err == nil {
+		text, err = edit.Entry(name, func(m manifest.Mapping) error { return m.Set("plugin", string(e.Plugin.At(digest))) })
+	}
+	if err == nil {
+		set, err = ed.file.parse(text)
+	}
+	return set, text, err
 }
 
 // edit makes the request part of an entry.
@@ -108,6 +139,8 @@ func (ed *editor) edit(m manifest.Mapping, r Request) error {
 func (ed *editor) editCarrier(m manifest.Mapping, r Request) error {
 	word, value := "", any(nil)
 	switch {
+	case r.Plugin != "":
+		return editPlugin(m, r.Plugin)
 	case r.Builtin != "":
 		word, value = "builtin", r.Builtin
 	case r.Wasm != "":
@@ -122,7 +155,12 @@ func (ed *editor) editCarrier(m manifest.Mapping, r Request) error {
 		return nil
 	}
 	m.Delete("sha256")
-	for _, old := range []string{"builtin", "process", "wasm"} {
+	if m.Has("plugin") { // what stands beside it says how that ran
+		for _, beside := range []string{"process", "wasm", "pull"} {
+			m.Delete(beside)
+		}
+	}
+	for _, old := range []string{"builtin", "plugin", "process", "wasm"} {
 		if !m.Has(old) {
 			continue
 		}
@@ -137,6 +175,24 @@ func (ed *editor) editCarrier(m manifest.Mapping, r Request) error {
 		return nil
 	}
 	return manifest.Pin(m, ed.dir, ed.find)
+}
+
+// editPlugin says that an artifact runs. In the place of another one it runs as that did.
+func editPlugin(m manifest.Mapping, reference string) error {
+	if m.Has("plugin") {
+		return m.Set("plugin", reference)
+	}
+	m.Delete("sha256")
+	for _, old := range []string{"builtin", "process", "wasm"} {
+		if !m.Has(old) {
+			continue
+		}
+		if inner, ok := m.At(old); ok && inner.Has("allow") && !m.Has("allow") {
+			inner.Move("allow", m)
+		}
+		return m.Rename(old, "plugin", reference)
+	}
+	return m.Set("plugin", reference)
 }
 
 // relative is a path as the file has it: relative to its directory, if it is below.

@@ -143,6 +143,16 @@ func (c *attempt) unaudited() {
 	c.audited = audit.Entry{}
 }
 
+// between notes what runs, and what is to run, once artifacts are fetched.
+func (c *attempt) between(last, e *manifest.Entry) {
+	c.in.mu.Lock()
+	defer c.in.mu.Unlock()
+	c.shown.From, c.shown.To = describe(last), describe(e)
+	if c.audited.What != "" {
+		c.audited.From, c.audited.To = programOf(last), programOf(e)
+	}
+}
+
 // found notes the difference.
 func (c *attempt) found(d *guard.Difference) {
 	c.in.mu.Lock()

@@ -61,7 +61,7 @@ func (p *pasts) last(name string) past {
 // replaced notes that e runs in the place of last: by a rollback, or so that one may come.
 func (p *pasts) replaced(c *attempt, last, e *manifest.Entry) {
 	l := p.of(e.Name)
-	if manifest.Same(last, e) {
+	if manifest.Same(last, e) && last.ArtifactDigest() == e.ArtifactDigest() {
 		return
 	}
 	if n := len(l.past); c.shown.What == doRollback && n > 0 {

@@ -65,5 +65,8 @@ func whatIsUndone(now, was *manifest.Entry, warm bool) string {
 
 // unpinned reports whether an entry may run another program each time that it is started.
 func unpinned(e *manifest.Entry) bool {
+	if e.Plugin != "" {
+		return false
+	}
 	return e.Process != nil && e.SHA256 == "" || e.Wasm != nil && e.Wasm.SHA256 == "" && e.SHA256 == ""
 }

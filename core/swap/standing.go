@@ -50,7 +50,10 @@ func (st *standing) end() {
 // patience is how long an entry may take from its start until it has said all.
 func patience(e *manifest.Entry) time.Duration {
 	all := e.Limits.Start + e.Limits.Configure + e.Limits.Sync
-	if e.Wasm != nil {
+	if e.Plugin != "" && e.Artifact == nil {
+		all += e.Pull.Timeout
+	}
+	if e.Wasm != nil || e.Plugin != "" {
 		all += e.Limits.Compile
 	}
 	return all

@@ -67,7 +67,7 @@ func New(cfg Config) (*Swapper, error) {
 	s := &Swapper{cfg: cfg, turn: newTurn(), history: newHistory(cfg.Log, cfg.Audit, cfg.Ended), running: &running{set: cfg.Set}}
 	s.file = &document{path: cfg.File, parse: cfg.Parse, log: cfg.Log, set: cfg.Set, text: cfg.Text}
 	s.desired = &desired{running: s.running, log: cfg.Log, applied: cfg.Set}
-	s.editor = &editor{file: s.file, desired: s.desired, running: s.running, dir: cfg.Set.Dir(), find: cfg.Host.Find}
+	s.editor = &editor{file: s.file, desired: s.desired, running: s.running, dir: cfg.Set.Dir(), find: cfg.Host.Find, meaning: cfg.Host.Meaning}
 	s.pasts = newPasts(s.file, cfg.Set)
 	s.windows = newWindows(s.turn, s.running, s.file, s.editor, s.pasts)
 	s.changer = &changer{control: cfg.Control, host: cfg.Host, log: cfg.Log, free: cfg.Free, running: s.running, history: s.history, pasts: s.pasts, windows: s.windows}

@@ -63,10 +63,19 @@ func (g *generator) structure(t reflect.Type) object {
 		s["required"] = need
 	}
 	if t == reflect.TypeFor[manifest.Entry]() {
-		s["anyOf"] = []object{{"required": []string{"builtin"}}, {"required": []string{"process"}}, {"required": []string{"wasm"}}}
+		by := func(carrier, key string) object {
+			return object{"required": []string{carrier}, "properties": object{carrier: object{"required": []string{key}}}}
+		}
+		s["anyOf"] = []object{{"required": []string{"builtin"}}, {"required": []string{"plugin"}}, by("process", "command"), by("wasm", "path")}
 		s["dependentSchemas"] = object{
-			"builtin": object{"properties": object{"process": false, "wasm": false}},
+			"builtin": object{"properties": object{"process": false, "wasm": false, "plugin": false}},
 			"process": object{"properties": object{"wasm": false}},
+			"pull":    object{"required": []string{"plugin"}},
+			"plugin": object{"properties": object{
+				"process": object{"properties": object{"command": false}},
+				"wasm":    object{"properties": object{"path": false, "sha256": false}},
+				"sha256":  false,
+			}},
 		}
 	}
 	return s
@@ -127,6 +136,8 @@ func scalar(t reflect.Type) object {
 		return object{"type": []string{"string", "integer"}, "pattern": "^[0-9]+(Ki|Mi|Gi|Ti|k|M|G|T)?$", "minimum": 1}
 	case reflect.TypeFor[manifest.Digest]():
 		return object{"type": "string", "pattern": "^[0-9a-f]{64}$"}
+	case reflect.TypeFor[manifest.Reference]():
+		return object{"type": "string", "pattern": "^oci://[^/@ ]+/[a-z0-9._/-]+(:[^@/: ]+)?(@sha256:[0-9a-f]{64})?$", "maxLength": 512}
 	case reflect.TypeFor[manifest.HeaderName]():
 		return object{"type": "string", "pattern": "^[a-z0-9][a-z0-9_.-]{0,126}$", "not": object{"pattern": "^grpc-|-bin$"}}
 	case reflect.TypeFor[manifest.Glob]():

@@ -1,0 +1,83 @@
+package swap
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coxswain-mesh/coxswain/core/host/artifact"
+	"github.com/coxswain-mesh/coxswain/core/host/artifact/liar"
+)
+
+// TestArtifact: a plugin of a registry starts, goes to what its tag means by now, and back; a
+// registry that is gone, or lies, is an error of the swap alone.
+func TestArtifact(t *testing.T) {
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := liar.New(t)
+	push := func(text []byte) string {
+		layer := registry.Put(artifact.ProgramType, text)
+		platform := artifact.Config{OS: runtime.GOOS, Architecture: runtime.GOARCH}
+		return registry.Artifact(t, "1", artifact.ConfigType, platform, layer).Digest.String()
+	}
+	first := push(program)
+	s := liveOf(t, fmt.Sprintf(`
+plugins:
+  - {name: a, kind: registry, plugin: 'oci://%s/a:1', insecure: true, process: {args: [plugin, registry/a]}}
+`, registry.Host()), nil)
+	old := s.pid()
+	runs := func() string { return s.cfg.Host.Status()[0].Entry.ArtifactDigest() }
+	if runs() != first {
+		t.Fatalf("%s runs, not %s", runs(), first)
+	}
+	second := push(append(slices.Clone(program), 0)) // another one that does the same
+	c, err := s.Swap(t.Context(), "a", Request{}, Options{DryRun: true})
+	if err != nil || c.State != Compared || !strings.HasSuffix(c.From, first) || !strings.HasSuffix(c.To, second) {
+		t.Errorf("%+v, %v", c, err)
+	}
+	third := push(append(slices.Clone(program), 0, 0))
+	for name, twist := range map[string]func(w http.ResponseWriter, r *http.Request) bool{
+		"gone": func(w http.ResponseWriter, _ *http.Request) bool {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return true
+		},
+		"a liar": func(w http.ResponseWriter, r *http.Request) bool {
+			lies := strings.Contains(r.URL.Path, "/blobs/")
+			if lies {
+				fmt.Fprint(w, "#!/bin/sh")
+			}
+			return lies
+		},
+	} {
+		registry.Twist(twist)
+		if c, err := s.Swap(t.Context(), "a", Request{}, Options{}); err == nil || c.State != Failed || len(c.Reasons) == 0 {
+			t.Errorf("%s: %+v, %v", name, c, err)
+		}
+		if s.pid() != old || runs() != first {
+			t.Errorf("%s: what ran doesn't any more", name)
+		}
+		if c, err := s.Restart(t.Context(), "a", Options{}); err != nil || c.State != Switched || runs() != first {
+			t.Errorf("%s: a restart needs the registry: %+v, %v", name, c, err)
+		}
+		old = s.pid()
+	}
+	registry.Twist(nil)
+	if c, err := s.Swap(t.Context(), "a", Request{}, Options{}); err != nil || c.State != Switched || runs() != third {
+		t.Errorf("%+v, %v", c, err)
+	}
+	registry.Close()
+	if c, err := s.Rollback(t.Context(), "a", Options{}); err != nil || c.State != Kept || runs() != first {
+		t.Errorf("%+v, %v: %s runs, not %s", c, err, runs(), first)
+	}
+}

@@ -1,0 +1,136 @@
+// Package artifacts tries plugins of a real registry as users have them: pushed, run, swapped and
+// run again without the registry, by the real program.
+package artifacts_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/program"
+	"github.com/coxswain-mesh/coxswain/test/wait"
+)
+
+// binary is the path of the program under test.
+var binary string
+
+func TestMain(m *testing.M) { mesh.Plain(&binary, m.Run) }
+
+// registry starts CNCF's distribution, and returns its address and what ends it.
+func registry(t *testing.T) (at string, server *program.Process) {
+	t.Helper()
+	tool := filepath.Join(program.Built(t, "test/artifacts/servers", "registry", "registry"), "registry")
+	at = wait.Address(t)
+	file := filepath.Join(t.TempDir(), "registry.yaml")
+	text := fmt.Sprintf("version: 0.1\nlog: {accesslog: {disabled: true}}\nstorage: {filesystem: {rootdirectory: %s}}\n"+
+		"http: {addr: %s}\n", t.TempDir(), at)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server = program.Start(t, exec.Command(tool, "serve", file))
+	wait.For(t, "the registry answers", func() error {
+		_, err := say(t, "plugins", "search", at)
+		return err
+	})
+	return at, server
+}
+
+// say runs the program.
+func say(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	out, err := exec.Command(binary, args...).CombinedOutput()
+	t.Logf("coxswain %s\n%s", strings.Join(args, " "), out)
+	return string(out), err
+}
+
+// must runs the program, and wants all words in what it says.
+func must(t *testing.T, words []string, args ...string) string {
+	t.Helper()
+	out, err := say(t, args...)
+	for _, word := range words {
+		if err != nil || !strings.Contains(out, word) {
+			t.Fatalf("want success and %q: %v", word, err)
+		}
+	}
+	return out
+}
+
+var digests = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
+
+// TestStory: a program is pushed, found, run, swapped for another one, and runs again after its
+// registry has gone.
+func TestStory(t *testing.T) {
+	need.All(t)
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	at, server := registry(t)
+	mesh.RuntimeDir(t)
+	dir := t.TempDir()
+	name := at + "/team/memory"
+	push := func(tag, file string) string {
+		here, there := runtime.GOOS+"/"+runtime.GOARCH+"="+file, "plan9/mips="+filepath.Join(dir, "other")
+		out := must(t, []string{"@sha256:"}, "plugins", "push", name+":"+tag, here, there, "--annotation", "org.example.about=x")
+		return digests.FindString(out)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "other"), []byte("another platform's"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first := push("1", binary)
+	must(t, []string{"team/memory"}, "plugins", "search", at, "mem")
+	must(t, []string{"1\n"}, "plugins", "search", name)
+	must(t, []string{first, "plan9/mips", runtime.GOOS + "/" + runtime.GOARCH, "org.example.about", "0 signatures"}, "plugins", "inspect", name+":1")
+	must(t, []string{"a program of", first}, "plugins", "pull", name+":1", "--to", filepath.Join(dir, "pulled"))
+
+	file := filepath.Join(dir, "plugins.yaml")
+	set := fmt.Sprintf(`plugins:
+  - name: memory
+    kind: registry
+    plugin: oci://%s:1 # ours
+    process: {args: [plugin, registry/memory]}
+    config: {services: []}
+`, name)
+	if err := os.WriteFile(file, []byte(set), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := say(t, "validate", file); err == nil || !strings.Contains(out, "coxswain plugins pin") {
+		t.Error("a bare tag is taken without insecure")
+	}
+	must(t, []string{"memory is pinned"}, "plugins", "pin", file)
+	must(t, []string{"nothing is wrong"}, "validate", file)
+	plane := mesh.Start(t, binary, "", "--plugins", file, "--stateDir", filepath.Join(dir, "state"))
+	plane.Ready(t)
+	must(t, []string{"artifact: oci://" + name + ":1@" + first, "process"}, "plugins", "show", "memory")
+
+	another := filepath.Join(dir, "another")
+	text, err := os.ReadFile(binary)
+	if err == nil {
+		err = os.WriteFile(another, append(text, 0), 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := push("2", another)
+	must(t, []string{first, second, "compared"}, "plugins", "swap", "memory", "--plugin", "oci://"+name+":2", "--dry-run")
+	must(t, []string{first, second, "switched"}, "plugins", "swap", "memory", "--plugin", "oci://"+name+":2")
+	written, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(written), name+":2@"+second+" # ours") {
+		t.Errorf("the file became\n%s%v", written, err)
+	}
+
+	server.Stop()
+	plane.Kill()
+	plane = plane.Again(t)
+	plane.Ready(t)
+	must(t, []string{":2@" + second}, "plugins", "show", "memory")
+	must(t, []string{"switched"}, "plugins", "restart", "memory")
+	if out, err := say(t, "plugins", "swap", "memory", "--plugin", "oci://"+name+":3"); err == nil || !strings.Contains(out, "refused") {
+		t.Error("a swap for what can't be had was done")
+	}
+	must(t, []string{":2@" + second, "serving"}, "plugins", "show", "memory")
+}
