@@ -14,8 +14,11 @@ import (
 // storeBytes bounds the store of artifacts.
 const storeBytes = 4 << 30
 
-// source says where an entry's artifact is, and on what terms it is taken.
-func source(set *manifest.Set, e *manifest.Entry) artifact.Source {
+// ErrArtifact is that an artifact can't be had, for now.
+var ErrArtifact = errors.New("its artifact can't be had")
+
+// Source says where the artifact of a set's entry is, and on what terms it is taken.
+func Source(set *manifest.Set, e *manifest.Entry) artifact.Source {
 	under := func(path string) string {
 		if path == "" {
 			return ""
@@ -28,16 +31,13 @@ func source(set *manifest.Set, e *manifest.Entry) artifact.Source {
 	}
 }
 
-// Source says where the artifact of a set's entry is; an entry without one has none.
-func Source(set *manifest.Set, e *manifest.Entry) artifact.Source { return source(set, e) }
-
 // checkSource reports, as an error, what is wrong with an entry's artifact as far as it shows
 // without asking its registry.
 func checkSource(set *manifest.Set, e *manifest.Entry) error {
 	if err := e.Trusted(); err != nil {
 		return err
 	}
-	return source(set, e).Check()
+	return Source(set, e).Check()
 }
 
 // Fetch returns an entry with what its artifact is, which is fetched where the store hasn't got it.
@@ -61,9 +61,9 @@ func (h *Host) Fetch(ctx context.Context, e *manifest.Entry, anew bool) (*manife
 		digest = h.artifacts.Meant(e.Name, string(declared.Plugin))
 	}
 	began := time.Now()
-	found, err := h.artifacts.Get(ctx, source(h.cfg.Set, declared), digest)
+	found, err := h.artifacts.Get(ctx, Source(h.cfg.Set, declared), digest)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrArtifact, err)
 	}
 	h.cfg.Log.Debug("artifact is there", "plugin", e.Name, "artifact", declared.Plugin, "digest", found.Digest, "manifest", found.Manifest,
 		"signed", found.Signed, "bytes", found.Bytes, "took", time.Since(began))
@@ -72,7 +72,7 @@ func (h *Host) Fetch(ctx context.Context, e *manifest.Entry, anew bool) (*manife
 
 // Meaning asks the registry of an entry's artifact what its reference leads to.
 func (h *Host) Meaning(ctx context.Context, e *manifest.Entry) (string, error) {
-	return h.artifacts.Resolve(ctx, source(h.cfg.Set, e))
+	return h.artifacts.Resolve(ctx, Source(h.cfg.Set, e))
 }
 
 // Fetched returns an entry as it runs, with what its artifact is, as far as that is known.
@@ -96,9 +96,6 @@ func (h *Host) fetch(ctx context.Context, s *slot) error {
 	}
 	is, err := h.Fetch(ctx, e, false)
 	if err != nil {
-		if ctx.Err() == nil {
-			err = fmt.Errorf("its artifact can't be had: %w", err)
-		}
 		return err
 	}
 	if e.Artifact == nil {

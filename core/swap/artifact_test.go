@@ -1,6 +1,7 @@
 package swap
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -8,9 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/host/artifact"
 	"github.com/coxswain-mesh/coxswain/core/host/artifact/liar"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
 // TestArtifact: a plugin of a registry starts, goes to what its tag means by now, and back; a
@@ -79,5 +83,28 @@ plugins:
 	registry.Close()
 	if c, err := s.Rollback(t.Context(), "a", Options{}); err != nil || c.State != Kept || runs() != first {
 		t.Errorf("%+v, %v: %s runs, not %s", c, err, runs(), first)
+	}
+}
+
+// TestTriedAgain: an edit whose artifact can't be had is tried again, another mistake isn't.
+func TestTriedAgain(t *testing.T) {
+	set, err := manifest.Parse("plugins.yaml", []byte("plugins: [{name: a, kind: registry, plugin: 'oci://x/y:1', insecure: true}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := step{doSwap, set.Plugins[0]}
+	for failed, want := range map[error]bool{fmt.Errorf("%w: gone", host.ErrArtifact): true, errors.New("its config"): false} {
+		d := &desired{running: &running{set: set.Of(nil)}, applied: set}
+		d.done(st, failed)
+		next, ok := d.next()
+		if ok != want {
+			t.Errorf("after %v: tried again %v", failed, ok)
+		}
+		if waits := d.due([]step{st}, time.Now()); want && len(waits) > 0 {
+			t.Error("it is tried at once")
+		}
+		if again := d.due([]step{st}, next); want && len(again) != 1 {
+			t.Error("it is not tried in time")
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -21,7 +22,8 @@ type desired struct {
 	// rows are those of the tables that entries with forEach are expanded with, as they were read
 	// last.
 	rows map[string][]manifest.Row
-	// failing are the changes of instances that failed, by name.
+	// failing are the changes that failed and are tried again, of instances and of what could not
+	// be fetched, by name.
 	failing map[string]failure
 	// applied is what the file asks for, with its instances, as far as that was done.
 	applied *manifest.Set
@@ -34,7 +36,7 @@ type desired struct {
 	misfits []manifest.Misfit
 }
 
-// failure is a change of an instance that is tried again.
+// failure is a change that is tried again.
 type failure struct {
 	what  string
 	entry *manifest.Entry
@@ -118,12 +120,14 @@ func (d *desired) due(steps []step, now time.Time) []step {
 	})
 }
 
-// done notes what became of a step, so that what failed of an instance is tried again.
+// done notes what became of a step, so that what failed of an instance, or of a registry of
+// artifacts, is tried again.
 func (d *desired) done(st step, err error) {
 	e := st.entry
 	now, _ := d.running.now().Get(e.Name)
 	runs := now != nil && now.Runs()
-	if e.Of == "" || err == nil || errors.Is(err, ErrRefused) || runs && st.what != doRemove && manifest.Same(now, e) {
+	again := e.Of != "" || errors.Is(err, host.ErrArtifact)
+	if !again || err == nil || errors.Is(err, ErrRefused) || runs && st.what != doRemove && manifest.Same(now, e) {
 		delete(d.failing, e.Name)
 		return
 	}

@@ -3,7 +3,9 @@
 package artifacts_test
 
 import (
+	"encoding/base64"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,10 +14,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coxswain-mesh/coxswain/test/authority"
 	"github.com/coxswain-mesh/coxswain/test/mesh"
 	"github.com/coxswain-mesh/coxswain/test/need"
 	"github.com/coxswain-mesh/coxswain/test/program"
 	"github.com/coxswain-mesh/coxswain/test/wait"
+	"golang.org/x/crypto/bcrypt"
 )
 
 // binary is the path of the program under test.
@@ -23,20 +27,24 @@ var binary string
 
 func TestMain(m *testing.M) { mesh.Plain(&binary, m.Run) }
 
-// registry starts CNCF's distribution, and returns its address and what ends it.
-func registry(t *testing.T) (at string, server *program.Process) {
+// registry starts CNCF's distribution, and returns its address and what ends it. more are lines of
+// its settings.
+func registry(t *testing.T, more string) (at string, server *program.Process) {
 	t.Helper()
 	tool := filepath.Join(program.Built(t, "test/artifacts/servers", "registry", "registry"), "registry")
 	at = wait.Address(t)
 	file := filepath.Join(t.TempDir(), "registry.yaml")
 	text := fmt.Sprintf("version: 0.1\nlog: {accesslog: {disabled: true}}\nstorage: {filesystem: {rootdirectory: %s}}\n"+
-		"http: {addr: %s}\n", t.TempDir(), at)
+		"http:\n  addr: %s\n%s", t.TempDir(), at, more)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	server = program.Start(t, exec.Command(tool, "serve", file))
 	wait.For(t, "the registry answers", func() error {
-		_, err := say(t, "plugins", "search", at)
+		c, err := net.Dial("tcp", at)
+		if err == nil {
+			err = c.Close()
+		}
 		return err
 	})
 	return at, server
@@ -69,7 +77,7 @@ var digests = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
 func TestStory(t *testing.T) {
 	need.All(t)
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
-	at, server := registry(t)
+	at, server := registry(t, "")
 	mesh.RuntimeDir(t)
 	dir := t.TempDir()
 	name := at + "/team/memory"
@@ -133,4 +141,64 @@ func TestStory(t *testing.T) {
 		t.Error("a swap for what can't be had was done")
 	}
 	must(t, []string{":2@" + second, "serving"}, "plugins", "show", "memory")
+}
+
+// module writes a file that begins as a module does.
+func module(t *testing.T, dir string) string {
+	t.Helper()
+	file := filepath.Join(dir, "module")
+	if err := os.WriteFile(file, []byte("\x00asm\x01\x00\x00\x00"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestPrivate: a registry that wants a password, by TLS.
+func TestPrivate(t *testing.T) {
+	need.All(t)
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	dir := t.TempDir()
+	authority.New(t).IssueLocal(t, dir)
+	const password = "a-word-that-nobody-may-see"
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	users, docker := filepath.Join(dir, "users"), filepath.Join(dir, ".dockerconfigjson")
+	if err := os.WriteFile(users, append([]byte("me:"), hash...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	more := fmt.Sprintf("  tls: {certificate: %[1]s/cert-chain.pem, key: %[1]s/key.pem}\nauth: {htpasswd: {realm: x, path: %[2]s}}\n", dir, users)
+	ca := filepath.Join(dir, "root-cert.pem")
+	login := func(at, as string) {
+		text := fmt.Sprintf(`{"auths":{%q:{"auth":%q}}}`, at, base64.StdEncoding.EncodeToString([]byte("me:"+as)))
+		if err := os.WriteFile(docker, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at, _ := registry(t, more)
+	login("other.example", password)
+	name, file := at+"/team/module:1", module(t, dir)
+	refused := func(word string, args ...string) {
+		t.Helper()
+		if out, err := say(t, args...); err == nil || !strings.Contains(out, word) || strings.Contains(out, password) {
+			t.Errorf("want a refusal with %q", word)
+		}
+	}
+	known := []string{"--ca", ca, "--credentials", docker}
+	refused("credential", append([]string{"plugins", "push", name, file}, known...)...)
+	login(at, password+"!")
+	refused("401", append([]string{"plugins", "push", name, file}, known...)...)
+	login(at, password)
+	must(t, []string{"@sha256:"}, append([]string{"plugins", "push", name, file}, known...)...)
+	must(t, []string{"a module of"}, append([]string{"plugins", "pull", name, "--to", filepath.Join(dir, "pulled")}, known...)...)
+	refused("certificate", "plugins", "inspect", name, "--credentials", docker, "--ca", other(t))
+}
+
+// other is the certificate of an authority that nobody knows.
+func other(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	authority.New(t).IssueLocal(t, dir)
+	return filepath.Join(dir, "root-cert.pem")
 }
