@@ -152,7 +152,7 @@ test: build servers ## Pass all tests, with the race detector and real Envoys
 LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' 'need\.\(All\|Long\)\b\|mesh\.Quick\b' test core plugins sdk cmd examples)) $(wildcard test/registries/*/))
 
 .PHONY: test-all
-test-all: test peer consul eureka nacos vault goreleaser registry prometheus collector ui-stories migration-programs ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)
+test-all: test peer consul eureka nacos vault goreleaser registry cosign prometheus collector ui-stories migration-programs ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)
 	@PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_ALL=1 COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' COXSWAIN_TEST_PLAIN='$(CURDIR)/bin/coxswain' GORACE=atexit_sleep_ms=0 \
 		go test -race -p 1 -timeout 1h $(LONG:%/=./%)
 	@go test -timeout 1h -run Conform ./examples/... ./plugins/... 2>&1 | grep -v 'no test\(s to run\| files\)'
@@ -598,6 +598,17 @@ $(REGISTRY)/registry:
 	@echo "building a registry: minutes, this once"
 	@mkdir -p '$(REGISTRY)'
 	@cd $(REGISTRY_TOOL) && go build -trimpath -ldflags='-s -w' -o '$@.new' github.com/distribution/distribution/v3/cmd/registry && mv '$@.new' '$@'
+
+COSIGN_TOOL := test/artifacts/cosign
+COSIGN := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/cosign-$(shell sha256sum $(COSIGN_TOOL)/go.sum | cut -c1-16)
+
+.PHONY: cosign
+cosign: $(COSIGN)/cosign ## Build cosign, for make test-all (minutes, once)
+
+$(COSIGN)/cosign:
+	@echo "building cosign: minutes, this once"
+	@mkdir -p '$(COSIGN)'
+	@cd $(COSIGN_TOOL) && go build -trimpath -ldflags='-s -w' -o '$@.new' github.com/sigstore/cosign/v3/cmd/cosign && mv '$@.new' '$@'
 
 GORELEASER_TOOL := test/release/goreleaser
 GORELEASER := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/goreleaser-$(shell sha256sum $(GORELEASER_TOOL)/go.sum | cut -c1-16)

@@ -202,3 +202,42 @@ func other(t *testing.T) string {
 	authority.New(t).IssueLocal(t, dir)
 	return filepath.Join(dir, "root-cert.pem")
 }
+
+// TestSigned: what cosign's own program signs is taken, in bundles and as it was before; what
+// another key signed isn't.
+func TestSigned(t *testing.T) {
+	need.All(t)
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	t.Setenv("COSIGN_PASSWORD", "")
+	tool := filepath.Join(program.Built(t, "test/artifacts/cosign", "cosign", "cosign"), "cosign")
+	at, _ := registry(t, "")
+	dir := t.TempDir()
+	cosign := func(args ...string) {
+		t.Helper()
+		cmd := exec.Command(tool, args...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("cosign %v: %v\n%s", args, err, out)
+		}
+	}
+	cosign("generate-key-pair", "--output-key-prefix", "mine")
+	cosign("generate-key-pair", "--output-key-prefix", "another")
+	file := module(t, dir)
+	for tag, more := range map[string][]string{"bundle": nil, "before": {"--new-bundle-format=false"}} {
+		name := at + "/team/" + tag + ":1"
+		ref := strings.TrimSpace(must(t, []string{"@sha256:"}, "plugins", "push", name, file))
+		refused := func(key string) {
+			t.Helper()
+			out, err := say(t, "plugins", "pull", name, "--key", filepath.Join(dir, key), "--to", filepath.Join(dir, "not"+tag))
+			if err == nil || !strings.Contains(out, "cosign sign --key") {
+				t.Error("it is taken without a signature of the key's")
+			}
+		}
+		refused("mine.pub")
+		cosign(append([]string{"sign", "--key", "mine.key", "--tlog-upload=false", "--use-signing-config=false", "--yes",
+			"--allow-http-registry", "--allow-insecure-registry", strings.TrimPrefix(ref, "oci://")}, more...)...)
+		refused("another.pub")
+		must(t, []string{"signed by key"}, "plugins", "pull", name, "--key", filepath.Join(dir, "mine.pub"), "--to", filepath.Join(dir, tag))
+		must(t, []string{"signed by key"}, "plugins", "inspect", name, "--key", filepath.Join(dir, "mine.pub"))
+	}
+}
