@@ -623,14 +623,14 @@ $(GORELEASER)/goreleaser:
 
 # GoReleaser wants a semantic version. Of a commit without a tag it is 0.0.0, with the commit behind it.
 TAG = $(if $(filter v%,$(VERSION)),$(VERSION),v0.0.0-g$(VERSION))
-GORELEASE = GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.url GIT_CONFIG_VALUE_0=https://$(MODULE) GORELEASER_CURRENT_TAG='$(TAG)' GOTOOLCHAIN='$(RELEASE_GO)' '$(GORELEASER)/goreleaser'
+GORELEASE = PATH="$(COSIGN):$$PATH" GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.url GIT_CONFIG_VALUE_0=https://$(MODULE) GORELEASER_CURRENT_TAG='$(TAG)' GOTOOLCHAIN='$(RELEASE_GO)' '$(GORELEASER)/goreleaser'
 
 .PHONY: packages
 packages: goreleaser ## Make archives, packages for Debian and Fedora, lists of parts and checksums in dist/ (VERSION=v0.1.0)
 	@$(GORELEASE) release --snapshot --clean --skip=publish,sign
 
 .PHONY: release
-release: goreleaser ## The same of a tag, signed with COSIGN_KEY (by cosign) and uploaded as a draft: on the machine that has the keys
+release: goreleaser cosign ## The same of a tag, signed with COSIGN_KEY and uploaded as a draft: on the machine that has the keys
 	@$(GORELEASE) release --clean
 
 .PHONY: formula
