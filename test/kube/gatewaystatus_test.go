@@ -318,6 +318,11 @@ metadata: {name: every, namespace: shop}
 spec: {parentRefs: [{name: every}], hostnames: [tls.example], rules: [{backendRefs: [{name: web, port: 80}]}]}
 ---
 apiVersion: gateway.networking.k8s.io/v1
+kind: UDPRoute
+metadata: {name: every, namespace: shop}
+spec: {parentRefs: [{name: every}], rules: [{backendRefs: [{name: web, port: 80}]}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
 kind: BackendTLSPolicy
 metadata: {name: every, namespace: shop}
 spec: {targetRefs: [{group: "", kind: Service, name: web}], validation: {hostname: web.example, wellKnownCACertificates: System}}
@@ -331,7 +336,10 @@ spec: {targetRefs: [{group: "", kind: Service, name: web}], retryConstraint: {bu
 func eachStatus(t *testing.T, c *kube.Cluster) {
 	t.Helper()
 	c.Apply(t, everyKind)
-	for _, kind := range []string{"gateways.gateway.networking.k8s.io", "listenersets", "httproutes", "grpcroutes", "tcproutes", "tlsroutes", "backendtlspolicies", "xbackendtrafficpolicies"} {
+	for _, kind := range []string{
+		"gateways.gateway.networking.k8s.io", "listenersets", "httproutes", "grpcroutes", "tcproutes", "tlsroutes", "udproutes", "backendtlspolicies",
+		"xbackendtrafficpolicies",
+	} {
 		wait.For(t, kind+" have a status", func() error {
 			text := c.Kubectl(t, "get", kind, "every", "-n", "shop", "-o", "jsonpath={.status}")
 			if !strings.Contains(text, `"observedGeneration":`) {

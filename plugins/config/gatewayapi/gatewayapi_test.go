@@ -259,6 +259,55 @@ spec: {from: [{group: gateway.networking.k8s.io, kind: Gateway, namespace: defau
 	}
 }
 
+// TestUDPRoutes: a UDPRoute is served nowhere, and says so for each parent that is ours; its
+// neighbours are as they were.
+func TestUDPRoutes(t *testing.T) {
+	h := plugintest.Start(t, Plugin(), `{"statuses": true}`)
+	const dns = `apiVersion: gateway.networking.k8s.io/v1
+kind: UDPRoute
+metadata: {name: dns}
+spec:
+  parentRefs: [{name: edge}, {name: shop, kind: Service, group: ""}, {name: foreign}]
+  rules: [{backendRefs: [{name: shop, port: 80}]}]
+`
+	without := append(read(t, edge+"---\n"+shop), service("shop"))
+	h.WaitDone(h.Commit(without...))
+	before, _ := derivedOf(h)
+	rows := read(t, dns)
+	rows[0].Upserts[0].Annotations = map[string]string{gatewayapi.GenerationAnnotation: "1"}
+	h.WaitDone(h.Commit(rows...))
+	after, faults := derivedOf(h)
+	if !slices.Equal(before, after) {
+		t.Errorf("it makes %q of %q", after, before)
+	}
+	if all := strings.Join(faults, "\n"); strings.Count(all, "UDPRoutes are not served by this control plane") != 2 {
+		t.Errorf("faults: %s", all)
+	}
+	row := h.Rows(gatewayapi.Statuses)[gatewayapi.StatusKey(gatewayapi.UDPRoute, "default/dns")]
+	if row == nil {
+		t.Fatal("nothing is said of it")
+	}
+	j, err := gatewayapi.DecodeJudged(row)
+	var said gateway.RouteStatus
+	if err == nil {
+		err = json.Unmarshal(j.Status, &said)
+	}
+	if err != nil || len(said.Parents) < 2 {
+		t.Fatalf("%v %+v", err, said)
+	}
+	for _, p := range said.Parents {
+		for _, c := range p.Conditions {
+			if c.Type == string(gateway.RouteConditionAccepted) && (c.Status != "False" || c.Reason != string(gateway.RouteReasonUnsupportedValue)) {
+				t.Errorf("%+v", c)
+			}
+		}
+	}
+	h.WaitDone(h.Commit(plugintest.Rows{Table: gatewayapi.UDPRoute, Deletes: []string{"default/dns"}}))
+	if h.Rows(gatewayapi.Statuses)[gatewayapi.StatusKey(gatewayapi.UDPRoute, "default/dns")] != nil {
+		t.Error("it is gone, and something is said of it")
+	}
+}
+
 // TestAncestors: a BackendTLSPolicy's status names the Gateways whose routes lead to its target,
 // and no others.
 func TestAncestors(t *testing.T) {

@@ -86,9 +86,9 @@ func TestLeftOut(t *testing.T) {
 	const selector = "/api/v1/%s?istio.io/dataplane-mode=ambient"
 	a := &answers{all: map[string]string{
 		"/apis":                                                          groupList("gateway.networking.k8s.io/v1", "rbac.istio.io/v1alpha1", "apps/v1", "networking.istio.io/v1"),
-		"/apis/gateway.networking.k8s.io/v1":                             resourceList("gateway.networking.k8s.io/v1", "gateways Gateway", "udproutes UDPRoute", "udproutes/status UDPRoute"),
+		"/apis/gateway.networking.k8s.io/v1":                             resourceList("gateway.networking.k8s.io/v1", "gateways Gateway", "xmeshes XMesh", "xmeshes/status XMesh"),
 		"/apis/rbac.istio.io/v1alpha1":                                   resourceList("rbac.istio.io/v1alpha1", "serviceroles ServiceRole"),
-		"/apis/gateway.networking.k8s.io/v1/udproutes":                   objectList("gateway.networking.k8s.io/v1", "UDPRoute", "shop/b", "shop/a"),
+		"/apis/gateway.networking.k8s.io/v1/xmeshes":                     objectList("gateway.networking.k8s.io/v1", "XMesh", "shop/b", "shop/a"),
 		"/apis/rbac.istio.io/v1alpha1/serviceroles":                      "forbidden",
 		fmt.Sprintf(selector, "namespaces"):                              objectList("v1", "Namespace", `/shop "labels":{"istio.io/dataplane-mode":"ambient"}`),
 		fmt.Sprintf(selector, "pods"):                                    objectList("v1", "Pod"),
@@ -124,12 +124,12 @@ func TestLeftOut(t *testing.T) {
 		}
 		return found
 	}
-	found := look("k8s://Namespace 1: shop is left out", "k8s://Pod 1: shop/web-1 is left out", "k8s://gateway.networking.k8s.io/UDPRoute 2: 2 are left out, such as shop/a")
-	if got, want := kinds.LeftOut(found), "4 resources left out: 1 Namespace, 1 Pod, 2 UDPRoute"; got != want {
+	found := look("k8s://Namespace 1: shop is left out", "k8s://Pod 1: shop/web-1 is left out", "k8s://gateway.networking.k8s.io/XMesh 2: 2 are left out, such as shop/a")
+	if got, want := kinds.LeftOut(found), "4 resources left out: 1 Namespace, 1 Pod, 2 XMesh"; got != want {
 		t.Errorf("%q", got)
 	}
 	a.mu.Lock()
-	a.all["/apis/gateway.networking.k8s.io/v1/udproutes"] = objectList("gateway.networking.k8s.io/v1", "UDPRoute")
+	a.all["/apis/gateway.networking.k8s.io/v1/xmeshes"] = objectList("gateway.networking.k8s.io/v1", "XMesh")
 	a.mu.Unlock()
 	look("k8s://Namespace 1: shop is left out", "k8s://Pod 1: shop/web-1 is left out")
 	if len(said) != 1 || !strings.Contains(said[0], "serviceroles.rbac.istio.io") {

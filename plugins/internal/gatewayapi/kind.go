@@ -33,6 +33,7 @@ const (
 	GRPCRoute            = Group + "/GRPCRoute"
 	TCPRoute             = Group + "/TCPRoute"
 	TLSRoute             = Group + "/TLSRoute"
+	UDPRoute             = Group + "/UDPRoute"
 	ReferenceGrant       = Group + "/ReferenceGrant"
 	BackendTLSPolicy     = Group + "/BackendTLSPolicy"
 	BackendTrafficPolicy = ExperimentalGroup + "/XBackendTrafficPolicy"
@@ -62,6 +63,7 @@ var all = []Kind{
 	{Table: GRPCRoute, Versions: []string{"v1"}, Spec: func() any { return &gateway.GRPCRouteSpec{} }},
 	{Table: TCPRoute, Versions: []string{"v1", "v1alpha2"}, Spec: func() any { return &gateway.TCPRouteSpec{} }},
 	{Table: TLSRoute, Versions: []string{"v1", "v1alpha3", "v1alpha2"}, Spec: func() any { return &gateway.TLSRouteSpec{} }},
+	{Table: UDPRoute, Versions: []string{"v1", "v1alpha2"}, Spec: func() any { return &gateway.UDPRouteSpec{} }},
 	{Table: BackendTLSPolicy, Versions: []string{"v1", "v1alpha3"}, Spec: func() any { return &gateway.BackendTLSPolicySpec{} }},
 	{Table: BackendTrafficPolicy, Versions: []string{"v1alpha1"}, Spec: func() any { return &experimental.BackendTrafficPolicySpec{} }},
 }

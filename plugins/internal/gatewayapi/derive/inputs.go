@@ -148,6 +148,8 @@ type Route struct {
 	GRPC *gateway.GRPCRouteSpec
 	TCP  *gateway.TCPRouteSpec
 	TLS  *gateway.TLSRouteSpec
+	// UDP is read to say that nobody serves it.
+	UDP *gateway.UDPRouteSpec
 }
 
 func sameRoute(a, b *Route) bool { return objects.SameRow(a.Row, b.Row) }
@@ -161,11 +163,13 @@ func (r *Route) Parents() []gateway.ParentReference {
 		return r.GRPC.ParentRefs
 	case r.TCP != nil:
 		return r.TCP.ParentRefs
+	case r.UDP != nil:
+		return r.UDP.ParentRefs
 	}
 	return r.TLS.ParentRefs
 }
 
-// backends are those of the route's rules.
+// backends are those of the route's rules; none, where nobody serves it.
 func (r *Route) backends() (out []gateway.BackendObjectReference) {
 	switch {
 	case r.HTTP != nil:
@@ -186,7 +190,7 @@ func (r *Route) backends() (out []gateway.BackendObjectReference) {
 				out = append(out, b.BackendObjectReference)
 			}
 		}
-	default:
+	case r.TLS != nil:
 		for _, rule := range r.TLS.Rules {
 			for _, b := range rule.BackendRefs {
 				out = append(out, b.BackendObjectReference)

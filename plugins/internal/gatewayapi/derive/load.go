@@ -48,7 +48,7 @@ func (in *Inputs) Load(table, key string, row *pb.Row) error {
 		return object(in.ListenerSets, key, row)
 	case secrets.Grants:
 		return object(in.Grants, key, row)
-	case gatewayapi.HTTPRoute, gatewayapi.GRPCRoute, gatewayapi.TCPRoute, gatewayapi.TLSRoute:
+	case gatewayapi.HTTPRoute, gatewayapi.GRPCRoute, gatewayapi.TCPRoute, gatewayapi.TLSRoute, gatewayapi.UDPRoute:
 		return in.route(nameOf(kindOf(table), key), row)
 	case gatewayapi.BackendTLSPolicy, gatewayapi.BackendTrafficPolicy:
 		return in.policy(nameOf(kindOf(table), key), row)
@@ -112,6 +112,8 @@ func (in *Inputs) route(n Name, row *pb.Row) error {
 			out.GRPC, err = spec[gateway.GRPCRouteSpec](row)
 		case "TCPRoute":
 			out.TCP, err = spec[gateway.TCPRouteSpec](row)
+		case "UDPRoute":
+			out.UDP, err = spec[gateway.UDPRouteSpec](row)
 		default:
 			out.TLS, err = spec[gateway.TLSRouteSpec](row)
 		}

@@ -91,6 +91,8 @@ func (w world) translate(r *Route, inMesh bool) *translated {
 		return t.grpcRules()
 	case r.TCP != nil:
 		return t.tcpRules()
+	case r.UDP != nil:
+		return &translated{}
 	}
 	return t.tlsRules()
 }

@@ -67,6 +67,9 @@ func (w world) bindings(r *Route) []binding {
 			}
 			candidates = []parent{meshParent}
 		}
+		if r.UDP != nil { // of no listener more can be said than of another
+			candidates = candidates[:min(1, len(candidates))]
+		}
 		for i, p := range candidates {
 			b := binding{parent: p, ref: ref, kind: of}
 			b.denied, b.waypoint = w.allowed(r, &b, namespace)
@@ -115,6 +118,9 @@ func othersAt(list []parent, at int) (out []string) {
 // allowed says why a route doesn't belong to a parent that it refers to, and, of the mesh's, what
 // keeps waypoints from using it.
 func (w world) allowed(r *Route, b *binding, namespace string) (*status.Problem, string) {
+	if r.UDP != nil {
+		return status.KindUnserved(r.Kind), ""
+	}
 	waypoint := ""
 	if b.mesh() {
 		labels, found := w.labelsOf(b.kind, namespace, string(b.ref.Name))

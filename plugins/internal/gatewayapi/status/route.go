@@ -144,6 +144,11 @@ func KindNotAllowed(versioned string) *Problem {
 	return denied(gateway.RouteReasonNotAllowedByListeners, "kind %v is not allowed", versioned)
 }
 
+// KindUnserved says that nobody serves routes of a kind.
+func KindUnserved(kind string) *Problem {
+	return denied(gateway.RouteReasonUnsupportedValue, "%ss are not served by this control plane", kind)
+}
+
 // NotPermitted says that no ReferenceGrant lets a route of a kind refer to a backend.
 func NotPermitted(name, namespace, kind, from string) *Problem {
 	return denied(gateway.RouteReasonRefNotPermitted,
