@@ -288,8 +288,6 @@ func resolverAt(t *testing.T, answer func(w mdns.ResponseWriter, m *mdns.Msg)) *
 	return o
 }
 
-func (o *other) port() string { _, port, _ := net.SplitHostPort(o.address); return port }
-
 // plain answers with an address, names under long. with more than UDP takes, and under none. with
 // nothing.
 func plain(w mdns.ResponseWriter, m *mdns.Msg) {
