@@ -194,6 +194,7 @@ func TestSwap(t *testing.T) {
 
 // TestDig: what people ask by.
 func TestDig(t *testing.T) {
+	need.All(t)
 	dig, err := exec.LookPath("dig")
 	if err != nil {
 		need.Missing(t, "no dig: `apt-get install bind9-dnsutils` has it")
