@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/validation"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"google.golang.org/protobuf/proto"
@@ -350,5 +351,14 @@ spec: {egress: [{hosts: ["a/h.com"]}]}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: found %v, want %v", name, got, c.want)
 		}
+	}
+}
+
+// TestNoObject: documents that are no objects, of which files may have very many, are not kept.
+func TestNoObject(t *testing.T) {
+	r := Reader{Check: validation.New().Check}
+	r.Add("some.yaml", []byte("---\na: 1\n---\nmetadata: {name: a}\n---\n{apiVersion: v2, kind: Service, metadata: {name: a}}\n"))
+	if n := len(r.Input.Resources); n > 0 {
+		t.Errorf("%d are kept: %+v", n, r.Input.Resources)
 	}
 }

@@ -52,7 +52,7 @@ var looked = map[string]string{"Namespace": "v1", "Pod": "v1", "Service": "v1", 
 
 // addObject takes an object of Kubernetes as one to look at.
 func (r *Reader) addObject(o *object, namespace string, node *yaml.Node) {
-	if looked[o.Kind] != o.APIVersion {
+	if version, ok := looked[o.Kind]; !ok || version != o.APIVersion {
 		return
 	}
 	group, version, ok := strings.Cut(o.APIVersion, "/")
