@@ -4,7 +4,6 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -213,7 +212,8 @@ func New(cfg Config) (*Server, error) {
 	}
 	registry.MustRegister(newHeldRows(s.control.Holds))
 	if s.host, err = host.New(host.Config{
-		Set: cfg.Set, Exe: cfg.Exe, RuntimeDir: cfg.RuntimeDir, ArtifactDir: artifactDir(cfg.Keep.History.Dir), Environ: cfg.Environ, Alone: cfg.Alone, Secrets: secrets, Epoch: s.control.Epoch(),
+		Set: cfg.Set, Exe: cfg.Exe, RuntimeDir: cfg.RuntimeDir, ArtifactDir: artifactDir(cfg.Keep.History.Dir),
+		Environ: cfg.Environ, Alone: cfg.Alone, Secrets: secrets, Epoch: s.control.Epoch(),
 		Served: s.control.Started(), Describe: cfg.Words.Describe,
 		Memory:   pluginMemory(),
 		Sessions: s.control, Log: of("host"), OnTransition: s.transition(m),
@@ -261,32 +261,42 @@ func New(cfg Config) (*Server, error) {
 	if cfg.shares() {
 		s.shared = mux.New()
 	}
-	var more []admin.Page
-	if cfg.Words.Pages != nil {
-		more = cfg.Words.Pages(s.pages)
-	}
-	s.api = &api.Server{
-		Swapper: s.swap, Holds: s.control, Pins: s.past, Rollout: s.rollout, Plugins: s.pages.Plugins, Rows: s.pages.rows,
-		Core: s.which, Outdated: s.host.Outdated, Secrets: s.secrets, Audit: s.audit, Levels: s.levels,
-		Log: s.cfg.Log.With(levels.Attr, "core/admin"), Opened: s.ports.opened,
-	}
-	var actions admin.Actions
-	if cfg.PageActions {
-		s.api.Logins = login.New()
-		actions = admin.Actions{Logins: s.api.Logins, Handler: s.api.Page()}
-	}
-	var secured func(context.Context) (*tls.Config, error)
-	if cfg.MonitoringTLS {
-		secured = s.pageTLS
-	}
+	s.commands()
 	s.admin, err = admin.New(admin.Config{
-		Actions: actions, TLS: secured,
-		Pages:    more,
+		Actions: s.actions(), TLS: s.secured(),
+		Pages:    s.more(),
 		HTTPAddr: cfg.HTTPAddr, Shared: s.shared, MonitoringAddr: cfg.MonitoringAddr, Source: s.pages,
 		Registry: registry, Gatherer: gathered{registry, cfg.Words.Metrics}, Version: cfg.Version, Budget: s.xds.Budget, Metadata: cfg.Words.Tools.Metadata, Recent: last.all, Log: of("admin"), Listening: cfg.Listening, Caller: reader, Naming: cfg.Words.Naming,
 	})
 	questions.Server = s.admin
 	return s, err
+}
+
+// more are the pages that are not the core's own.
+func (s *Server) more() []admin.Page {
+	if s.cfg.Words.Pages == nil {
+		return nil
+	}
+	return s.cfg.Words.Pages(s.pages)
+}
+
+// commands makes what takes commands at the socket.
+func (s *Server) commands() {
+	s.api = &api.Server{
+		Swapper: s.swap, Holds: s.control, Pins: s.past, Rollout: s.rollout, Plugins: s.pages.Plugins, Rows: s.pages.rows,
+		Core: s.which, Outdated: s.host.Outdated, Secrets: s.secrets, Audit: s.audit, Levels: s.levels,
+		Log: s.cfg.Log.With(levels.Attr, "core/admin"), Opened: s.ports.opened,
+	}
+}
+
+// actions returns which of the commands the page has for those who have logged in; none, unless it
+// is to have any.
+func (s *Server) actions() admin.Actions {
+	if !s.cfg.PageActions {
+		return admin.Actions{}
+	}
+	s.api.Logins = login.New()
+	return admin.Actions{Logins: s.api.Logins, Handler: s.api.Page()}
 }
 
 // issue has plugins make the certificate of the ports that need one, where no files have it.

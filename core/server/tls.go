@@ -131,6 +131,14 @@ func (t *TLS) with(own []tls.Certificate, authorities *x509.CertPool) *tls.Confi
 // named reports whether files are named: otherwise a plugin makes the certificate.
 func (t *TLS) named() bool { return t.CertFile+t.KeyFile+t.CAFile != "" }
 
+// secured returns how the monitoring port is secured; nil: it is in plain text.
+func (s *Server) secured() func(context.Context) (*tls.Config, error) {
+	if !s.cfg.MonitoringTLS {
+		return nil
+	}
+	return s.pageTLS
+}
+
 // pageTLS is how the monitoring port is secured: with the certificate and the authorities of the
 // secure port, as they are now.
 func (s *Server) pageTLS(ctx context.Context) (*tls.Config, error) {
