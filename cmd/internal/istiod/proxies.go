@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -187,17 +188,24 @@ func detailed(p proxy) client {
 	return c
 }
 
+// dumped returns the proxy that a request names, and what it is to have. Where ok is false the
+// request was answered: it names none, or one that is not connected.
+func (s *source) dumped(w http.ResponseWriter, r *http.Request) (node string, types []admin.TypeDump, ok bool) {
+	if node = r.URL.Query().Get("proxyID"); node == "" {
+		http.Error(w, "say which proxy: ?proxyID=NAME.NAMESPACE (/debug/connections lists those that are connected)", http.StatusBadRequest)
+		return "", nil, false
+	}
+	if types, ok = s.Dump(node); !ok {
+		http.Error(w, fmt.Sprintf("proxy %q is not connected (/debug/connections lists those that are)", node), http.StatusNotFound)
+	}
+	return node, types, ok
+}
+
 // resources returns a page that shows the resources of a type that a proxy is to have.
 func (s *source) resources(typeURL string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		node := r.URL.Query().Get("proxyID")
-		if node == "" {
-			http.Error(w, "say which proxy: ?proxyID=NAME.NAMESPACE (/debug/connections lists those that are connected)", http.StatusBadRequest)
-			return
-		}
-		types, ok := s.Dump(node)
+		_, types, ok := s.dumped(w, r)
 		if !ok {
-			http.Error(w, fmt.Sprintf("proxy %q is not connected (/debug/connections lists those that are)", node), http.StatusNotFound)
 			return
 		}
 		page := struct {

@@ -3,7 +3,6 @@ package istiod
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -91,14 +90,8 @@ const sidecars = "networking.istio.io/Sidecar"
 // to, the DestinationRules that they were made by, and the Sidecar that its resources were made
 // from.
 func (s *source) sidecarz(w http.ResponseWriter, r *http.Request) {
-	node := r.URL.Query().Get("proxyID")
-	if node == "" {
-		http.Error(w, "say which proxy: ?proxyID=NAME.NAMESPACE (/debug/connections lists those that are connected)", http.StatusBadRequest)
-		return
-	}
-	types, ok := s.Dump(node)
+	node, types, ok := s.dumped(w, r)
 	if !ok {
-		http.Error(w, fmt.Sprintf("proxy %q is not connected (/debug/connections lists those that are)", node), http.StatusNotFound)
 		return
 	}
 	v := scope{DestinationRules: map[string][]ruleName{}, Services: []service{}, ByHost: map[string]service{}, Name: "default-sidecar", Namespace: s.root}
