@@ -59,7 +59,12 @@ const eurekaEntry = `
 // Source: Kubernetes, "Accessing the Kubernetes API from a Pod".
 func inPod(environ []string) bool {
 	_, err := os.Stat("/var/run/secrets/kubernetes.io/serviceaccount/token")
-	return err == nil && slices.ContainsFunc(environ, func(v string) bool {
+	return err == nil && ofPod(environ)
+}
+
+// ofPod reports whether an environment is that of a process in a pod.
+func ofPod(environ []string) bool {
+	return slices.ContainsFunc(environ, func(v string) bool {
 		name, host, _ := strings.Cut(v, "=")
 		return name == "KUBERNETES_SERVICE_HOST" && host != ""
 	})

@@ -228,7 +228,7 @@ func (r *upgradeReport) settings(args, environ []string) settings.Settings {
 		r.refuse("settings", err)
 		return settings.Salvaged(fs, environ)
 	}
-	if s.Registries == "Kubernetes" || s.Kubeconfig != "" || slices.ContainsFunc(environ, func(e string) bool { return strings.HasPrefix(e, "KUBERNETES_SERVICE_HOST=") }) {
+	if s.Registries == "Kubernetes" || s.Kubeconfig != "" || ofPod(environ) {
 		r.add(isPassed, "environment", s.Elsewhere(environ)...)
 	}
 	r.add(isFine, "settings", "they are taken")
@@ -252,7 +252,7 @@ func (r *upgradeReport) unknown(fs *pflag.FlagSet, args []string) {
 
 // plugins reads the plugins.yaml as a start does.
 func (r *upgradeReport) plugins(s settings.Settings, environ []string) {
-	name, text, err := setText(s.Inputs, slices.ContainsFunc(environ, func(e string) bool { return strings.HasPrefix(e, "KUBERNETES_SERVICE_HOST=") }))
+	name, text, err := setText(s.Inputs, ofPod(environ))
 	if err != nil {
 		r.refuse("plugins.yaml", err)
 		return
@@ -334,7 +334,8 @@ func (r *upgradeReport) beside(ctx context.Context, old string, args, environ []
 	was, is := defaults(string(help)), defaults(settings.Help(discoveryFlags("discovery"), true))
 	for _, name := range settings.Names() {
 		if !given[name] && was[name] != is[name] && strings.Contains(string(help), "--"+name+" ") {
-			r.add(isOtherwise, "settings", fmt.Sprintf("%s: nobody sets it, and its default was %s and is %s", name, cmp.Or(was[name], "empty"), cmp.Or(is[name], "empty")))
+			r.add(isOtherwise, "settings", fmt.Sprintf("%s: nobody sets it, and its default was %s and is %s",
+				name, cmp.Or(was[name], "empty"), cmp.Or(is[name], "empty")))
 		}
 	}
 	return nil
