@@ -18,7 +18,8 @@ type Processes struct {
 // Start runs the process and shakes hands with it.
 func (ps Processes) Start(ctx context.Context, l Launch) (Running, error) {
 	p, err := process.Start(ctx, process.Spec{
-		Name: l.Name, Path: l.Path, Program: l.Program, Files: l.Files, Sockets: l.Sockets, Args: l.Args, Dir: l.Dir, Env: l.Env, SocketDir: l.SocketDir, TLS: l.TLS,
+		Name: l.Name, Path: l.Path, Program: l.Program, Files: l.Files, Sockets: l.Sockets, Args: l.Args,
+		Dir: l.Dir, Env: l.Env, SocketDir: l.SocketDir, TLS: l.TLS,
 		OpenFiles: l.OpenFiles, Group: l.Group, User: l.User, Sandbox: l.Sandbox, Family: ps.Family,
 		StartTimeout: l.Timeout, Stderr: &lines{log: l.Log}, LeftOut: leftOut(l.Log), Logger: l.Log,
 	})

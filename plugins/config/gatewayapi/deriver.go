@@ -23,7 +23,8 @@ func newDeriver(c Config) *derived.Deriver {
 	g := incr.New()
 	in := derive.NewInputs(g)
 	of := derive.New(g, in, derive.Config{
-		Domain: c.Domain, ClusterSetHosts: c.ClusterSet, AllCredentials: c.AllSecrets, Controller: gateway.GatewayController(c.Controller), Statuses: c.Statuses, Beyond: c.Beyond,
+		Domain: c.Domain, ClusterSetHosts: c.ClusterSet, AllCredentials: c.AllSecrets,
+		Controller: gateway.GatewayController(c.Controller), Statuses: c.Statuses, Beyond: c.Beyond,
 	})
 	said := complaints{}
 	d := &derived.Deriver{Graph: g, Tables: derive.Tables(), Load: in.Load, Tell: func() []kinds.Fault {

@@ -48,7 +48,8 @@ func refusal(m *mdns.Msg) int {
 		return mdns.RcodeBadVers
 	}
 	switch q := m.Question[0]; {
-	case q.Qclass != mdns.ClassINET, q.Qtype == mdns.TypeANY, q.Qtype == mdns.TypeAXFR, q.Qtype == mdns.TypeIXFR, q.Qtype == mdns.TypeMAILA, q.Qtype == mdns.TypeMAILB:
+	case q.Qclass != mdns.ClassINET, q.Qtype == mdns.TypeANY, q.Qtype == mdns.TypeAXFR, q.Qtype == mdns.TypeIXFR,
+		q.Qtype == mdns.TypeMAILA, q.Qtype == mdns.TypeMAILB:
 		return mdns.RcodeRefused
 	}
 	return mdns.RcodeSuccess

@@ -91,7 +91,8 @@ func (c *checker) operationFits(at path, p *networking.EnvoyFilter_EnvoyConfigOb
 		}
 	case networking.EnvoyFilter_Patch_REPLACE:
 		if !slices.Contains([]networking.EnvoyFilter_ApplyTo{
-			networking.EnvoyFilter_HTTP_FILTER, networking.EnvoyFilter_NETWORK_FILTER, networking.EnvoyFilter_LISTENER_FILTER, networking.EnvoyFilter_VIRTUAL_HOST,
+			networking.EnvoyFilter_HTTP_FILTER, networking.EnvoyFilter_NETWORK_FILTER,
+			networking.EnvoyFilter_LISTENER_FILTER, networking.EnvoyFilter_VIRTUAL_HOST,
 		}, to) {
 			c.warn("IST0152", here, "The REPLACE operation is only valid for filters and virtual hosts, not for %s", to)
 		}

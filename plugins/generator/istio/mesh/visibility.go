@@ -13,7 +13,8 @@ import (
 func (s *Settings) addVisibility() {
 	settings := Project(s, "visibility of service entries", func(m *Config) *meshv1.ServiceEntryVisibility { return m.ServiceEntryVisibility },
 		func(a, b *meshv1.ServiceEntryVisibility) bool { return proto.Equal(a, b) })
-	s.entryVisibility = incr.NewFunc(s.graph, "visibility of a namespace's service entries", incr.Same[visibility.Visibility], func(c *incr.Ctx, namespace string) (visibility.Visibility, error) {
+	const name = "visibility of a namespace's service entries"
+	s.entryVisibility = incr.NewFunc(s.graph, name, incr.Same[visibility.Visibility], func(c *incr.Ctx, namespace string) (visibility.Visibility, error) {
 		return visibility.Of(settings.Of(c, only), func() map[string]string {
 			r, _ := s.namespaces.Get(c, namespace)
 			return r.Value
