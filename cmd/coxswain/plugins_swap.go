@@ -12,7 +12,8 @@ func (p *program) pluginSwap() *cobra.Command {
 		Short: "Let a new instance take a plugin's place, after it was compared with the old one",
 		Long: `Let a new instance take a plugin's place. It starts beside the old one; what it says is compared with what is served, and then it takes over in
 one step. Without flags the instance is the one that plugins.yaml declares. The old one stays warm for rollback.window and comes back if proxies
-refuse what the new one makes. Of an artifact (plugin: oci://…) whose tag is not pinned the registry is asked what the tag means now. What the flags say is written to plugins.yaml, with the program's sha256.`,
+refuse what the new one makes. Of an artifact (plugin: oci://…) whose tag is not pinned the registry is asked what the tag means now.
+What the flags say is written to plugins.yaml, with the program's sha256.`,
 		Example: `  coxswain plugins swap mine --process './mine-v2 --verbose' --dry-run
   coxswain plugins swap mine --wasm mine.wasm
   coxswain plugins swap mine --plugin oci://registry.example.org/team/mine:1.5 --dry-run
