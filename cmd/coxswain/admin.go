@@ -27,7 +27,7 @@ func (w *which) flags(c *cobra.Command) {
 }
 
 // meant is w with what the environment says, which flags override.
-func (p *program) meant(w which) which {
+func meant(p *program, w which) which {
 	if w == (which{}) {
 		w.admin = p.variable(adminVariable)
 	}
@@ -38,8 +38,8 @@ func (p *program) meant(w which) which {
 }
 
 // ask makes a request on the admin socket and decodes the answer.
-func (p *program) ask(ctx context.Context, at which, method, path string, body, into any) (code int, raw []byte, err error) {
-	socket, err := p.socket(ctx, at)
+func ask(ctx context.Context, p *program, at which, method, path string, body, into any) (code int, raw []byte, err error) {
+	socket, err := socketMeant(ctx, p, at)
 	if err != nil {
 		return 0, nil, err
 	}

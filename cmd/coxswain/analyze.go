@@ -24,7 +24,7 @@ type analyzing struct {
 	suppressions []string
 }
 
-func (p *program) analyze() *cobra.Command {
+func analyzeCommand(p *program) *cobra.Command {
 	a := analyzing{}
 	c := &cobra.Command{
 		Use:   "analyze [FILE|DIR …]",
@@ -36,7 +36,7 @@ The exit status is 1 where errors were found. The annotation galley.istio.io/ana
 		Example: `  coxswain analyze config/
   coxswain analyze --live
   coxswain analyze config/ -o sarif -S "IST0101=VirtualService *.legacy"`,
-		RunE: func(c *cobra.Command, args []string) error { return p.runAnalyze(c, args, a) },
+		RunE: func(c *cobra.Command, args []string) error { return runAnalyze(p, c, args, a) },
 	}
 	c.Flags().BoolVar(&a.live, "live", false, "analyze what a running control plane has")
 	addrFlag(p, c, &a.addr)
@@ -46,7 +46,7 @@ The exit status is 1 where errors were found. The annotation galley.istio.io/ana
 	return c
 }
 
-func (p *program) runAnalyze(c *cobra.Command, args []string, a analyzing) error {
+func runAnalyze(p *program, c *cobra.Command, args []string, a analyzing) error {
 	if a.live == (len(args) > 0) {
 		return usageError{errors.New("coxswain analyze wants files or directories, or --live")}
 	}

@@ -13,7 +13,7 @@ import (
 // istioVersion whose answers a proxy understands, where nothing else is said.
 const istioVersion = "1.31.0"
 
-func (p *program) bootstrap() *cobra.Command {
+func bootstrapCommand(p *program) *cobra.Command {
 	var b bootstrap.Config
 	var labels, metadata, header []string
 	c := &cobra.Command{

@@ -53,7 +53,7 @@ archive with --from (route: --archive).`,
   coxswain config --from report.zip`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return p.elsewhere(c.Context(), writeReport(c.Context(), p, addr, cmp.Or(file, "coxswain-"+time.Now().UTC().Format("20060102T150405Z")+".zip"), proxies))
+			return orElsewhere(c.Context(), p, writeReport(c.Context(), p, addr, cmp.Or(file, "coxswain-"+time.Now().UTC().Format("20060102T150405Z")+".zip"), proxies))
 		},
 	}
 	addrFlag(p, c, &addr)

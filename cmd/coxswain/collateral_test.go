@@ -19,7 +19,7 @@ func TestCollateral(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "new")
 		var out bytes.Buffer
 		p := &program{out: &out, err: &out}
-		root := p.root([]string{"collateral"})
+		root := rootCommand(p, []string{"collateral"})
 		root.SetArgs([]string{"collateral", dir})
 		if err := root.Execute(); err != nil {
 			t.Fatal(err)

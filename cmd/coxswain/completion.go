@@ -27,19 +27,26 @@ import (
 // completionPatience is how long a shell waits for names of a running control plane.
 const completionPatience = 2 * time.Second
 
-// complete tells the shell, for all commands below one, what flags and arguments may be: fixed
+// completeAll tells the shell, for all commands below one, what flags and arguments may be: fixed
 // words, and the names of what runs.
-func (p *program) complete(c *cobra.Command) {
-	completeWith(c, flagWords(), liveFlags(p), p.arguments())
+func completeAll(p *program, c *cobra.Command) {
+	completeWith(c, flagWords(), liveFlags(p), liveArguments(p))
+}
+
+// askedFor returns what lists names of something that runs, asked for p.
+func askedFor(p *program) func(list func(*program, *cobra.Command) []string) func(*cobra.Command) []string {
+	return func(list func(*program, *cobra.Command) []string) func(*cobra.Command) []string {
+		return func(c *cobra.Command) []string { return list(p, c) }
+	}
 }
 
 // liveFlags are what flags may be that name what runs, by the commands' paths.
 func liveFlags(p *program) map[string]map[string]func(*cobra.Command) []string {
-	revisions := func(c *cobra.Command) []string { return liveRevisions(p, c) }
+	of := askedFor(p)
 	return map[string]map[string]func(*cobra.Command) []string{
-		"coxswain diff":  {"from": revisions, "to": revisions, "proxy": p.liveProxies},
-		"coxswain pin":   {"proxies": p.liveProxies},
-		"coxswain unpin": {"proxies": func(c *cobra.Command) []string { return livePins(p, c) }},
+		"coxswain diff":  {"from": of(liveRevisions), "to": of(liveRevisions), "proxy": of(connectedProxies)},
+		"coxswain pin":   {"proxies": of(connectedProxies)},
+		"coxswain unpin": {"proxies": of(livePins)},
 	}
 }
 
@@ -91,36 +98,37 @@ func outputs(usage string) []string {
 
 type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
-// arguments are what commands' arguments may be, by the commands' paths.
-func (p *program) arguments() map[string]completer {
+// liveArguments are what commands' arguments may be, by the commands' paths.
+func liveArguments(p *program) map[string]completer {
+	of := askedFor(p)
 	all := map[string]completer{
 		"coxswain explain-code": first(func(*cobra.Command) []string { return ids() }),
 		"coxswain plugin":       first(func(*cobra.Command) []string { return names() }),
-		"coxswain route":        first(p.liveProxies),
+		"coxswain route":        first(of(connectedProxies)),
 		"coxswain explain": func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 			return explainArguments(p, c, args, begun)
 		},
-		"coxswain proxy-status": first(p.liveProxies),
-		"coxswain pin":          first(func(c *cobra.Command) []string { return liveRevisions(p, c) }),
-		"coxswain impact":       first(func(c *cobra.Command) []string { return liveRows(p, c) }),
-		"coxswain wait":         first(func(c *cobra.Command) []string { return liveRows(p, c) }),
-		"coxswain request":      inTurn(func(*cobra.Command) []string { return []string{"GET", "POST"} }, func(c *cobra.Command) []string { return livePages(p, c) }),
-		"coxswain plugins pin":  afterFile(p.livePlugins),
+		"coxswain proxy-status": first(of(connectedProxies)),
+		"coxswain pin":          first(of(liveRevisions)),
+		"coxswain impact":       first(of(liveRows)),
+		"coxswain wait":         first(of(liveRows)),
+		"coxswain request":      inTurn(func(*cobra.Command) []string { return []string{"GET", "POST"} }, of(livePages)),
+		"coxswain plugins pin":  afterFile(of(livePlugins)),
 		"coxswain log set": func(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 			return liveLevels(p, c, begun)
 		},
 	}
 	for _, what := range []string{"swap", "restart", "disable", "enable", "show", "rollback", "log"} {
-		all["coxswain plugins "+what] = first(p.livePlugins)
+		all["coxswain plugins "+what] = first(of(livePlugins))
 	}
 	all["coxswain plugins record"] = func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 1 {
 			return nil, cobra.ShellCompDirectiveDefault // the file
 		}
-		return first(p.livePlugins)(c, args, begun)
+		return first(of(livePlugins))(c, args, begun)
 	}
 	for _, what := range []string{"show", "apply", "drop"} {
-		all["coxswain hold "+what] = first(p.livePlugins)
+		all["coxswain hold "+what] = first(of(livePlugins))
 	}
 	return all
 }
@@ -162,9 +170,9 @@ func addressMeant(p *program, c *cobra.Command) string {
 	return cmp.Or(addr, p.variable(addrVariable), settings.Defaults().HTTPAddr)
 }
 
-// page decodes a page of the control plane that a command means. What can't be had completes
+// livePage decodes a page of the control plane that a command means. What can't be had completes
 // nothing.
-func (p *program) page(c *cobra.Command, path string, into any) {
+func livePage(p *program, c *cobra.Command, path string, into any) {
 	ctx, cancel := context.WithTimeout(context.Background(), completionPatience)
 	defer cancel()
 	if raw, err := get(ctx, addressMeant(p, c), path); err == nil {
@@ -172,20 +180,20 @@ func (p *program) page(c *cobra.Command, path string, into any) {
 	}
 }
 
-func (p *program) livePlugins(c *cobra.Command) (all []string) {
+func livePlugins(p *program, c *cobra.Command) (all []string) {
 	var list []admin.Plugin
-	p.page(c, "/debug/plugins", &list)
+	livePage(p, c, "/debug/plugins", &list)
 	for _, one := range list {
 		all = append(all, one.Name)
 	}
 	return all
 }
 
-// liveProxies returns the short names of the connected proxies, NAME.NAMESPACE, or what their IDs
-// are where they have none.
-func (p *program) liveProxies(c *cobra.Command) (all []string) {
+// connectedProxies returns the short names of the connected proxies, NAME.NAMESPACE, or what their
+// IDs are where they have none.
+func connectedProxies(p *program, c *cobra.Command) (all []string) {
 	var page syncPage
-	p.page(c, "/debug/streams", &page)
+	livePage(p, c, "/debug/streams", &page)
 	for _, s := range page.Streams {
 		if id, ok := istio.ParseNodeID(s.Node); ok {
 			all = append(all, id.Short())
@@ -200,7 +208,7 @@ func (p *program) liveProxies(c *cobra.Command) (all []string) {
 // liveRows returns the names of config objects, KIND/NAMESPACE/NAME.
 func liveRows(p *program, c *cobra.Command) (all []string) {
 	var list []admin.Object
-	p.page(c, "/debug/configs", &list)
+	livePage(p, c, "/debug/configs", &list)
 	for _, o := range list {
 		if o.Kind != "" && o.Key != "" {
 			all = append(all, o.Kind+"/"+o.Key)
@@ -211,7 +219,7 @@ func liveRows(p *program, c *cobra.Command) (all []string) {
 
 // livePages returns the paths of debug pages.
 func livePages(p *program, c *cobra.Command) (all []string) {
-	p.page(c, "/debug/list", &all)
+	livePage(p, c, "/debug/list", &all)
 	for i := range all {
 		all[i] = "/debug/" + all[i]
 	}
@@ -232,7 +240,7 @@ func liveLevels(p *program, c *cobra.Command, begun string) ([]string, cobra.She
 	var at which
 	at.addr, at.admin = c.Flag("addr").Value.String(), c.Flag("admin").Value.String()
 	var got api.LogLevels
-	_, _, _ = p.ask(ctx, at, http.MethodGet, "/log", nil, &got) // without an answer there are none
+	_, _, _ = ask(ctx, p, at, http.MethodGet, "/log", nil, &got) // without an answer there are none
 	var all []string
 	for _, one := range got.Areas {
 		all = append(all, one.Area+"=")
@@ -245,7 +253,7 @@ func explainArguments(p *program, c *cobra.Command, args []string, begun string)
 	var words []string
 	switch len(args) {
 	case 0:
-		words = p.liveProxies(c)
+		words = connectedProxies(p, c)
 	case 1:
 		words = slices.Sorted(maps.Keys(resourceTypes))
 	case 2:
@@ -263,7 +271,7 @@ func resourcesOf(p *program, c *cobra.Command, name, want string) (names []strin
 		return nil
 	}
 	var proxy admin.Proxy
-	p.page(c, "/debug/explain?proxyID="+url.QueryEscape(node), &proxy)
+	livePage(p, c, "/debug/explain?proxyID="+url.QueryEscape(node), &proxy)
 	for _, t := range proxy.Types {
 		for _, n := range t.Names {
 			if isType(t.Type, want) {

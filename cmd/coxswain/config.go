@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) config() *cobra.Command {
+func configCommand(p *program) *cobra.Command {
 	var a *asked
 	var effect bool
 	c := &cobra.Command{

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) discovery() *cobra.Command {
+func discoveryCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "discovery",
 		Short: "Run the control plane",
@@ -50,9 +50,9 @@ over the file.`,
 					log.Warn(line)
 				}
 			}
-			p.profile("core", log)
-			return p.serve(c.Context(), s, trial, log, func(ctx context.Context, core *server.Server) {
-				p.reload(ctx, c.Flags(), &s, level, log, core)
+			profile(p, "core", log)
+			return serve(c.Context(), p, s, trial, log, func(ctx context.Context, core *server.Server) {
+				reload(ctx, p, c.Flags(), &s, level, log, core)
 			})
 		},
 	}

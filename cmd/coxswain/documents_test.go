@@ -89,7 +89,7 @@ func TestCommandsOfDocuments(t *testing.T) {
 // noCommand says why a line is no command; empty: it is one.
 func noCommand(line string) string {
 	words := strings.Fields(line)
-	at, rest := (&program{}).root(nil), words
+	at, rest := rootCommand(&program{}, nil), words
 	for len(rest) > 0 {
 		next := subcommand(at, rest[0])
 		if next == nil {

@@ -58,7 +58,7 @@ same value. A generator doesn't say which of them a field comes from; a value th
 			}
 			node, err := connected(c.Context(), a.addr, args[0])
 			if err != nil {
-				return p.elsewhere(c.Context(), err)
+				return orElsewhere(c.Context(), p, err)
 			}
 			if len(args) < 3 {
 				return a.explainProxy(c.Context(), node, args[1:])

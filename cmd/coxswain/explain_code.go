@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) explainCode() *cobra.Command {
+func explainCodeCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain-code [CODE]",
 		Short: "Say what a code of validate, analyze and the log means, with a wrong and a right example; without one: list all",

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// hold shows and decides what the guard holds.
-func (p *program) hold() *cobra.Command {
-	list := p.holdList()
+// holdCommand shows and decides what the guard holds.
+func holdCommand(p *program) *cobra.Command {
+	list := holdListCommand(p)
 	c := &cobra.Command{
 		Use:   "hold",
 		Args:  noArgs,
@@ -29,15 +29,15 @@ that what it says then is judged anew. Without a command it is hold list.`,
 	}
 	c.AddCommand(
 		list,
-		p.holdOne("show", "Show what is held of a plugin, and why", http.MethodGet, ""),
-		p.holdOne("apply", "Let through what is held of a plugin", http.MethodPost, "/apply"),
-		p.holdOne("drop", "Forget what is held of a plugin, and start it anew", http.MethodPost, "/drop"),
+		holdOneCommand(p, "show", "Show what is held of a plugin, and why", http.MethodGet, ""),
+		holdOneCommand(p, "apply", "Let through what is held of a plugin", http.MethodPost, "/apply"),
+		holdOneCommand(p, "drop", "Forget what is held of a plugin, and start it anew", http.MethodPost, "/drop"),
 	)
 	c.Flags().AddFlagSet(list.Flags())
 	return c
 }
 
-func (p *program) holdList() *cobra.Command {
+func holdListCommand(p *program) *cobra.Command {
 	var at which
 	a := &asked{p: p}
 	c := &cobra.Command{Use: "list", Short: "Show what is held; the exit code is 3 if anything is", Args: noArgs, RunE: func(c *cobra.Command, _ []string) error {
@@ -45,7 +45,7 @@ func (p *program) holdList() *cobra.Command {
 			return err
 		}
 		all := []control.Held{}
-		if _, _, err := p.ask(c.Context(), at, http.MethodGet, "/holds", nil, &all); err != nil {
+		if _, _, err := ask(c.Context(), p, at, http.MethodGet, "/holds", nil, &all); err != nil {
 			return err
 		}
 		if err := a.print(all, func(w io.Writer, wide bool) { holdTable(w, all, wide) }); err != nil {
@@ -90,7 +90,7 @@ func firstOf(lines []string) string {
 	return fmt.Sprintf("%s (and %d more reasons)", lines[0], len(lines)-1)
 }
 
-func (p *program) holdOne(what, short, method, path string) *cobra.Command {
+func holdOneCommand(p *program, what, short, method, path string) *cobra.Command {
 	var at which
 	a := &asked{p: p}
 	c := &cobra.Command{Use: what + " PLUGIN", Short: short, Args: oneName, RunE: func(c *cobra.Command, args []string) error {
@@ -98,7 +98,7 @@ func (p *program) holdOne(what, short, method, path string) *cobra.Command {
 			return err
 		}
 		var out api.HoldOutcome
-		if _, _, err := p.ask(c.Context(), at, method, "/holds/"+url.PathEscape(args[0])+path, nil, &out); err != nil {
+		if _, _, err := ask(c.Context(), p, at, method, "/holds/"+url.PathEscape(args[0])+path, nil, &out); err != nil {
 			return err
 		}
 		if out.Error != "" {

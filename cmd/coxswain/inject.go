@@ -43,7 +43,7 @@ What gets no proxy is named on standard error, with the reason.`,
 			if len(f.objects) == 0 {
 				return usageError{errors.New("coxswain inject wants --filename, a file with pods or workloads, or - for standard input")}
 			}
-			return p.runInject(f)
+			return runInject(p, f)
 		},
 	}
 	c.Flags().StringSliceVarP(&f.objects, "filename", "f", nil, "file with Kubernetes objects, or a directory of such; -: standard input")
@@ -57,13 +57,13 @@ What gets no proxy is named on standard error, with the reason.`,
 }
 
 // injection reads what is to be injected.
-func (p *program) injection(f injectFiles) (*render.Settings, *api.MeshConfig, error) {
+func injection(p *program, f injectFiles) (*render.Settings, *api.MeshConfig, error) {
 	texts := map[string][]byte{}
 	for _, file := range []string{f.config, f.values, f.mesh, f.injectionMap} {
 		if file == "" {
 			continue
 		}
-		text, err := p.readFile(file)
+		text, err := readFile(p, file)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -96,8 +96,8 @@ func (p *program) injection(f injectFiles) (*render.Settings, *api.MeshConfig, e
 	return s, m, nil
 }
 
-func (p *program) runInject(f injectFiles) error {
-	s, m, err := p.injection(f)
+func runInject(p *program, f injectFiles) error {
+	s, m, err := injection(p, f)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (p *program) runInject(f injectFiles) error {
 	}}
 	out := &bytes.Buffer{} // All or nothing: half of it would be applied, too.
 	for _, name := range slices.Compact(names) {
-		text, err := p.readFile(name)
+		text, err := readFile(p, name)
 		if err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ settings at SIGHUP is the new default.`,
 				return err
 			}
 			var got api.LogLevels
-			if _, _, err := p.ask(c.Context(), at, http.MethodGet, "/log", nil, &got); err != nil {
+			if _, _, err := ask(c.Context(), p, at, http.MethodGet, "/log", nil, &got); err != nil {
 				return err
 			}
 			return a.print(got.Areas, func(w io.Writer, _ bool) { levelTable(w, got.Areas) })
@@ -87,7 +87,7 @@ func setLevels(ctx context.Context, p *program, at which, args []string) ([]leve
 		area, level, _ := strings.Cut(arg, "=")
 		one := levels.Area{Area: area, Level: level}
 		var got api.LogLevels
-		if _, _, err := p.ask(ctx, at, http.MethodPost, "/log", one, &got); err != nil {
+		if _, _, err := ask(ctx, p, at, http.MethodPost, "/log", one, &got); err != nil {
 			return set, err
 		}
 		if got.Error != "" {

@@ -30,7 +30,7 @@ func run(ctx context.Context, args, environ []string, in io.Reader, out, errOut 
 	p := &program{environ: environ, in: in, out: out, err: errOut}
 	ctx = context.WithValue(ctx, tokenKey{}, p.variable(tokenVariable))
 	ctx = context.WithValue(ctx, authorityKey{}, p.variable(authorityVariable))
-	root := p.root(args)
+	root := rootCommand(p, args)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
@@ -50,7 +50,8 @@ func run(ctx context.Context, args, environ []string, in io.Reader, out, errOut 
 	return 1
 }
 
-// program is what the commands have in common: the world that they run in.
+// program is what commands get of the process that they run in: its environment, as KEY=VALUE, and
+// its standard streams.
 type program struct {
 	environ  []string
 	in       io.Reader

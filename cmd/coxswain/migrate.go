@@ -37,7 +37,7 @@ to do. Nothing in a cluster is changed. Secrets are not read, and values of vari
   coxswain migrate --live --to coxswain/
   coxswain migrate -f istiod.yaml -f configmaps.yaml --deployment istiod-canary`,
 		Args: noArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return p.migrate(c, f) },
+		RunE: func(c *cobra.Command, _ []string) error { return runMigrate(p, c, f) },
 	}
 	f.add(c)
 	c.Flags().StringSliceVarP(&f.files, "filename", "f", nil, "file with Kubernetes objects, or a directory of such; -: standard input")
@@ -48,7 +48,7 @@ to do. Nothing in a cluster is changed. Secrets are not read, and values of vari
 	return c
 }
 
-func (p *program) migrate(c *cobra.Command, f migration) error {
+func runMigrate(p *program, c *cobra.Command, f migration) error {
 	in := &migrate.Input{}
 	switch {
 	case f.live == (len(f.files) > 0):
@@ -68,7 +68,7 @@ func (p *program) migrate(c *cobra.Command, f migration) error {
 			return err
 		}
 		for _, name := range names {
-			if err := p.istiods(in, name); err != nil {
+			if err := readIstiod(p, in, name); err != nil {
 				return err
 			}
 		}
@@ -77,23 +77,23 @@ func (p *program) migrate(c *cobra.Command, f migration) error {
 	if err != nil {
 		return err
 	}
-	return p.planned(plan, f.to)
+	return writeMigration(p, plan, f.to)
 }
 
-// istiods reads a file; standard input only as far as it may be long.
-func (p *program) istiods(in *migrate.Input, name string) error {
+// readIstiod reads a file; standard input only as far as it may be long.
+func readIstiod(p *program, in *migrate.Input, name string) error {
 	if name == stdin {
 		return in.Read("standard input", p.in)
 	}
-	text, err := p.readFile(name)
+	text, err := readFile(p, name)
 	if err != nil {
 		return err
 	}
 	return in.Read(name, bytes.NewReader(text))
 }
 
-// planned writes a plan down.
-func (p *program) planned(plan *migrate.Plan, to string) error {
+// writeMigration writes a plan down.
+func writeMigration(p *program, plan *migrate.Plan, to string) error {
 	files, err := plan.Files()
 	if err != nil {
 		return err

@@ -72,7 +72,7 @@ func (a *asked) page(ctx context.Context, path string, into any) error {
 	}
 	raw, err := get(ctx, a.addr, path)
 	if err != nil {
-		return a.p.elsewhere(ctx, err)
+		return orElsewhere(ctx, a.p, err)
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
 		return fmt.Errorf("http://%s%s: %w; is it a control plane of this version?", a.addr, path, err)

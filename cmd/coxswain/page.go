@@ -33,7 +33,7 @@ func listing[T any](p *program, c *cobra.Command, page string, table func(io.Wri
 		}
 		raw, err := get(c.Context(), addr, page)
 		if err != nil {
-			return p.elsewhere(c.Context(), err)
+			return orElsewhere(c.Context(), p, err)
 		}
 		if text, err := asText(raw, format); err != nil || text != nil {
 			if err == nil {

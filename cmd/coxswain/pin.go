@@ -95,7 +95,7 @@ func (a *asked) pins(ctx context.Context, at which, method string, order any) er
 		return err
 	}
 	var out api.PinOutcome
-	if _, _, err := a.p.ask(ctx, at, method, "/pins", order, &out); err != nil {
+	if _, _, err := ask(ctx, a.p, at, method, "/pins", order, &out); err != nil {
 		return err
 	}
 	if out.Error != "" {
@@ -164,7 +164,7 @@ func typesBy(x admin.PinnedProxy, how string) string {
 // liveRevisions returns the revisions that are kept, newest first.
 func liveRevisions(p *program, c *cobra.Command) (all []string) {
 	var h admin.History
-	p.page(c, "/debug/history", &h)
+	livePage(p, c, "/debug/history", &h)
 	for _, r := range slices.Backward(h.Revisions) {
 		if r.Kept {
 			all = append(all, fmt.Sprintf("%d\t%s %s", r.Push.Revision, r.Push.Committed.Local().Format(time.DateTime), causes(r, 1)))
@@ -176,7 +176,7 @@ func liveRevisions(p *program, c *cobra.Command) (all []string) {
 // livePins returns the selectors of the pins.
 func livePins(p *program, c *cobra.Command) (all []string) {
 	var list []admin.Pin
-	p.page(c, "/debug/pins", &list)
+	livePage(p, c, "/debug/pins", &list)
 	for _, x := range list {
 		all = append(all, x.Proxies)
 	}

@@ -152,7 +152,7 @@ func (n *planning) againstLive(ctx context.Context, next plan.Side) (*plan.Plan,
 	}}
 	proxies, err := running.Proxies(ctx)
 	if err != nil {
-		return nil, n.p.elsewhere(ctx, err)
+		return nil, orElsewhere(ctx, n.p, err)
 	}
 	if next.Inputs, err = inputsOf(ctx, n.p, n.addr); err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func (n *planning) againstLive(ctx context.Context, next plan.Side) (*plan.Plan,
 // inputsOf returns the settings of the control plane of this user at an address; nil: there is none
 // there.
 func inputsOf(ctx context.Context, p *program, addr string) (map[string]string, error) {
-	all, err := p.cores(ctx)
+	all, err := cores(ctx, p)
 	if err != nil {
 		return nil, err
 	}

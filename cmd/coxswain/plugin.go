@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// plugin is what the core starts for an entry with `builtin: KIND/NAME`.
-func (p *program) plugin() *cobra.Command {
+// pluginCommand is what the core starts for an entry with `builtin: KIND/NAME`.
+func pluginCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:    "plugin KIND/NAME",
 		Short:  "Run a built-in plugin; the core does this",
@@ -31,7 +31,7 @@ func (p *program) plugin() *cobra.Command {
 				return usageError{fmt.Errorf("there is no built-in plugin %s%s; there are %s",
 					args[0], settings.Hint(args[0], names()), strings.Join(names(), ", "))}
 			}
-			p.profile(args[0], slog.New(slog.NewTextHandler(p.err, nil)))
+			profile(p, args[0], slog.New(slog.NewTextHandler(p.err, nil)))
 			sdk.Serve(made)
 			return nil
 		},

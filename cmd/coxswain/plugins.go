@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) plugins() *cobra.Command {
+func pluginsCommand(p *program) *cobra.Command {
 	c := listing(p, &cobra.Command{
 		Use:   "plugins",
 		Short: "Show the plugins of a running control plane, and how they are; change them",
@@ -18,9 +18,9 @@ func (p *program) plugins() *cobra.Command {
   coxswain plugins --addr 127.0.0.1:8080 -o json
   coxswain plugins swap mine --process ./mine-v2 --dry-run`,
 	}, "/debug/plugins", pluginTable)
-	c.AddCommand(p.pluginChanges()...)
-	c.AddCommand(p.pluginArtifacts()...)
-	c.AddCommand(p.pluginsTest(), p.pluginsNew(), p.pluginsRecord(), p.pluginsReplay(), p.pluginsTop())
+	c.AddCommand(pluginChanges(p)...)
+	c.AddCommand(pluginArtifacts(p)...)
+	c.AddCommand(pluginTestCommand(p), pluginNewCommand(p), pluginRecordCommand(p), pluginReplayCommand(p), pluginTopCommand(p))
 	return c
 }
 

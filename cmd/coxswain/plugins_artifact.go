@@ -12,8 +12,8 @@ import (
 )
 
 // pluginArtifacts are the commands about plugins in registries.
-func (p *program) pluginArtifacts() []*cobra.Command {
-	return []*cobra.Command{p.pluginPush(), p.pluginPull(), p.pluginInspect(), p.pluginSearch()}
+func pluginArtifacts(p *program) []*cobra.Command {
+	return []*cobra.Command{pluginPushCommand(p), pluginPullCommand(p), pluginInspectCommand(p), pluginSearchCommand(p)}
 }
 
 // howPulled is on what terms commands speak to a registry.

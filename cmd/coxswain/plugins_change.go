@@ -17,17 +17,17 @@ import (
 )
 
 // pluginChanges are the commands that change a plugin of a running control plane.
-func (p *program) pluginChanges() []*cobra.Command {
+func pluginChanges(p *program) []*cobra.Command {
 	return []*cobra.Command{
-		p.pluginSwap(),
-		p.pluginChange("restart", "Start a plugin anew: a new instance beside the old one, which it replaces when it has the same"),
-		p.pluginRollback(),
-		p.pluginChange("disable", "End a plugin; what it published goes"),
-		p.pluginChange("enable", "Start a plugin that was disabled"),
-		p.pluginPlan(),
-		p.pluginShow(),
-		p.pluginPin(),
-		p.pluginLog(),
+		pluginSwapCommand(p),
+		pluginChangeCommand(p, "restart", "Start a plugin anew: a new instance beside the old one, which it replaces when it has the same"),
+		pluginRollbackCommand(p),
+		pluginChangeCommand(p, "disable", "End a plugin; what it published goes"),
+		pluginChangeCommand(p, "enable", "Start a plugin that was disabled"),
+		pluginPlanCommand(p),
+		pluginShowCommand(p),
+		pluginPinCommand(p),
+		pluginLogCommand(p),
 	}
 }
 
@@ -45,10 +45,10 @@ func (o *order) flags(c *cobra.Command) {
 	c.Flags().BoolVar(&o.Ephemeral, "ephemeral", false, "leave plugins.yaml as it is")
 }
 
-func (p *program) pluginChange(what, short string) *cobra.Command {
+func pluginChangeCommand(p *program, what, short string) *cobra.Command {
 	o := &order{}
 	c := &cobra.Command{Use: what + " NAME", Short: short, Args: oneName, RunE: func(c *cobra.Command, args []string) error {
-		return p.send(c, args[0], what, o)
+		return sendOrder(p, c, args[0], what, o)
 	}}
 	o.flags(c)
 	if what != "enable" {
@@ -91,14 +91,14 @@ func (o *order) carrier(process, config string) error {
 	return nil
 }
 
-// send asks for a change and shows what became of it.
-func (p *program) send(c *cobra.Command, name, what string, o *order) error {
+// sendOrder asks for a change and shows what became of it.
+func sendOrder(p *program, c *cobra.Command, name, what string, o *order) error {
 	a := &asked{p: p, format: o.format}
 	if err := a.check(); err != nil {
 		return err
 	}
 	var out api.Outcome
-	code, _, err := p.ask(c.Context(), o.at, http.MethodPost, "/plugins/"+url.PathEscape(name)+"/"+what, o.Order, &out)
+	code, _, err := ask(c.Context(), p, o.at, http.MethodPost, "/plugins/"+url.PathEscape(name)+"/"+what, o.Order, &out)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) pluginInspect() *cobra.Command {
+func pluginInspectCommand(p *program) *cobra.Command {
 	h := &howPulled{}
 	var format string
 	c := &cobra.Command{

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) pluginLog() *cobra.Command {
+func pluginLogCommand(p *program) *cobra.Command {
 	var at which
 	a := &asked{p: p}
 	c := &cobra.Command{
@@ -32,7 +32,7 @@ func (p *program) pluginLog() *cobra.Command {
 				path += "?plugin=" + url.QueryEscape(args[0])
 			}
 			var kept audit.Kept
-			if _, _, err := p.ask(c.Context(), at, http.MethodGet, path, nil, &kept); err != nil {
+			if _, _, err := ask(c.Context(), p, at, http.MethodGet, path, nil, &kept); err != nil {
 				return err
 			}
 			err := a.print(kept, func(w io.Writer, _ bool) {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) pluginsNew() *cobra.Command {
+func pluginNewCommand(p *program) *cobra.Command {
 	var o scaffold.Project
 	c := &cobra.Command{
 		Use:   "new NAME",

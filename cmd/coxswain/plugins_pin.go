@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// pluginPin writes hashes into a plugins.yaml.
-func (p *program) pluginPin() *cobra.Command {
+// pluginPinCommand writes hashes into a plugins.yaml.
+func pluginPinCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "pin FILE [NAME...]",
 		Short: "Write the sha256 of what plugins run, as it is now, into a plugins.yaml",
@@ -30,11 +30,11 @@ it is the digest that its tag means now. A plugin that is pinned needs no ` + "`
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) error { return p.pin(c.Context(), args[0], args[1:]) },
+		RunE: func(c *cobra.Command, args []string) error { return pinPlugins(c.Context(), p, args[0], args[1:]) },
 	}
 }
 
-func (p *program) pin(ctx context.Context, file string, names []string) error {
+func pinPlugins(ctx context.Context, p *program, file string, names []string) error {
 	before, err := os.ReadFile(file)
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) pluginPlan() *cobra.Command {
+func pluginPlanCommand(p *program) *cobra.Command {
 	var at which
 	a := &asked{p: p}
 	c := &cobra.Command{
@@ -28,7 +28,7 @@ func (p *program) pluginPlan() *cobra.Command {
 				return err
 			}
 			var out api.Planned
-			if _, _, err := p.ask(c.Context(), at, http.MethodPost, "/plan", api.Plan{Text: string(text)}, &out); err != nil {
+			if _, _, err := ask(c.Context(), p, at, http.MethodPost, "/plan", api.Plan{Text: string(text)}, &out); err != nil {
 				return err
 			}
 			err = a.print(out, func(w io.Writer, _ bool) {

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) pluginPull() *cobra.Command {
+func pluginPullCommand(p *program) *cobra.Command {
 	h := &howPulled{}
 	var to string
 	c := &cobra.Command{

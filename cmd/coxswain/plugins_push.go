@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) pluginPush() *cobra.Command {
+func pluginPushCommand(p *program) *cobra.Command {
 	h := &howPulled{}
 	var annotations []string
 	var output string

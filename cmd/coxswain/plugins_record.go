@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) pluginsRecord() *cobra.Command {
+func pluginRecordCommand(p *program) *cobra.Command {
 	var at which
 	var during time.Duration
 	limit := int64(64 << 20)
@@ -40,7 +40,7 @@ what sensitive types hold are masked; of other rows and resources what is secret
 				ctx, cancel = context.WithTimeout(ctx, during)
 				defer cancel()
 			}
-			return p.record(ctx, at, args[0], args[1], limit)
+			return recordTo(ctx, p, at, args[0], args[1], limit)
 		},
 	}
 	at.flags(c)
@@ -49,8 +49,8 @@ what sensitive types hold are masked; of other rows and resources what is secret
 	return c
 }
 
-func (p *program) record(ctx context.Context, at which, name, file string, limit int64) error {
-	socket, err := p.socket(ctx, at)
+func recordTo(ctx context.Context, p *program, at which, name, file string, limit int64) error {
+	socket, err := socketMeant(ctx, p, at)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/recording"
 )
 
-func (p *program) pluginsReplay() *cobra.Command {
+func pluginReplayCommand(p *program) *cobra.Command {
 	var o trial
 	var against string
 	c := &cobra.Command{
@@ -36,7 +36,7 @@ what it says with what was said, and print how long both took. The exit status i
 		RunE: func(c *cobra.Command, args []string) error {
 			// A replay can't be interrupted. The plugins that it started end with this process.
 			defer context.AfterFunc(c.Context(), func() { os.Exit(1) })()
-			return p.replay(o, args[0], against, args[1:])
+			return replay(p, o, args[0], against, args[1:])
 		},
 	}
 	c.Flags().StringVar(&against, "against", "", "executable or .wasm file to say it to")
@@ -46,7 +46,7 @@ what it says with what was said, and print how long both took. The exit status i
 	return c
 }
 
-func (p *program) replay(o trial, file, against string, args []string) error {
+func replay(p *program, o trial, file, against string, args []string) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (p *program) replay(o trial, file, against string, args []string) error {
 	if len(r.Sessions) == 0 {
 		return fmt.Errorf("%s: there is no session in it", file)
 	}
-	target, err := p.target(o, against, args)
+	target, err := targetOf(p, o, against, args)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) pluginSearch() *cobra.Command {
+func pluginSearchCommand(p *program) *cobra.Command {
 	h := &howPulled{}
 	var format string
 	c := &cobra.Command{

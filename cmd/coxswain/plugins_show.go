@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) pluginShow() *cobra.Command {
+func pluginShowCommand(p *program) *cobra.Command {
 	var at which
 	a := &asked{p: p}
 	c := &cobra.Command{
@@ -25,7 +25,7 @@ func (p *program) pluginShow() *cobra.Command {
 				api.Detail
 				Error string `json:"error"`
 			}
-			if _, _, err := p.ask(c.Context(), at, http.MethodGet, "/plugins/"+url.PathEscape(args[0]), nil, &d); err != nil {
+			if _, _, err := ask(c.Context(), p, at, http.MethodGet, "/plugins/"+url.PathEscape(args[0]), nil, &d); err != nil {
 				return err
 			}
 			if d.Error != "" {

@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) pluginSwap() *cobra.Command {
+func pluginSwapCommand(p *program) *cobra.Command {
 	o := &order{}
 	var process, config string
 	c := &cobra.Command{
@@ -23,7 +23,7 @@ What the flags say is written to plugins.yaml, with the program's sha256.`,
 			if err := o.carrier(process, config); err != nil {
 				return err
 			}
-			return p.send(c, args[0], "swap", o)
+			return sendOrder(p, c, args[0], "swap", o)
 		},
 	}
 	o.flags(c)

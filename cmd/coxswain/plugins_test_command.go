@@ -32,7 +32,7 @@ type trial struct {
 	patience                                float64
 }
 
-func (p *program) pluginsTest() *cobra.Command {
+func pluginTestCommand(p *program) *cobra.Command {
 	var o trial
 	c := &cobra.Command{
 		Use:   "test PATH [-- ARGUMENT…]",
@@ -55,7 +55,7 @@ and delete them.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			// A case can't be interrupted. The plugins that it started end with this process.
 			defer context.AfterFunc(c.Context(), func() { os.Exit(1) })()
-			return p.testPlugin(o, args[0], args[1:])
+			return testPlugin(p, o, args[0], args[1:])
 		},
 	}
 	f := c.Flags()
@@ -79,12 +79,12 @@ and delete them.`,
 	return c
 }
 
-func (p *program) testPlugin(o trial, path string, args []string) error {
+func testPlugin(p *program, o trial, path string, args []string) error {
 	suite, err := o.suite()
 	if err != nil {
 		return usageError{err}
 	}
-	target, err := p.target(o, path, args)
+	target, err := targetOf(p, o, path, args)
 	if err != nil {
 		return err
 	}
@@ -119,8 +119,8 @@ func (p *program) testPlugin(o trial, path string, args []string) error {
 	return nil
 }
 
-// target says how to run the plugin: this binary is the runner of modules.
-func (p *program) target(o trial, path string, args []string) (t plugintest.Target, err error) {
+// targetOf says how to run the plugin: this binary is the runner of modules.
+func targetOf(p *program, o trial, path string, args []string) (t plugintest.Target, err error) {
 	if strings.HasSuffix(path, ".wasm") {
 		if _, err := os.Stat(path); err != nil {
 			return t, err

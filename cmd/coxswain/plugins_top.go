@@ -38,7 +38,7 @@ type pluginLoad struct {
 	Memory     uint64  `json:"memory"`
 }
 
-func (p *program) pluginsTop() *cobra.Command {
+func pluginTopCommand(p *program) *cobra.Command {
 	a, once, interval := &asked{p: p}, false, 2*time.Second
 	c := &cobra.Command{
 		Use:   "top",
@@ -73,7 +73,7 @@ func (a *asked) top(ctx context.Context, once bool, interval time.Duration) erro
 	before, err := reading(ctx, a.addr)
 	at := time.Now()
 	if err != nil {
-		return a.p.elsewhere(ctx, err)
+		return orElsewhere(ctx, a.p, err)
 	}
 	tick := time.NewTicker(interval)
 	defer tick.Stop()

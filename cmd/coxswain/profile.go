@@ -26,7 +26,7 @@ type profiler struct {
 
 // profile listens for signals if the environment names a directory. The files are called
 // NAME-PID-ROUND.KIND.pprof.
-func (p *program) profile(name string, log *slog.Logger) {
+func profile(p *program, name string, log *slog.Logger) {
 	dir := p.variable(profileVariable)
 	if dir == "" {
 		return

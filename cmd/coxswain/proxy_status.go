@@ -175,7 +175,7 @@ func (a *asked) ledger(ctx context.Context, name string) error {
 	}
 	node, err := connected(ctx, a.addr, name)
 	if err != nil {
-		return a.p.elsewhere(ctx, err)
+		return orElsewhere(ctx, a.p, err)
 	}
 	var all []streamLedger
 	if err := a.page(ctx, "/debug/ledger?proxyID="+url.QueryEscape(node), &all); err != nil {

@@ -36,7 +36,7 @@ part of a node. Of the extensions that Envoys know there are the names, each lis
 		RunE: func(c *cobra.Command, _ []string) error {
 			raw, err := get(c.Context(), addr, nodesPage)
 			if err != nil {
-				return p.elsewhere(c.Context(), err)
+				return orElsewhere(c.Context(), p, err)
 			}
 			text, err := yaml.JSONToYAML(raw)
 			if err != nil {

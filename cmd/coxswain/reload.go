@@ -12,7 +12,7 @@ import (
 // reload takes up, at SIGHUP, what can be taken up while the control plane runs: the settings' log
 // level, plugins.yaml and certificates. What is wrong is logged and leaves things as they are. s is
 // what the settings were last.
-func (p *program) reload(ctx context.Context, flags *pflag.FlagSet, s *settings.Settings, level *slog.LevelVar, log *slog.Logger, core *server.Server) {
+func reload(ctx context.Context, p *program, flags *pflag.FlagSet, s *settings.Settings, level *slog.LevelVar, log *slog.Logger, core *server.Server) {
 	log.Info("reloading: SIGHUP")
 	now, _, err := settings.Load(flags, p.environ)
 	if err != nil {

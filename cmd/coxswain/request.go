@@ -18,7 +18,7 @@ import (
 // requestTimeout is pilot-discovery's.
 const requestTimeout = 60 * time.Second
 
-func (p *program) request() *cobra.Command {
+func requestCommand(p *program) *cobra.Command {
 	var addr string
 	c := &cobra.Command{
 		Use:   "request METHOD PATH [BODY]",

@@ -67,7 +67,7 @@ func (a *asked) rollout(ctx context.Context, at which, path string, order api.Ro
 		return err
 	}
 	var out api.RolloutOutcome
-	if _, _, err := a.p.ask(ctx, at, http.MethodPost, path, order, &out); err != nil {
+	if _, _, err := ask(ctx, a.p, at, http.MethodPost, path, order, &out); err != nil {
 		return err
 	}
 	if out.Error != "" || out.Status == nil {

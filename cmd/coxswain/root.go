@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// root returns the commands. What the core starts gets those alone that it is started with: each
-// process would make all of them.
-func (p *program) root(args []string) *cobra.Command {
+// rootCommand returns the commands. What the core starts gets those alone that it is started with:
+// each process would make all of them.
+func rootCommand(p *program, args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "coxswain",
 		Short:         "A control plane for Envoy and every other xDS client, made of plugins",
@@ -26,17 +26,17 @@ func (p *program) root(args []string) *cobra.Command {
 	root.SetOut(p.out)
 	root.SetErr(p.err)
 	root.SetFlagErrorFunc(flagError)
-	children := []*cobra.Command{p.plugin(), p.wasmRunner()}
+	children := []*cobra.Command{pluginCommand(p), wasmRunnerCommand(p)}
 	root.AddCommand(children...)
 	if len(args) > 0 && slices.ContainsFunc(children, func(c *cobra.Command) bool { return c.Name() == args[0] }) {
 		return root
 	}
-	root.AddCommand(p.discovery(), p.bootstrap(), certificateCommand(p), tokenCommand(p), p.plugins(), p.hold(), p.views(), explainCommand(p), impactCommand(p), watchCommand(p), proxyStatusCommand(p), proxiesCommand(p), waitCommand(p), bugReportCommand(p), historyCommand(p), diffCommand(p), pinCommand(p), unpinCommand(p), rolloutCommand(p), p.route(), p.config(), p.validate(), p.analyze(), planCommand(p), testCommand(p), recordCommand(p), logCommand(p), p.explainCode(), p.schema(), p.request(), uiCommand(p), topCommand(p), p.version())
+	root.AddCommand(discoveryCommand(p), bootstrapCommand(p), certificateCommand(p), tokenCommand(p), pluginsCommand(p), holdCommand(p), viewsCommand(p), explainCommand(p), impactCommand(p), watchCommand(p), proxyStatusCommand(p), proxiesCommand(p), waitCommand(p), bugReportCommand(p), historyCommand(p), diffCommand(p), pinCommand(p), unpinCommand(p), rolloutCommand(p), routeCommand(p), configCommand(p), validateCommand(p), analyzeCommand(p), planCommand(p), testCommand(p), recordCommand(p), logCommand(p), explainCodeCommand(p), schemaCommand(p), requestCommand(p), uiCommand(p), topCommand(p), versionCommand(p))
 	root.AddCommand(collateralCommand(p))
 	root.AddCommand(injectCommand(p), webhooksCommand(p), tagCommand(p), uninstallCommand(p), migrateCommand(p), gatewaysCommand(p), upgradeCommand(p))
 	root.Version = build()
 	root.SetVersionTemplate(versionLine())
-	p.complete(root)
+	completeAll(p, root)
 	return root
 }
 

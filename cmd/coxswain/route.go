@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) route() *cobra.Command {
+func routeCommand(p *program) *cobra.Command {
 	a := &asked{p: p}
 	var dump string
 	var q question.Question
@@ -46,7 +46,7 @@ is a listener of the URL's port, for what a workload sends an address that is no
 			if err := a.check(); err != nil {
 				return err
 			}
-			raw, node, err := p.proxy(c.Context(), a.addr, dump, args[0])
+			raw, node, err := dumpOfProxy(c.Context(), p, a.addr, dump, args[0])
 			if err != nil {
 				return err
 			}
@@ -70,8 +70,8 @@ is a listener of the URL's port, for what a workload sends an address that is no
 	return c
 }
 
-// proxy returns a configuration dump and, if it is a connected proxy's, the node's ID.
-func (p *program) proxy(ctx context.Context, addr, dump, name string) (raw []byte, node string, err error) {
+// dumpOfProxy returns a configuration dump and, if it is a connected proxy's, the node's ID.
+func dumpOfProxy(ctx context.Context, p *program, addr, dump, name string) (raw []byte, node string, err error) {
 	switch dump {
 	case "":
 		if node, err = connected(ctx, addr, name); err != nil {

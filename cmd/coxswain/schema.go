@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) schema() *cobra.Command {
+func schemaCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of plugins.yaml, for editors: its keys, and what the built-in plugins take",

@@ -92,7 +92,7 @@ func memoryLimit(setting int64, environ []string) uint64 {
 }
 
 // serve runs the control plane until ctx ends; trial: beside another one, as trialSet says.
-func (p *program) serve(ctx context.Context, s settings.Settings, trial bool, log *slog.Logger, reload func(context.Context, *server.Server)) error {
+func serve(ctx context.Context, p *program, s settings.Settings, trial bool, log *slog.Logger, reload func(context.Context, *server.Server)) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)

@@ -77,7 +77,7 @@ func commandLines(t *testing.T) (lines []string) {
 			below(sub)
 		}
 	}
-	below(p.root(nil))
+	below(rootCommand(p, nil))
 	return lines
 }
 

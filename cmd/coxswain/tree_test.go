@@ -27,7 +27,7 @@ func tree(t *testing.T, visit func(c *cobra.Command)) {
 			below(sub)
 		}
 	}
-	below(p.root(nil))
+	below(rootCommand(p, nil))
 }
 
 // asks reports whether a command asks a control plane that runs.

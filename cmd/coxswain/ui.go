@@ -38,14 +38,14 @@ give commands that change plugins.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if _, err := get(c.Context(), addr, "/ui/"); err != nil {
-				return p.elsewhere(c.Context(), err)
+				return orElsewhere(c.Context(), p, err)
 			}
 			host, _, err := net.SplitHostPort(strings.TrimPrefix(addr, "https://"))
 			if open && (err != nil || host == "") {
 				return usageError{errors.New("--open wants --addr HOST:PORT")}
 			}
 			url := base(addr) + "/ui/"
-			code, err := p.loginCode(c.Context(), addr)
+			code, err := loginCode(c.Context(), p, addr)
 			if err != nil {
 				return err
 			}
@@ -58,7 +58,7 @@ give commands that change plugins.`,
 				return nil
 			}
 			if code != "" {
-				if url, err = p.redirection(url + "#/login?code=" + code); err != nil {
+				if url, err = redirection(p, url+"#/login?code="+code); err != nil {
 					return err
 				}
 				fmt.Fprintln(p.out, "the page opens, and logs in")
@@ -77,9 +77,9 @@ give commands that change plugins.`,
 
 // loginCode is a code for a login, by the admin socket; empty: the page changes nothing, or the
 // control plane is elsewhere or another user's, whose page this one may look at.
-func (p *program) loginCode(ctx context.Context, addr string) (string, error) {
+func loginCode(ctx context.Context, p *program, addr string) (string, error) {
 	var out api.Login
-	if _, _, err := p.ask(ctx, which{addr: strings.TrimPrefix(addr, "https://")}, http.MethodPost, "/ui/code", nil, &out); err != nil {
+	if _, _, err := ask(ctx, p, which{addr: strings.TrimPrefix(addr, "https://")}, http.MethodPost, "/ui/code", nil, &out); err != nil {
 		return "", nil //nolint:nilerr // without a login the page is for reading
 	}
 	if out.Error != "" {
@@ -90,7 +90,7 @@ func (p *program) loginCode(ctx context.Context, addr string) (string, error) {
 
 // redirection is a file that leads to an address and that only this user may read: the arguments of
 // a program that opens it everybody sees.
-func (p *program) redirection(url string) (string, error) {
+func redirection(p *program, url string) (string, error) {
 	if err := os.MkdirAll(p.runtimeDir(), 0o700); err != nil {
 		return "", err
 	}

@@ -49,7 +49,7 @@ func TestRedirection(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		url, err := p.redirection("http://127.0.0.1:15014/ui/#/login?code=ABC")
+		url, err := redirection(p, "http://127.0.0.1:15014/ui/#/login?code=ABC")
 		if err != nil || url != "file://"+name {
 			t.Fatalf("%q %v", url, err)
 		}

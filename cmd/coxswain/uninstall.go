@@ -75,7 +75,7 @@ func uninstallCommand(p *program) *cobra.Command {
 					continue
 				}
 				any = true
-				if err := p.uninstall(ctx, client, r, revision, yes); err != nil {
+				if err := runUninstall(ctx, p, client, r, revision, yes); err != nil {
 					return err
 				}
 			}
@@ -94,8 +94,8 @@ func uninstallCommand(p *program) *cobra.Command {
 	return c
 }
 
-// uninstall takes one sort of things away, or says what it would take away.
-func (p *program) uninstall(ctx context.Context, client dynamic.Interface, r removal, revision string, yes bool) error {
+// runUninstall takes one sort of things away, or says what it would take away.
+func runUninstall(ctx context.Context, p *program, client dynamic.Interface, r removal, revision string, yes bool) error {
 	there, others, remove, err := r.find(ctx, client, revision)
 	if err != nil {
 		return err

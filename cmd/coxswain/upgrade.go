@@ -31,7 +31,7 @@ func upgradeCommand(p *program) *cobra.Command {
 		Args:  noArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(upgradeCheck(p))
+	c.AddCommand(upgradeCheckCommand(p))
 	return c
 }
 
@@ -41,7 +41,7 @@ type upgrading struct {
 	env, old, since, form string
 }
 
-func upgradeCheck(p *program) *cobra.Command {
+func upgradeCheckCommand(p *program) *cobra.Command {
 	var u upgrading
 	c := &cobra.Command{
 		Use:   "check --pid PID | check [-- discovery FLAG…]",
@@ -65,7 +65,7 @@ The exit code is 1 where something would be refused.`,
 			if err := checkFormat(u.form); err != nil {
 				return err
 			}
-			return p.upgradeCheck(c.Context(), u, args)
+			return checkUpgrade(c.Context(), p, u, args)
 		},
 	}
 	f := c.Flags()
@@ -119,7 +119,7 @@ func (r *upgradeReport) refuse(of string, err error) {
 	}
 }
 
-func (p *program) upgradeCheck(ctx context.Context, u upgrading, args []string) error {
+func checkUpgrade(ctx context.Context, p *program, u upgrading, args []string) error {
 	environ, err := u.environment(p.environ)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (p *program) upgradeCheck(ctx context.Context, u upgrading, args []string) 
 		}
 	}
 	r.Changes = changesSince(coxswain.Changes(), r.Since)
-	return p.upgradeSaid(r, u.form)
+	return printUpgrade(p, r, u.form)
 }
 
 // environment is that of what runs.
@@ -391,8 +391,8 @@ func changesSince(log, version string) (all []change) {
 	return nil
 }
 
-// upgradeSaid prints a report. The error is that something would be refused.
-func (p *program) upgradeSaid(r *upgradeReport, format string) error {
+// printUpgrade prints a report. The error is that something would be refused.
+func printUpgrade(p *program, r *upgradeReport, format string) error {
 	raw, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -404,7 +404,7 @@ func (p *program) upgradeSaid(r *upgradeReport, format string) error {
 	if text != nil {
 		fmt.Fprintln(p.out, strings.TrimSuffix(string(text), "\n"))
 	} else {
-		p.upgradeTable(r)
+		upgradeTable(p, r)
 	}
 	if slices.ContainsFunc(r.Findings, func(o outcome) bool { return o.Means == isRefused }) {
 		return fmt.Errorf("version %s would refuse what is marked so", r.Version)
@@ -412,7 +412,7 @@ func (p *program) upgradeSaid(r *upgradeReport, format string) error {
 	return nil
 }
 
-func (p *program) upgradeTable(r *upgradeReport) {
+func upgradeTable(p *program, r *upgradeReport) {
 	for _, means := range []string{isRefused, isOtherwise, isPassed, isFine} {
 		for _, f := range r.Findings {
 			if f.Means == means {

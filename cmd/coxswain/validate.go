@@ -21,7 +21,7 @@ import (
 // stdin is how standard input is named on the command line, and in what is said of it.
 const stdin = "-"
 
-func (p *program) validate() *cobra.Command {
+func validateCommand(p *program) *cobra.Command {
 	var mesh, networks, configDir, output string
 	var everything bool
 	c := &cobra.Command{
@@ -48,7 +48,7 @@ The exit status is 1 where errors were found; warnings alone don't count, nor wh
 			if !slices.Contains([]string{"text", "json", "sarif"}, output) {
 				return usageError{fmt.Errorf("--output is %s, not %q", report.Formats, output)}
 			}
-			return p.runValidate(args, mesh, networks, configDir, output, everything)
+			return runValidate(p, args, mesh, networks, configDir, output, everything)
 		},
 	}
 	c.Flags().StringVar(&mesh, "mesh", "", "file with the mesh's settings (MeshConfig)")
@@ -59,12 +59,12 @@ The exit status is 1 where errors were found; warnings alone don't count, nor wh
 	return c
 }
 
-func (p *program) runValidate(paths []string, mesh, networks, configDir, output string, everything bool) error {
+func runValidate(p *program, paths []string, mesh, networks, configDir, output string, everything bool) error {
 	names, err := findFiles(paths)
 	if err != nil {
 		return err
 	}
-	names, sets, read := p.sortOut(names)
+	names, sets, read := sortOut(p, names)
 	found, resources := configfile.Validate(names, read, warning(validation.New()))
 	found = append(found, credentials(names, read)...)
 	inMaps, maps := configMaps(names, read)
@@ -75,7 +75,7 @@ func (p *program) runValidate(paths []string, mesh, networks, configDir, output 
 		if err != nil {
 			return err
 		}
-		faults, n, err := p.validateSet(file, text, configDir)
+		faults, n, err := validateSet(p, file, text, configDir)
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (p *program) runValidate(paths []string, mesh, networks, configDir, output 
 		if file == "" {
 			continue
 		}
-		content, err := p.readFile(file)
+		content, err := readFile(p, file)
 		if err != nil {
 			return err
 		}
@@ -162,10 +162,10 @@ func warning(c *validation.Checker) func(finding.Resource) []finding.Finding {
 }
 
 // sortOut tells files of plugins from others; read returns what is in them.
-func (p *program) sortOut(names []string) (resources, sets []string, read func(string) ([]byte, error)) {
+func sortOut(p *program, names []string) (resources, sets []string, read func(string) ([]byte, error)) {
 	kept := map[string][]byte{} // standard input can be read but once
 	for _, name := range names {
-		text, err := p.readFile(name)
+		text, err := readFile(p, name)
 		if err == nil && isSet(text) {
 			sets = append(sets, name)
 		} else {
@@ -179,7 +179,7 @@ func (p *program) sortOut(names []string) (resources, sets []string, read func(s
 		if text, ok := kept[name]; ok {
 			return text, nil
 		}
-		return p.readFile(name)
+		return readFile(p, name)
 	}
 }
 
@@ -203,7 +203,7 @@ func findFiles(paths []string) ([]string, error) {
 	return slices.Compact(found), nil
 }
 
-func (p *program) readFile(path string) ([]byte, error) {
+func readFile(p *program, path string) ([]byte, error) {
 	if path == stdin {
 		return io.ReadAll(p.in)
 	}

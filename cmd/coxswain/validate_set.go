@@ -32,7 +32,7 @@ func isSet(text []byte) bool {
 
 // validateSet returns what is wrong with a plugins.yaml, and how many plugins it has. configDir is
 // that of discovery's flag, which may be given later: a directory that it gives is not missed.
-func (p *program) validateSet(name string, text []byte, configDir string) (found []report.Fault, plugins int, err error) {
+func validateSet(p *program, name string, text []byte, configDir string) (found []report.Fault, plugins int, err error) {
 	set, err := set(settings.Inputs{ConfigDir: configDir}, name, text)
 	mistakes := manifest.Mistakes(err)
 	if err != nil && mistakes == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) views() *cobra.Command {
+func viewsCommand(p *program) *cobra.Command {
 	return listing(p, &cobra.Command{
 		Use:   "views",
 		Short: "Show the views of a running control plane: how many per type, and what splits them",

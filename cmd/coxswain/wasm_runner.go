@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// wasmRunner is what the core starts for an entry with `wasm`: the process in which the module
-// runs.
-func (p *program) wasmRunner() *cobra.Command {
+// wasmRunnerCommand is what the core starts for an entry with `wasm`: the process in which the
+// module runs.
+func wasmRunnerCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:                spec.Command,
 		Short:              "Run a WASM plugin; the core does this",
@@ -26,14 +26,14 @@ func (p *program) wasmRunner() *cobra.Command {
 			if err != nil {
 				return usageError{err}
 			}
-			return p.runModule(s)
+			return runModule(p, s)
 		},
 	}
 }
 
 // runModule reads the module before it shakes hands: what the host has pinned can be read until
 // then.
-func (p *program) runModule(s spec.Spec) error {
+func runModule(p *program, s spec.Spec) error {
 	code, err := os.ReadFile(s.Module)
 	if err != nil {
 		return fmt.Errorf("module %s: %w", s.File, err)

@@ -29,14 +29,14 @@ type found struct {
 	silent error
 }
 
-// socket returns the admin socket of the control plane that is meant, or of the only one of this
-// user that runs.
-func (p *program) socket(ctx context.Context, at which) (string, error) {
-	at = p.meant(at)
+// socketMeant returns the admin socket of the control plane that is meant, or of the only one of
+// this user that runs.
+func socketMeant(ctx context.Context, p *program, at which) (string, error) {
+	at = meant(p, at)
 	if at.admin != "" {
 		return at.admin, nil
 	}
-	all, err := p.cores(ctx)
+	all, err := cores(ctx, p)
 	if err != nil {
 		return "", err
 	}
@@ -48,7 +48,7 @@ func (p *program) socket(ctx context.Context, at which) (string, error) {
 	case len(here) == 1:
 		return here[0].socket, nil
 	case len(all) == 0:
-		return "", fmt.Errorf("no control plane of this user runs here (looked for %s); start one with coxswain discovery, or give --admin SOCKET", p.sockets())
+		return "", fmt.Errorf("no control plane of this user runs here (looked for %s); start one with coxswain discovery, or give --admin SOCKET", sockets(p))
 	case len(here) == 0:
 		return "", usageError{fmt.Errorf("no control plane of this user has a port at %s; these run here, and a flag chooses:\n%s", at.addr, choices(all, false))}
 	}
@@ -58,11 +58,11 @@ func (p *program) socket(ctx context.Context, at which) (string, error) {
 }
 
 // sockets is where admin sockets are.
-func (p *program) sockets() string { return filepath.Join(p.runtimeDir(), "*", api.Socket) }
+func sockets(p *program) string { return filepath.Join(p.runtimeDir(), "*", api.Socket) }
 
 // cores returns the control planes of this user that run, by their sockets.
-func (p *program) cores(ctx context.Context) ([]found, error) {
-	paths, err := filepath.Glob(p.sockets())
+func cores(ctx context.Context, p *program) ([]found, error) {
+	paths, err := filepath.Glob(sockets(p))
 	if err != nil {
 		return nil, err
 	}
@@ -91,12 +91,12 @@ func (p *program) cores(ctx context.Context) ([]found, error) {
 	return live, nil
 }
 
-// elsewhere adds to the error of an address where nothing listens which control planes there are.
-func (p *program) elsewhere(ctx context.Context, err error) error {
+// orElsewhere adds to the error of an address where nothing listens which control planes there are.
+func orElsewhere(ctx context.Context, p *program, err error) error {
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		return err
 	}
-	if all, _ := p.cores(ctx); len(all) > 0 {
+	if all, _ := cores(ctx, p); len(all) > 0 {
 		return fmt.Errorf("%w; on this machine there run:\n%s", err, choices(all, false))
 	}
 	return fmt.Errorf("%w; no control plane runs on this machine: start one (coxswain discovery), or say where one is (--addr, $%s)", err, addrVariable)
