@@ -149,7 +149,7 @@ func serve(ctx context.Context, p *program, s settings.Settings, trial bool, log
 			Naming: mesh.Naming(s.Namespace, s.Callers.ForeignTrustDomains), Tools: mesh.Tools(), Spare: mesh.Spare(),
 			Metrics: istiod.Metrics,
 			Pages: func(of admin.Source) []admin.Page {
-				return append(istiod.All(of, s.Namespace, s.ClusterID), question.Page(of), question.ReachPage(of))
+				return append(istiod.All(of, s.Namespace, s.ClusterID), question.Pages(of)...)
 			},
 			Issuer: mesh.Issuer(mesh.ServerNames(s.Namespace, s.Revision, s.SecureGRPCAddr, s.Hosts())), Describe: describe,
 		},

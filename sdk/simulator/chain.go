@@ -56,9 +56,11 @@ func (w *walk) chain(l *listenerv3.Listener) *listenerv3.FilterChain {
 		}
 	}
 	if len(left) > 0 {
+		w.out.Way.ChainNumber = slices.Index(l.FilterChains, left[0]) + 1
 		return w.chose(left[0], cmp.Or(last, "it is the only one"))
 	}
 	if l.DefaultFilterChain != nil {
+		w.out.Way.ChainNumber = len(l.FilterChains) + 1
 		return w.chose(l.DefaultFilterChain, "it is the default: no other fits "+last)
 	}
 	w.end(Closed, "no filter chain of listener %s fits, %s", l.Name, cmp.Or(last, "for it has none"))

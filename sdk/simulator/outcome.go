@@ -45,6 +45,9 @@ type Outcome struct {
 // Way names what was chosen.
 type Way struct {
 	Listener, FilterChain, RouteConfiguration, VirtualHost, Route string
+	// ChainNumber is the filter chain's place in its listener, from 1, the default one's after all
+	// others; 0: no chain was chosen.
+	ChainNumber int
 	// RouteNumber is the route's place in its virtual host, from 1; 0: no route was chosen.
 	RouteNumber int
 }

@@ -77,6 +77,7 @@ func (t *tally) all(c *simulator.Config) {
 	}
 	for _, l := range c.Listeners {
 		for _, chain := range append(slices.Clone(l.FilterChains), l.DefaultFilterChain) {
+			t.add(rules.OfChain(l, chain))
 			for _, f := range chain.GetFilters() {
 				for _, p := range policies(f.GetTypedConfig()) {
 					t.add(rules.OfPolicy(p))

@@ -43,6 +43,11 @@ const (
 	mostHeaders = 100
 )
 
+// Pages are those of this package.
+func Pages(of admin.Source) []admin.Page {
+	return []admin.Page{Page(of), ReachPage(of), TopologyPage(of), ChangesPage(of)}
+}
+
 // Page answers questions about connected proxies, whose configurations are walked through as they
 // are on other pages: without what is secret.
 func Page(of admin.Source) admin.Page {

@@ -11,6 +11,7 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
 	"github.com/coxswain-mesh/coxswain/sdk/simulator"
@@ -45,6 +46,12 @@ func Touched(c *simulator.Config, o *simulator.Outcome) (all []Rule) {
 	for _, a := range o.Authorizations {
 		if a.Policy != "" {
 			add(OfPolicy(a.Policy))
+		}
+	}
+	for _, l := range c.Listeners {
+		chains := append(slices.Clone(l.FilterChains), l.DefaultFilterChain)
+		if n := o.Way.ChainNumber; n > 0 && n <= len(chains) && l.Name == o.Way.Listener {
+			add(OfChain(l, chains[n-1]))
 		}
 	}
 	for _, rc := range c.Routes {
@@ -83,6 +90,28 @@ func OfRoute(r *routev3.Route) Rule {
 		text = r.Name + ": " + text
 	}
 	return Rule{Kind: VirtualService, Object: Object(r.GetMetadata(), "virtual-service"), Rule: "route " + text}
+}
+
+// OfChain is what a filter chain of a proxy was made from that leads connections to where a route
+// for TCP or TLS says; without an Object: it is of no VirtualService. Chains of gateways name none,
+// as istiod's don't.
+func OfChain(l *listenerv3.Listener, c *listenerv3.FilterChain) Rule {
+	parts := []string{"tcp route"}
+	m := c.GetFilterChainMatch()
+	if len(m.GetServerNames()) > 0 {
+		parts = []string{"tls route sni " + strings.Join(m.ServerNames, ", ")}
+	}
+	var to []string
+	for _, p := range m.GetPrefixRanges() {
+		to = append(to, fmt.Sprintf("%s/%d", p.AddressPrefix, p.GetPrefixLen().GetValue()))
+	}
+	if len(to) > 0 {
+		parts = append(parts, "to "+strings.Join(to, ", "))
+	}
+	if port := cmp.Or(m.GetDestinationPort().GetValue(), l.GetAddress().GetSocketAddress().GetPortValue()); port != 0 {
+		parts = append(parts, fmt.Sprintf("port %d", port))
+	}
+	return Rule{Kind: VirtualService, Object: Object(c.GetMetadata(), "virtual-service"), Rule: strings.Join(parts, " ")}
 }
 
 // describeMatch says what a route asks for.

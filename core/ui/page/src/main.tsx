@@ -4,6 +4,9 @@ import { glance, listen, online } from "./live";
 import { Objects, Overview, Plugins, Proxies, Proxy, Pushes, Refusals, Resource, Views } from "./pages";
 import { Actions, enter } from "./actions";
 import { Graph } from "./graph";
+import { Diff, History } from "./history";
+import { Making } from "./making";
+import { Mesh } from "./mesh";
 import { link } from "./parts";
 import { Services } from "./reach";
 import { Where } from "./where";
@@ -11,25 +14,28 @@ import { Where } from "./where";
 const at = signal(location.hash);
 addEventListener("hashchange", () => (at.value = location.hash));
 
-const pages: [path: string, title: string][] = [
-  ["", "Overview"],
-  ["plugins", "Plugins"],
-  ["proxies", "Proxies"],
-  ["views", "Views"],
-  ["pushes", "Pushes"],
-  ["refusals", "Refusals"],
-  ["objects", "Objects"],
-  ["graph", "Graph"],
-  ["where", "Where to?"],
-  ["actions", "Actions"],
+const pages: [path: string, title: string, key: string][] = [
+  ["", "Overview", "1"],
+  ["plugins", "Plugins", "2"],
+  ["proxies", "Proxies", "3"],
+  ["views", "Views", "4"],
+  ["pushes", "Pushes", "5"],
+  ["refusals", "Refusals", "6"],
+  ["objects", "Objects", "7"],
+  ["graph", "Graph", "8"],
+  ["where", "Where to?", "9"],
+  ["actions", "Actions", "0"],
+  ["mesh", "Mesh", "m"],
+  ["history", "History", "h"],
+  ["making", "Under way", "u"],
 ];
 
 const typing = (at: EventTarget | null) => at instanceof HTMLInputElement || at instanceof HTMLTextAreaElement || at instanceof HTMLSelectElement;
 
-// Digits lead to the pages, / to the field that finds.
+// Each page has a key, / leads to the field that finds.
 addEventListener("keydown", (e) => {
   if (e.ctrlKey || e.altKey || e.metaKey || typing(e.target)) return;
-  const page = pages[e.key === "0" ? 9 : Number(e.key) - 1];
+  const page = pages.find(([, , key]) => key === e.key);
   if (page) location.hash = link(page[0]);
   if (e.key === "/") {
     e.preventDefault();
@@ -62,6 +68,14 @@ function Page() {
       return <Objects />;
     case "graph":
       return <Graph />;
+    case "mesh":
+      return <Mesh key={query} find={arg("find")} />;
+    case "history":
+      return <History />;
+    case "diff":
+      return <Diff key={query} from={arg("from")} to={arg("to")} node={arg("node")} />;
+    case "making":
+      return <Making />;
     case "actions":
       return <Actions />;
     case "where":
@@ -77,8 +91,8 @@ function App() {
       <header>
         <h1>Coxswain</h1>
         <nav aria-label="Pages">
-          {pages.map(([p, title], i) => (
-            <a key={p} href={link(p)} aria-current={p === path ? "page" : undefined} title={`key ${(i + 1) % 10}`}>
+          {pages.map(([p, title, key]) => (
+            <a key={p} href={link(p)} aria-current={p === path ? "page" : undefined} title={`key ${key}`}>
               {title}
             </a>
           ))}

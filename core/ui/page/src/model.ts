@@ -162,6 +162,56 @@ export interface Reach {
   more?: number;
 }
 
+// Topology is what /debug/topology says.
+export interface Topology {
+  proxies: number;
+  unread?: number;
+  clients: Client[];
+  hosts: MeshHost[];
+  all: number;
+  more?: number;
+  services: { cluster: string; endpoints: number; workloads?: string[]; more?: number }[];
+}
+
+export interface Client {
+  type?: string;
+  proxies: number;
+  workloads: string[];
+  more?: number;
+}
+
+export type MeshHost = Reach["hosts"][number] & { from: number[]; proxies: number };
+
+// Kept is a revision of /debug/history, Changes is what /debug/changes says.
+export interface Kept {
+  push: Push;
+  kept: boolean;
+  unchanged?: boolean;
+}
+
+export interface Changes {
+  from: number;
+  to: number;
+  compared: number;
+  resources: { type: string; name: string; what: string; proxies: number; proxy?: string; fields?: { path: string; before?: string; after?: string }[]; more?: number }[];
+  more?: number;
+}
+
+// Rollout is what /debug/rollout says.
+export interface Rollout {
+  state: string;
+  base?: number;
+  latest?: number;
+  since?: string;
+  began?: string;
+  ends?: string;
+  first: number;
+  behind: number;
+  why?: string;
+  metric?: { value?: string; error?: string };
+  held: { node: string; types: Record<string, string> | null }[];
+}
+
 export interface Share {
   Cluster: string;
   Percent: number;

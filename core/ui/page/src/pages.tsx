@@ -1,5 +1,6 @@
 import { glance } from "./live";
 import { kind, type ConfigObject, type Explanation, type Ledger, type Plugin, type Push, type Refusal, type Stream, type View } from "./model";
+import { Differences } from "./history";
 import { bytes, Card, Fault, link, List, ms, since, usePage } from "./parts";
 
 const revision = () => glance.value?.revision.number ?? 0;
@@ -30,7 +31,7 @@ export function Overview() {
             {g.refusals} {g.refusals === 1 ? "resource" : "resources"}
           </p>
           <p>
-            {g.pins} pins{g.stage === "" ? "" : `; stage: ${g.stage}`}. <a href={link("refusals")}>Refusals</a>
+            {g.pins} pins{g.stage === "" ? "" : `; stage: ${g.stage}`}. <a href={link("refusals")}>Refusals</a>, <a href={link("making")}>what is under way</a>
           </p>
         </Card>
         <Card title="Plugins" state={ill.length > 0 ? "bad" : "good"}>
@@ -204,6 +205,7 @@ export function Resource({ node, type, name }: { node: string; type: string; nam
           <ul>{(data.missing ?? []).map((r) => <li key={r.table + r.key}>{kind(r.table)} {r.key}</li>)}</ul>
         </>
       )}
+      <Differences node={node} type={type} name={name} />
     </>
   );
 }

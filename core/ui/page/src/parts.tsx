@@ -40,8 +40,22 @@ export interface Column<T> {
   class?: (row: T) => string;
 }
 
-// List shows rows of one height, of which only those are made that can be seen.
-export function List<T>({ rows, columns, find, label }: { rows: T[]; columns: Column<T>[]; find: (row: T) => string; label: string }) {
+// useCalm is a value that changes once in so many milliseconds at most.
+export function useCalm<T>(value: T, ms: number): T {
+  const [said, say] = useState(value);
+  const last = useRef(-ms);
+  useEffect(() => {
+    const later = setTimeout(() => {
+      last.current = performance.now();
+      say(value);
+    }, Math.max(0, last.current + ms - performance.now()));
+    return () => clearTimeout(later);
+  }, [value]);
+  return said;
+}
+
+// List shows rows of one height, of which only those are made that can be seen; find says what of a row is looked through, where there is a field for that.
+export function List<T>({ rows, columns, find, label }: { rows: T[]; columns: Column<T>[]; find?: (row: T) => string; label: string }) {
   const [wanted, setWanted] = useState("");
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(600);
@@ -54,20 +68,22 @@ export function List<T>({ rows, columns, find, label }: { rows: T[]; columns: Co
   }, []);
   const shown = useMemo(() => {
     const text = wanted.toLowerCase();
-    return text === "" ? rows : rows.filter((r) => find(r).toLowerCase().includes(text));
+    return text === "" || !find ? rows : rows.filter((r) => find(r).toLowerCase().includes(text));
   }, [rows, wanted]);
   const first = Math.max(0, Math.floor(top / rowHeight) - 10);
   const some = shown.slice(first, first + Math.ceil(height / rowHeight) + 20);
   return (
     <div class="list">
-      <div class="filter">
-        <label>
-          Find <input type="search" id="find" value={wanted} onInput={(e) => setWanted(e.currentTarget.value)} />
-        </label>
-        <span aria-live="polite">
-          {shown.length} of {rows.length}
-        </span>
-      </div>
+      {find && (
+        <div class="filter">
+          <label>
+            Find <input type="search" id="find" value={wanted} onInput={(e) => setWanted(e.currentTarget.value)} />
+          </label>
+          <span aria-live="polite">
+            {shown.length} of {rows.length}
+          </span>
+        </div>
+      )}
       <div class="rows" ref={box} tabIndex={0} role="region" aria-label={label} onScroll={(e) => setTop(e.currentTarget.scrollTop)}>
         <table aria-rowcount={shown.length + 1}>
           <thead>
