@@ -21,6 +21,9 @@ type rehearsal struct {
 	only, junit, output string
 	allRules            bool
 	patience            time.Duration
+	// live is a control plane that runs, or a recording, at addr.
+	live bool
+	addr string
 }
 
 func testCommand(p *program) *cobra.Command {
@@ -43,11 +46,16 @@ DIR has files whose names are, or end in, expectations.yaml; docs/expectations.m
     request: {from: web, url: http://cart/}
     expect: {to: [{host: cart, subset: v1, percent: 90}, {host: cart, subset: v2, percent: 10}]}
 
+With --live it is played on what the connected proxies of a running control plane are to have, and with --from on a recording, the archive of coxswain
+bug-report: workloads are found among the proxies by their type, namespace, service account and labels, and config is not read. Debug pages alone are asked.
+
 The exit status is 0, 1 where an expectation fails or a resource is refused (with --all-rules also where a rule is touched by no request), and 2 for
 files that can't be read or played.`,
 		Example: `  coxswain test examples/expectations
   coxswain test mesh/ --junit report.xml --all-rules
-  coxswain test mesh/ --run cart -o wide`,
+  coxswain test mesh/ --run cart -o wide
+  coxswain test mesh/ --live --addr localhost:8080
+  coxswain test mesh/ --from report.zip`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usageError{errors.New("coxswain test wants DIR, with files named " + expectations.Suffix + ", or such files")}
@@ -61,6 +69,9 @@ files that can't be read or played.`,
 	f.StringVar(&t.junit, "junit", "", "file to write a JUnit report to")
 	f.BoolVar(&t.allRules, "all-rules", false, "fail where a rule is touched by no expectation")
 	f.DurationVar(&t.patience, "timeout", time.Minute, "how long each control plane may take to start, and to answer a proxy")
+	f.BoolVar(&t.live, "live", false, "play on what connected proxies of the control plane at --addr are to have")
+	addrFlag(t.p, c, &t.addr)
+	fromFlag(c, &t.addr)
 	formatFlag(c, &t.output)
 	return c
 }
@@ -102,6 +113,12 @@ func (t *rehearsal) play(ctx context.Context, paths []string) (reports []*expect
 		return nil, fmt.Errorf("this program's own path: %w", err)
 	}
 	runner := expectations.Runner{Program: own, Environ: t.p.environ, Patience: t.patience, Only: t.only}
+	if t.live || strings.HasPrefix(t.addr, archived) {
+		runner.Live = func(ctx context.Context, page string) ([]byte, error) {
+			raw, err := get(ctx, t.addr, page)
+			return raw, t.p.elsewhere(ctx, err)
+		}
+	}
 	played := 0
 	for _, path := range paths {
 		names, err := expectations.Find(path)

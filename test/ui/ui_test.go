@@ -54,7 +54,7 @@ spec:
 `
 
 // TestStories: what is to be seen at first glance, what changes while somebody looks, each page by
-// keys and clicks, where a request goes, actions of somebody who has logged in, nothing of what was
+// keys and clicks, where a request goes, the mesh, what revisions changed, actions of somebody who has logged in, nothing of what was
 // planted as markup, and nothing that axe finds.
 func TestStories(t *testing.T) {
 	need.All(t)
@@ -115,7 +115,7 @@ func TestStories(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v, after %q:\n%s", err, steps, complaint.String())
 	}
-	if want := []string{"glance", "edit", "live", "explained", "all pages", "graph", "where", "acted", "dark"}; !slices.Equal(steps, want) {
+	if want := []string{"glance", "edit", "live", "explained", "all pages", "graph", "where", "mesh", "history", "acted", "dark"}; !slices.Equal(steps, want) {
 		t.Errorf("steps %q, want %q", steps, want)
 	}
 	wait.For(t, "the audit log says who did what on the page", func() error {

@@ -47,7 +47,8 @@ type Options struct {
 }
 
 // parameterized are pages that say nothing by themselves.
-var parameterized = []string{"/debug/explain", "/debug/impact", "/debug/progress", "/debug/rowz", "/debug/config_dump", "/debug/served", "/debug/diff"}
+var parameterized = []string{"/debug/explain", "/debug/impact", "/debug/progress", "/debug/rowz", "/debug/config_dump", "/debug/served", "/debug/diff",
+	"/debug/route", "/debug/reach", "/debug/changes"}
 
 // Collect writes an archive of all pages but istiod's, which say the same and less. A page that
 // can't be had is noted in the index; the error is that none could, or of w.

@@ -132,7 +132,7 @@ func headers(want map[string]string, got http.Header) (faults []string) {
 
 // forwarded compares where a request goes.
 func (w *world) forwarded(e *Expectation, at Walk) (faults []string) {
-	namespace := w.file.Workloads[at.Workload].namespace()
+	namespace := w.proxies[at.Workload].namespace
 	up := at.Outcome.Upstream
 	faults = append(faults, destinations(e.Expect.To, up.Clusters, namespace, "")...)
 	if len(e.Expect.Mirrors) > 0 {

@@ -42,7 +42,7 @@ type File struct {
 type Workload struct {
 	Type           string            `json:"type" enum:"sidecar,router" doc:"sidecar, or router: a gateway"`
 	Namespace      string            `json:"namespace" doc:"its namespace"`
-	IP             string            `json:"ip" doc:"its address: endpoints with it are its own"`
+	IP             string            `json:"ip" doc:"its address: endpoints with it are its own; of a control plane that runs it is the proxy's"`
 	Labels         map[string]string `json:"labels" doc:"its labels"`
 	ServiceAccount string            `json:"serviceAccount" doc:"its service account, which its identity names"`
 	ClusterID      string            `json:"clusterID" doc:"the cluster that it is in"`

@@ -8,9 +8,12 @@ import (
 	"strings"
 	"time"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
 	"github.com/coxswain-mesh/coxswain/cmd/internal/bootstrap"
 	"github.com/coxswain-mesh/coxswain/cmd/internal/plan"
 	"github.com/coxswain-mesh/coxswain/cmd/internal/question"
+	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/simulator"
 )
@@ -62,21 +65,64 @@ type Runner struct {
 	Patience time.Duration
 	// Only has a part of the names of expectations to play; empty: all.
 	Only string
+	// Live returns a debug page of a control plane that runs, or of a recording of one: then it is
+	// that which is asked what proxies have, and no directory is served. nil: directories are.
+	Live func(ctx context.Context, page string) ([]byte, error)
 }
 
-// world is a file's proxies with what they have.
+// world is the proxies through which requests go, by the names of their workloads.
 type world struct {
 	file    *File
-	configs map[string]*simulator.Config
-	nodes   map[string]string // ids
+	proxies map[string]*proxy
 	at      map[netip.Addr]string
+	// read returns what a proxy has of which that is not known yet.
+	read func(*proxy) (*simulator.Config, error)
+}
+
+// proxy is one of a world.
+type proxy struct {
+	node      *corev3.Node
+	sidecar   bool
+	namespace string
+	// identity is what its certificate names.
+	identity simulator.Identity
+	ip       netip.Addr
+	config   *simulator.Config
+}
+
+func newWorld(f *File) *world {
+	return &world{file: f, proxies: map[string]*proxy{}, at: map[netip.Addr]string{}}
+}
+
+// add notes a proxy by its name and addresses, but for those that another one has.
+func (w *world) add(name string, p *proxy, others ...netip.Addr) {
+	w.proxies[name] = p
+	for _, a := range append(others, p.ip) {
+		if w.at[a] == "" {
+			w.at[a] = name
+		}
+	}
+}
+
+// config is what a proxy has.
+func (w *world) config(name string) (c *simulator.Config, err error) {
+	p := w.proxies[name]
+	if p.config == nil {
+		if p.config, err = w.read(p); err != nil {
+			return nil, fmt.Errorf("the proxy of %s: %w", name, err)
+		}
+	}
+	return p.config, nil
 }
 
 // Run plays a file's expectations. The error is about what could not be played.
 func (r Runner) Run(ctx context.Context, f *File) (*Report, error) {
-	w := &world{file: f, configs: map[string]*simulator.Config{}, nodes: map[string]string{}, at: map[netip.Addr]string{}}
+	if r.Live != nil {
+		return r.runLive(ctx, f)
+	}
+	w := newWorld(f)
 	names := sortedKeys(f.Workloads)
-	proxies, err := w.proxies(names)
+	proxies, err := w.ofFile(names)
 	if err != nil {
 		return nil, err
 	}
@@ -89,31 +135,42 @@ func (r Runner) Run(ctx context.Context, f *File) (*Report, error) {
 		return nil, err
 	}
 	for i, name := range names {
-		w.configs[name] = configs[i]
+		w.proxies[name].config = configs[i]
 	}
-	report := &Report{File: f.Path, Results: []Result{}}
-	if report.Faults, err = plan.FaultsOf(objects, side.Dir); err != nil {
-		return nil, err
-	}
-	if err := w.play(report, r.Only); err != nil {
-		return nil, err
-	}
-	if r.Only == "" {
-		report.Rules = w.rules(report.Results, objects, side.Dir)
-	}
-	return report, nil
+	return w.report(objects, side.Dir, r.Only)
 }
 
-// proxies are who asks, and are noted by name and address.
-func (w *world) proxies(names []string) (all []plan.Proxy, err error) {
+// report plays the expectations; objects are those of a directory, or of a control plane that runs.
+func (w *world) report(objects []admin.Object, dir, only string) (report *Report, err error) {
+	report = &Report{File: w.file.Path, Results: []Result{}}
+	if report.Faults, err = plan.FaultsOf(objects, dir); err != nil {
+		return nil, err
+	}
+	if err := w.play(report, only); err != nil {
+		return nil, err
+	}
+	if only == "" {
+		report.Rules, err = w.rules(report.Results, objects, dir)
+	}
+	return report, err
+}
+
+// ofFile notes the proxies that the file says there are.
+func (w *world) ofFile(names []string) (all []plan.Proxy, err error) {
 	for _, name := range names {
-		n, err := w.file.Workloads[name].node(name)
+		of := w.file.Workloads[name]
+		if of.IP == "" {
+			return nil, fmt.Errorf("%s: workloads.%s wants ip, its address", w.file.Path, name)
+		}
+		n, err := of.node(name)
 		if err != nil {
 			return nil, fmt.Errorf("%s: workloads.%s: %w", w.file.Path, name, err)
 		}
 		all = append(all, plan.Proxy{Node: n})
-		w.nodes[name] = n.Id
-		w.at[netip.MustParseAddr(w.file.Workloads[name].IP)] = name
+		w.add(name, &proxy{
+			node: n, sidecar: of.Type == bootstrap.Sidecar, namespace: of.namespace(), ip: netip.MustParseAddr(of.IP),
+			identity: identity(of.account(), of.namespace(), w.file.TrustDomain),
+		})
 	}
 	return all, nil
 }
@@ -139,20 +196,24 @@ func (w *world) play(report *Report, only string) (err error) {
 // walk goes through the proxy of the request, and through those of workloads that it is sent to.
 func (w *world) walk(r Request) ([]Walk, error) {
 	name := r.From + r.At
+	config, err := w.config(name)
+	if err != nil {
+		return nil, err
+	}
+	at := w.proxies[name]
 	q := question.Question{To: r.To, From: r.Source, SNI: r.SNI, Peer: r.Peer, Method: r.Method}
 	if q.Method == "" {
 		q.Method = "GET"
 	}
-	q.Inbound = r.At != "" && w.file.Workloads[name].Type == bootstrap.Sidecar
-	q.Outbound = r.From != "" && w.file.Workloads[name].Type == bootstrap.Sidecar
+	q.Inbound, q.Outbound = r.At != "" && at.sidecar, r.From != "" && at.sidecar
 	for _, key := range sortedKeys(r.Headers) {
 		q.Header = append(q.Header, key+": "+r.Headers[key])
 	}
-	conn, request, err := q.Ask(w.configs[name], w.nodes[name], r.URL)
+	conn, request, err := q.Ask(config, at.node.Id, r.URL)
 	if err != nil {
 		return nil, fmt.Errorf("request: %w", err)
 	}
-	walks := []Walk{{name, w.configs[name].Walk(conn, request)}}
+	walks := []Walk{{name, config.Walk(conn, request)}}
 	if q.Inbound || walks[0].Outcome.Verdict != simulator.Forwarded {
 		return walks, nil
 	}
@@ -179,7 +240,7 @@ func (w *world) behind(e simulator.Endpoint) (string, bool) {
 		return "", false
 	}
 	name := w.at[a.Addr()]
-	return name, name != "" && w.file.Workloads[name].Type == bootstrap.Sidecar
+	return name, name != "" && w.proxies[name].sidecar
 }
 
 // inbound is the port to which a sidecar's rules redirect what comes in.
@@ -187,22 +248,25 @@ const inbound = 15006
 
 // onward walks through the proxy of an endpoint.
 func (w *world) onward(from, to string, conn simulator.Connection, s simulator.Share, e simulator.Endpoint) (*simulator.Outcome, error) {
-	source := netip.AddrPortFrom(netip.MustParseAddr(w.file.Workloads[from].IP), conn.Source.Port())
-	next, err := e.Onward(source, conn.Protocol, w.identity(from))
+	source := netip.AddrPortFrom(w.proxies[from].ip, conn.Source.Port())
+	next, err := e.Onward(source, conn.Protocol, w.proxies[from].identity)
 	if err != nil {
 		return nil, err
 	}
 	if e.TLS != nil {
-		if err := e.TLS.Trusts(w.identity(to)); err != nil {
+		if err := e.TLS.Trusts(w.proxies[to].identity); err != nil {
 			return &simulator.Outcome{Verdict: simulator.Closed, Reason: err.Error()}, nil
 		}
 	}
+	config, err := w.config(to)
+	if err != nil {
+		return nil, err
+	}
 	next.Intercepted = inbound
-	return w.configs[to].Walk(next, s.Request), nil
+	return config.Walk(next, s.Request), nil
 }
 
-// identity is what the certificate of a workload names.
-func (w *world) identity(name string) simulator.Identity {
-	of := w.file.Workloads[name]
-	return simulator.Identity{URIs: []string{istio.AccountIdentity(of.account(), of.namespace(), w.file.TrustDomain)}}
+// identity is what the certificate of a service account's workloads names.
+func identity(account, namespace, domain string) simulator.Identity {
+	return simulator.Identity{URIs: []string{istio.AccountIdentity(account, namespace, domain)}}
 }

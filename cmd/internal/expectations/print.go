@@ -83,7 +83,7 @@ func (r *Report) coverage(b *strings.Builder, wide bool) {
 // below names a place as the directory is named that it is in.
 func below(source, dir string) string {
 	whole, err := filepath.Abs(dir)
-	if err != nil {
+	if err != nil || dir == "" {
 		return source
 	}
 	if rest, ok := strings.CutPrefix(source, whole+string(filepath.Separator)); ok {

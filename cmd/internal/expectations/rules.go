@@ -33,15 +33,23 @@ func (t *tally) add(r Rule) {
 	}
 }
 
-// rules returns those of all configurations, and of objects of which no workload has anything.
-func (w *world) rules(results []Result, objects []admin.Object, dir string) []Rule {
+// rules returns those of all proxies that the file has or a request came to, and of objects of
+// which none of these has anything.
+func (w *world) rules(results []Result, objects []admin.Object, dir string) ([]Rule, error) {
 	t := &tally{known: map[Rule]bool{}, touched: map[Rule]bool{}}
-	for _, name := range slices.Sorted(maps.Keys(w.configs)) {
-		t.all(w.configs[name])
+	for name := range w.file.Workloads {
+		if _, err := w.config(name); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range sortedKeys(w.proxies) {
+		if c := w.proxies[name].config; c != nil {
+			t.all(c)
+		}
 	}
 	for _, r := range results {
 		for _, at := range r.Walks {
-			t.touch(w.configs[at.Workload], at.Outcome)
+			t.touch(w.proxies[at.Workload].config, at.Outcome)
 		}
 	}
 	has, places := map[[2]string]bool{}, map[[2]string]string{}
@@ -63,7 +71,7 @@ func (w *world) rules(results []Result, objects []admin.Object, dir string) []Ru
 	slices.SortStableFunc(t.order, func(a, b Rule) int {
 		return cmp.Or(cmp.Compare(b.Kind, a.Kind), cmp.Compare(a.Object, b.Object))
 	})
-	return t.order
+	return t.order, nil
 }
 
 // all notes what a configuration has.

@@ -244,7 +244,7 @@ func (r *running) objects(ctx context.Context) (objects []admin.Object, err erro
 }
 
 // FaultsOf returns the objects of which something is wrong. Their files are named as the directory
-// that they were read from is.
+// that they were read from is; empty: they stay.
 func FaultsOf(objects []admin.Object, dir string) (wrong []Fault, err error) {
 	whole, err := filepath.Abs(dir)
 	if err != nil {
@@ -255,7 +255,7 @@ func FaultsOf(objects []admin.Object, dir string) (wrong []Fault, err error) {
 			for i := range o.Faults {
 				f := &o.Faults[i]
 				f.Since = time.Time{}
-				if below, ok := strings.CutPrefix(f.File, whole+string(filepath.Separator)); ok {
+				if below, ok := strings.CutPrefix(f.File, whole+string(filepath.Separator)); ok && dir != "" {
 					f.File = filepath.Join(dir, below)
 				}
 			}

@@ -34,7 +34,9 @@ func TestOpenAPI(t *testing.T) {
 	if err := json.Unmarshal(is["paths"], &paths); err != nil {
 		t.Fatal(err)
 	}
-	of := gateway{t: t}
+	of, crowd := gateway{t: t}, newCrowd()
+	crowd.join(t, 1, "web", 7, meshTypes(t))
+	revisions := kept{differ: []admin.DifferentBody{{Type: admin.TypeURL("rds"), Name: "80", Before: "1", After: "2", Withheld: true, Proxies: []string{"a"}}}}
 	ask := "?proxyID=" + url.QueryEscape(nodeID)
 	for _, p := range []struct {
 		page   admin.Page
@@ -42,6 +44,7 @@ func TestOpenAPI(t *testing.T) {
 		ask    string
 	}{
 		{Page(of), reflect.TypeFor[Answer](), ask + "&url=http://shop.example/beta"}, {ReachPage(of), reflect.TypeFor[Reach](), ask},
+		{TopologyPage(crowd), reflect.TypeFor[Topology](), ""}, {ChangesPage(revisions), reflect.TypeFor[Changes](), "?from=6&to=7"},
 	} {
 		schema, err := jsonschema.ForType(p.answer, &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 			reflect.TypeFor[time.Duration](): {Type: "integer", Description: "nanoseconds"},

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -53,7 +54,10 @@ type Client struct {
 
 // MeshHost is a host with the same routes for some clients.
 type MeshHost struct {
-	Host
+	// Routes, Host and Ways are those of a Host; Routes of a connection is its listener.
+	Routes string `json:"routes"`
+	Host   string `json:"host"`
+	Ways   []Way  `json:"ways"`
 	// From are the places in Clients of those that have it, Proxies is how many proxies these are.
 	From    []int `json:"from"`
 	Proxies int   `json:"proxies"`
@@ -83,6 +87,8 @@ const (
 	mostNames = 20
 	// mostFind is how long the text may be that is looked for.
 	mostFind = 300
+	// remembered is how long what was read is kept after the last question.
+	remembered = time.Minute
 )
 
 // topologies makes a Topology for each question. What it has read of a body it keeps for as long as
@@ -94,6 +100,8 @@ type topologies struct {
 	hosts map[*view.Body][]readHost
 	// addresses are those of load assignments.
 	addresses map[*view.Body]readAssignment
+	// rest forgets all of it when nobody has asked for a while.
+	rest *time.Timer
 }
 
 // readHost is a Host of a resource; key is the same for those that are the same.
@@ -166,7 +174,7 @@ func (t *topologies) make(find string) (*Topology, error) {
 			}
 			for _, h := range hosts[b] {
 				if is := found[h.key]; is == nil {
-					found[h.key] = &MeshHost{Host: h.Host, From: []int{i}, Proxies: g.Proxies}
+					found[h.key] = &MeshHost{Routes: h.Routes, Host: h.Host.Host, Ways: h.Ways, From: []int{i}, Proxies: g.Proxies}
 				} else if !seen[h.key] {
 					is.From, is.Proxies = append(is.From, i), is.Proxies+g.Proxies
 				}
@@ -187,9 +195,19 @@ func (t *topologies) make(find string) (*Topology, error) {
 		}
 	}
 	t.hosts, t.addresses = hosts, addresses
+	if t.rest == nil {
+		t.rest = time.AfterFunc(remembered, t.forget)
+	}
+	t.rest.Reset(remembered)
 	t.choose(out, found, find)
 	out.serve(behind, f.at)
 	return out, nil
+}
+
+func (t *topologies) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.hosts, t.addresses = nil, nil
 }
 
 // fleet groups nodes by the routes that they get: by view, and the names that they ask for.
@@ -361,7 +379,7 @@ func (t *topologies) choose(out *Topology, found map[string]*MeshHost, find stri
 		}
 	}
 	slices.SortFunc(out.Hosts, func(a, b MeshHost) int {
-		return cmp.Or(cmp.Compare(a.written(), b.written()), cmp.Compare(a.Host.Host, b.Host.Host), cmp.Compare(a.Routes, b.Routes), slices.Compare(a.From, b.From))
+		return cmp.Or(cmp.Compare(a.written(), b.written()), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Routes, b.Routes), slices.Compare(a.From, b.From))
 	})
 	out.All = len(out.Hosts)
 	if out.All > mostHosts {
@@ -392,7 +410,7 @@ func (h *MeshHost) written() int {
 // names, which is in lower case.
 func (h *MeshHost) contains(text string, clients []Client) bool {
 	has := func(name string) bool { return strings.Contains(strings.ToLower(name), text) }
-	if has(h.Host.Host) {
+	if has(h.Host) {
 		return true
 	}
 	for _, w := range h.Ways {

@@ -102,7 +102,49 @@ try {
   await page.waitForSelector(".fault");
   console.log("where");
 
-  await page.evaluate(() => (document.activeElement instanceof HTMLElement ? document.activeElement.blur() : undefined));
+  const leave = () => page.evaluate(() => (document.activeElement instanceof HTMLElement ? document.activeElement.blur() : undefined));
+  await leave();
+  await page.keyboard.press("m");
+  await page.waitForFunction(() => /cart\.example:80/.test(document.querySelector(".graph")?.textContent ?? "") && document.querySelectorAll("path.edge").length > 1);
+  check((await page.textContent("main")).includes("VirtualService shop/planted"), "the mesh doesn't say whose routes there are");
+  check((await page.textContent(".graph")).includes("shop/api"), "the mesh doesn't say whose proxies have them");
+  check((await page.$("main img, main script")) === null, "markup that was planted is in the mesh");
+  await accessible("the mesh");
+  await picture("ui-mesh.png");
+  await page.keyboard.press("/");
+  await page.keyboard.type("<b>nobody");
+  await page.waitForFunction(() => /, 0 hosts/.test(document.querySelector("#mesh")?.textContent ?? ""));
+  await page.fill("#find", "cart.example");
+  await page.waitForFunction(() => document.querySelectorAll("tbody td").length > 0);
+  console.log("mesh");
+
+  await leave();
+  await page.keyboard.press("h");
+  await page.waitForFunction(() => document.querySelectorAll("tbody a").length > 0);
+  await accessible("history");
+  await page.click("tbody a");
+  await page.waitForFunction(() => /proxies are compared/.test(document.querySelector("#compared")?.textContent ?? ""));
+  await page.waitForFunction(() => /later\.example/.test(document.querySelector("tbody")?.textContent ?? ""));
+  await accessible("a difference");
+  await picture("ui-diff.png");
+  const changed = await page.evaluate(async () => {
+    const kept = (await (await fetch("/debug/history")).json()).revisions.filter((r) => r.kept).map((r) => r.push.revision);
+    const all = (await (await fetch(`/debug/changes?from=${Math.min(...kept)}&to=${Math.max(...kept)}`)).json()).resources;
+    return all.find((r) => r.what === "added");
+  });
+  check(changed !== undefined, "no resource was added");
+  await page.evaluate((r) => (location.hash = `#/resource?${new URLSearchParams({ node: r.proxy, type: r.type, name: r.name })}`), changed);
+  await page.waitForFunction(() => /It was added/.test(document.querySelector("#fields")?.textContent ?? ""));
+  await page.selectOption("[name=from]", { index: 0 });
+  await page.waitForFunction(() => document.body.innerText.includes("That is the same revision"));
+  await accessible("a resource's history");
+  await leave();
+  await page.keyboard.press("u");
+  await page.waitForFunction(() => /Pushes have no stages/.test(document.querySelector("#stage")?.textContent ?? ""));
+  await accessible("what is under way");
+  console.log("history");
+
+  await leave();
   await page.keyboard.press("0");
   await page.waitForFunction(() => document.body.innerText.includes("To change something log in"));
   check((await page.$$("ul.acts button:not([disabled])")).length === 0, "somebody who has not logged in can act");
