@@ -25,6 +25,8 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/test/leaks"
 	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/otlp"
+	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
 const (
@@ -135,7 +137,7 @@ func refuser(t *testing.T, plane *mesh.Plane, node *corev3.Node, typeURL, reason
 
 // TestConfiguration: secrets that stand in configuration, and what proxies repeat of them and say
 // of themselves, are in no page, dump, archive, recording, difference or log, and not in the
-// history on disk. What is no secret is shown, and proxies get what was written.
+// history on disk, nor in traces. What is no secret is shown, and proxies get what was written.
 func TestConfiguration(t *testing.T) {
 	dir, state := t.TempDir(), t.TempDir()
 	file, meshFile := filepath.Join(dir, "settings.yaml"), filepath.Join(t.TempDir(), "mesh.yaml")
@@ -143,7 +145,8 @@ func TestConfiguration(t *testing.T) {
 	put(t, meshFile, secretMesh)
 	plugins := filepath.Join(t.TempDir(), "plugins.yaml")
 	put(t, plugins, strings.Join(strings.Split(set, "\n")[:5], "\n"))
-	plane := mesh.Start(t, program, dir, "--plugins", plugins, "--meshConfig", meshFile, "--stateDir", state, "--secureGRPCAddr", "")
+	traced := otlp.Start(t, nil)
+	plane := mesh.Start(t, program, dir, "--plugins", plugins, "--meshConfig", meshFile, "--stateDir", state, "--secureGRPCAddr", "", "--traceEndpoint", traced.URL)
 	plane.Ready(t)
 	w := &world{plane: plane, dir: dir}
 
@@ -223,7 +226,23 @@ func TestConfiguration(t *testing.T) {
 	}
 	w.planned(t, meshFile, clean)
 	w.archive(t, clean)
+	changes := "/debug/changes?from=" + revisions[0] + "&to=" + revisions[len(revisions)-1]
+	pages = append(pages, changes)
 	look()
+	if !strings.Contains(seen[changes], "(masked) changed") || !strings.Contains(seen[changes], "seen-other") {
+		t.Errorf("%s doesn't show what changed: %.2000s", changes, seen[changes])
+	}
+	if text := seen["/debug/topology"]; !strings.Contains(text, "edge/web") || !strings.Contains(text, "[redacted]") {
+		t.Errorf("/debug/topology doesn't show the route: %.2000s", text)
+	}
+	wait.For(t, "a trace says of the edit", func() error {
+		text := fmt.Sprint(traced.Traces())
+		clean("the traces", []byte(text))
+		if !strings.Contains(text, "settings.yaml") {
+			return fmt.Errorf("none is of settings.yaml: %.500s", text)
+		}
+		return nil
+	})
 	w.recordings(t, clean, map[string]string{"files": "seen-cluster", "istio": "seen-cluster"})
 	clean("the log", []byte(plane.Log()))
 

@@ -54,8 +54,8 @@ spec:
 `
 
 // TestStories: what is to be seen at first glance, what changes while somebody looks, each page by
-// keys and clicks, where a request goes, the mesh, what revisions changed, actions of somebody who has logged in, nothing of what was
-// planted as markup, and nothing that axe finds.
+// keys and clicks, where a request goes, the mesh, what revisions changed, actions of somebody who
+// has logged in, nothing of what was planted as markup, and nothing that axe finds.
 func TestStories(t *testing.T) {
 	need.All(t)
 	chromium, err := exec.LookPath("chromium")

@@ -123,7 +123,7 @@ try {
   await page.waitForFunction(() => document.querySelectorAll("tbody a").length > 0);
   await accessible("history");
   await page.click("tbody a");
-  await page.waitForFunction(() => /proxies are compared/.test(document.querySelector("#compared")?.textContent ?? ""));
+  await page.waitForFunction(() => /1 proxy is compared/.test(document.querySelector("#compared")?.textContent ?? ""));
   await page.waitForFunction(() => /later\.example/.test(document.querySelector("tbody")?.textContent ?? ""));
   await accessible("a difference");
   await picture("ui-diff.png");

@@ -70,7 +70,7 @@ export function Diff({ from, to, node }: { from: string; to: string; node: strin
       </h2>
       {data && (
         <p id="compared">
-          {data.compared} proxies are compared; {data.resources.length + (data.more ?? 0)} resources differ
+          {data.compared === 1 ? "1 proxy is" : `${data.compared} proxies are`} compared; {data.resources.length + (data.more ?? 0)} resources differ
           {data.more ? `, of which ${data.resources.length} are shown` : ""}. <a href={link("history")}>History</a>
         </p>
       )}

@@ -37,7 +37,7 @@ function draw(t: Topology, hosts: MeshHost[]): { boxes: Map<string, Box>; edges:
   for (const [n, h] of hosts.entries()) {
     const from = h.from.map((i) => {
       const c = t.clients[i];
-      if (c) boxes.set(`from ${i}`, { name: whose(c), lines: [`${c.type ?? ""} ${count(c.proxies, "proxy", "proxies")}`.trim()], state: c.type === "router" ? "good" : "" });
+      if (c) boxes.set(`from ${i}`, { name: whose(c), lines: [`${count(c.proxies, "proxy", "proxies")}${c.type ? `, ${c.type}` : ""}`], state: c.type === "router" ? "good" : "" });
       return `from ${i}`;
     });
     let starts = from;
