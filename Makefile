@@ -257,6 +257,10 @@ bench-kept: build bench-tools ## What it costs to follow pushes, keep a history 
 bench-watched: build bench-tools ## What 20 clients of the page's events cost: 500 sidecars, with them and without, in turns (10 minutes; BENCH_FLAGS='-rounds 3')
 	@$(BENCH) -watched -rounds 8 -repeats 8 $(BENCH_FLAGS)
 
+.PHONY: bench-traced
+bench-traced: build bench-tools ## What traces cost: 500 sidecars, with one of each push sent to a collector and without, in turns (10 minutes; BENCH_FLAGS='-rounds 3')
+	@$(BENCH) -traced -rounds 8 -repeats 8 $(BENCH_FLAGS)
+
 # The other build is made in a worktree of its own; both run the plugin set of that commit.
 .PHONY: bench-beside
 bench-beside: build bench-tools ## The control plane beside that of another commit, in turns: 500 sidecars (BASE=HEAD~1; 10 minutes; BENCH_FLAGS='-rounds 3')

@@ -116,7 +116,7 @@ func (t *rehearsal) play(ctx context.Context, paths []string) (reports []*expect
 	if t.live || strings.HasPrefix(t.addr, archived) {
 		runner.Live = func(ctx context.Context, page string) ([]byte, error) {
 			raw, err := get(ctx, t.addr, page)
-			return raw, t.p.elsewhere(ctx, err)
+			return raw, orElsewhere(ctx, t.p, err)
 		}
 	}
 	played := 0

@@ -49,6 +49,7 @@ func run(ctx context.Context, args []string) error {
 	fs.BoolVar(&c.growth, "growth", false, "only how cost grows with proxies, services, views and changes")
 	fs.BoolVar(&c.kept, "kept", false, "only the control plane, with what it keeps of pushes and without, in turns")
 	fs.BoolVar(&c.watched, "watched", false, "only the control plane, with 20 clients of the page's events and without, in turns")
+	fs.BoolVar(&c.traced, "traced", false, "only the control plane, with a trace of each push sent to a collector and without, in turns")
 	fs.StringVar(&c.beside, "beside", "", "only the control plane, and this program, another build of it, in turns")
 	fs.BoolVar(&c.profile, "profile", false, "only the control plane, with profiles of each process in WORK/profile")
 	fs.IntVar(&c.repeats, "repeats", 4, "changes of a kind in a round; with 7 three rounds make 21")
@@ -64,7 +65,7 @@ func run(ctx context.Context, args []string) error {
 		return hard(ctx, c)
 	case c.growth:
 		return growth(ctx, c)
-	case c.kept, c.watched, c.beside != "":
+	case c.kept, c.watched, c.traced, c.beside != "":
 		return pair(ctx, c)
 	}
 	started := time.Now()
@@ -78,8 +79,10 @@ func run(ctx context.Context, args []string) error {
 // config is what is measured, with which programs.
 type config struct {
 	coxswain, set, tools, meshConfig, peers, work, only, beside string
-	quick, profile, hard, growth, kept, watched                 bool
+	quick, profile, hard, growth, kept, watched, traced         bool
 	rounds, repeats                                             int
+	// collector takes the traces; nil: there are none.
+	collector *sink
 }
 
 func (c *config) check() error {

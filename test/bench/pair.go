@@ -27,13 +27,15 @@ var offSettings = []string{"--followPushes=false", "--historyRevisions=0", "--qu
 const mostWatchers = 20
 
 // variants are the control plane with what it keeps of pushes, and without; or while the page is
-// looked at, and while it isn't; or, where another program is given, as that is, and as it is.
+// looked at, and while it isn't; or with traces of all pushes, and without; or, where another program is given, as that is, and as it is.
 func (c *config) variants() [2]variant {
 	switch {
 	case c.beside != "":
 		return [2]variant{{"this", c.coxswain, nil, 0}, {"beside", c.beside, nil, 0}}
 	case c.watched:
 		return [2]variant{{"watched", c.coxswain, nil, mostWatchers}, {"not watched", c.coxswain, nil, 0}}
+	case c.traced:
+		return [2]variant{{"traced", c.coxswain, []string{"--traceEndpoint", c.collector.url, "--traceRatio", "1"}, 0}, {"not traced", c.coxswain, nil, 0}}
 	}
 	return [2]variant{{"kept", c.coxswain, nil, 0}, {"not kept", c.coxswain, offSettings, 0}}
 }
@@ -52,6 +54,14 @@ func pair(ctx context.Context, c config) error {
 	l := load{"W2", 1000, 500, "sotw"}
 	if err := prepare(c); err != nil {
 		return err
+	}
+	if c.traced {
+		to, err := collect(ctx)
+		if err != nil {
+			return err
+		}
+		c.collector = to
+		defer func() { fmt.Printf("%d spans were sent\n", to.spans.Load()) }()
 	}
 	of := map[string][]round{}
 	for i := range c.rounds {
