@@ -134,11 +134,17 @@ func TestActions(t *testing.T) {
 		code int
 		says string
 	}{
-		"no cookie":         {with(func(a *asked) { a.cookie = nil }), 401, "coxswain ui"},
-		"no token":          {with(func(a *asked) { a.token = "" }), 401, "coxswain ui"},
-		"a guessed token":   {with(func(a *asked) { a.token = "x" }), 401, "coxswain ui"},
-		"another site":      {with(func(a *asked) { a.header["Sec-Fetch-Site"] = "cross-site"; a.header["Origin"] = "http://evil.example" }), 403, "another page"},
-		"another port":      {with(func(a *asked) { a.header["Sec-Fetch-Site"] = "same-site"; a.header["Origin"] = "http://127.0.0.1:1" }), 403, "another page"},
+		"no cookie":       {with(func(a *asked) { a.cookie = nil }), 401, "coxswain ui"},
+		"no token":        {with(func(a *asked) { a.token = "" }), 401, "coxswain ui"},
+		"a guessed token": {with(func(a *asked) { a.token = "x" }), 401, "coxswain ui"},
+		"another site": {
+			with(func(a *asked) { a.header["Sec-Fetch-Site"] = "cross-site"; a.header["Origin"] = "http://evil.example" }),
+			403, "another page",
+		},
+		"another port": {
+			with(func(a *asked) { a.header["Sec-Fetch-Site"] = "same-site"; a.header["Origin"] = "http://127.0.0.1:1" }),
+			403, "another page",
+		},
 		"an old browser":    {with(func(a *asked) { a.header["Sec-Fetch-Site"] = ""; a.header["Origin"] = "http://evil.example" }), 403, "another page"},
 		"a sandboxed frame": {with(func(a *asked) { a.header["Sec-Fetch-Site"] = ""; a.header["Origin"] = "null" }), 403, "another page"},
 		"a form":            {with(func(a *asked) { a.header["Content-Type"] = "application/x-www-form-urlencoded" }), 415, "application/json"},

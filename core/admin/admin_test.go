@@ -35,8 +35,11 @@ func (s twin) Ready() []string    { return s.reasons }
 func (s twin) Revision() Revision { return Revision{Epoch: 7, Number: 3} }
 func (s twin) Plugins() []Plugin {
 	return []Plugin{{Name: "files", Kind: "config", State: "serving", Rows: 2,
-		Faults: []WorkFault{{What: "cluster x", Reason: "Envoy would refuse it", Rows: []RowName{{Table: "networking.istio.io/EnvoyFilter", Key: "a/ef"}}, Since: time.Unix(1, 0)}},
-		Held:   &Hold{Rows: 1, Names: []RowName{{Table: "networking.istio.io/Sidecar", Key: "a/sc"}}}}}
+		Faults: []WorkFault{{
+			What: "cluster x", Reason: "Envoy would refuse it",
+			Rows: []RowName{{Table: "networking.istio.io/EnvoyFilter", Key: "a/ef"}}, Since: time.Unix(1, 0),
+		}},
+		Held: &Hold{Rows: 1, Names: []RowName{{Table: "networking.istio.io/Sidecar", Key: "a/sc"}}}}}
 }
 func (s twin) Views() []View {
 	return []View{{Type: typeURL("rds"), ID: 2, Label: "ns a"}, {Type: typeURL("cds"), ID: 1, Label: "all"}}
@@ -46,7 +49,8 @@ func (s twin) Streams() []Stream {
 }
 func (s twin) Tables() []Table {
 	return []Table{{Name: "services", Shards: map[string]int{"se": 1}}, {Name: "networking.istio.io/Gateway", Shards: map[string]int{"files": 1}},
-		{Name: "networking.istio.io/EnvoyFilter", Shards: map[string]int{"files": 1}}, {Name: "networking.istio.io/Sidecar", Shards: map[string]int{"files": 1}},
+		{Name: "networking.istio.io/EnvoyFilter", Shards: map[string]int{"files": 1}},
+		{Name: "networking.istio.io/Sidecar", Shards: map[string]int{"files": 1}},
 		{Name: "example.com/Account", Shards: map[string]int{"others": 1}}}
 }
 func (s twin) SecretTable(name string) bool { return name == "example.com/Account" }
@@ -68,7 +72,8 @@ func (s twin) Rows(table string) []*pb.Row {
 		return []*pb.Row{{Key: "a/account", Shard: "others", Payload: []byte("hush"), Annotations: map[string]string{"applied": "hush"}}}
 	case "faults":
 		return []*pb.Row{
-			{Key: "gw.yaml:3:1", Shard: "files", Payload: []byte(`{"file":"gw.yaml","line":3,"column":1,"kind":"Gateway","namespace":"a","name":"gw","code":"COX1003","severity":"error","message":"unknown field"}`)},
+			{Key: "gw.yaml:3:1", Shard: "files", Payload: []byte(`{"file":"gw.yaml","line":3,"column":1,` +
+				`"kind":"Gateway","namespace":"a","name":"gw","code":"COX1003","severity":"error","message":"unknown field"}`)},
 			{Key: "x.yaml:1:1", Shard: "files", Payload: []byte(`{"file":"x.yaml","line":1,"column":1,"severity":"warning","message":"odd"}`)},
 		}
 	}
@@ -76,14 +81,18 @@ func (s twin) Rows(table string) []*pb.Row {
 }
 
 func (twin) Proxy(node string) (Proxy, bool) {
-	return Proxy{Node: node, Types: []report.ProxyType{{Type: typeURL("cds"), Plugin: "istio", Names: []report.NamedState{{Name: "c", Version: "1"}}}}}, node == "a"
+	return Proxy{Node: node, Types: []report.ProxyType{{Type: typeURL("cds"), Plugin: "istio", Names: []report.NamedState{{Name: "c", Version: "1"}}}}},
+		node == "a"
 }
 
 func (twin) Explain(_ context.Context, node, typeURL, name string) (Explanation, error) {
 	if node != "a" || name != "c" {
 		return Explanation{}, errors.New("it has none")
 	}
-	return Explanation{Node: node, Type: typeURL, Name: name, Plugin: "istio", Rows: []Origin{{RowName: RowName{Table: "mesh", Key: "mesh"}, Source: "mesh.yaml:1:1"}}}, nil
+	return Explanation{
+		Node: node, Type: typeURL, Name: name, Plugin: "istio",
+		Rows: []Origin{{RowName: RowName{Table: "mesh", Key: "mesh"}, Source: "mesh.yaml:1:1"}},
+	}, nil
 }
 
 func (twin) Impact(_ context.Context, row RowName) Impact { return Impact{Row: Origin{RowName: row}} }
@@ -105,7 +114,8 @@ func (twin) Pushes(after uint64) ([]Push, error) {
 
 func (twin) Refusals() []Refusal {
 	return []Refusal{{
-		Type: typeURL("lds"), Name: "in", Plugin: "istio", Reason: "no such filter", Held: true, Namespaces: []string{"shop"}, Votes: 2, Voters: 2, Instead: "0", Refusing: 2, Proxies: []string{"a"},
+		Type: typeURL("lds"), Name: "in", Plugin: "istio", Reason: "no such filter", Held: true,
+		Namespaces: []string{"shop"}, Votes: 2, Voters: 2, Instead: "0", Refusing: 2, Proxies: []string{"a"},
 		View: report.PlacedView{Label: "one", Connections: 2}, Rows: []RowName{{Table: "networking.istio.io/EnvoyFilter", Key: "a/ef"}},
 	}}
 }
@@ -137,7 +147,10 @@ func (twin) Ledger(node string) []xds.StreamLedger {
 }
 
 func (twin) Streamed() []xds.StreamStatus {
-	return []xds.StreamStatus{{Node: "a", Types: []xds.TypeStatus{{Type: typeURL("cds"), Sent: "n1", Acked: "n1"}, {Type: typeURL("eds"), Sent: "n2", Refused: "no"}, {Type: typeURL("rds")}, {Type: typeURL("lds"), Sent: "n3", Acked: "n3"}}}}
+	return []xds.StreamStatus{{Node: "a", Types: []xds.TypeStatus{
+		{Type: typeURL("cds"), Sent: "n1", Acked: "n1"}, {Type: typeURL("eds"), Sent: "n2", Refused: "no"},
+		{Type: typeURL("rds")}, {Type: typeURL("lds"), Sent: "n3", Acked: "n3"},
+	}}}
 }
 
 func (s twin) Dump(node string) ([]TypeDump, bool) {
@@ -158,7 +171,10 @@ func start(t *testing.T, s Source) *Server {
 	t.Helper()
 	r := prometheus.NewRegistry()
 	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "one"}, func() float64 { return 1 }))
-	a, err := New(Config{Source: s, Registry: r, Version: "v1.2.3", Log: slog.New(slog.DiscardHandler), Naming: caller.Naming{NamespaceOf: func(*corev3.Node) string { return "shop" }}})
+	a, err := New(Config{
+		Source: s, Registry: r, Version: "v1.2.3", Log: slog.New(slog.DiscardHandler),
+		Naming: caller.Naming{NamespaceOf: func(*corev3.Node) string { return "shop" }},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,8 +199,13 @@ func TestPages(t *testing.T) {
 		"/debug/streams":        {`"epoch": 7`, `"wildcard": true`},
 		"/debug/services":       {`"host": "web.example"`, `"plugin": "se"`},
 		"/debug/endpoints":      {`"Shards"`, `"10.0.0.1"`},
-		"/debug/configs": {`"kind": "Gateway"`, `"source": "gw.yaml:1:1"`, `"state": "refused"`, `"served": true`, `"message": "unknown field"`, `"state": "warned"`, `"served": false`,
-			`"state": "held"`, `"message": "cluster x: Envoy would refuse it"`, `"message": "Listener in is refused by 2 of the 2 proxies of view one, such as a: no such filter"`, `"since": "1970-01-01`, `"a/account"`},
+		"/debug/configs": {
+			`"kind": "Gateway"`, `"source": "gw.yaml:1:1"`, `"state": "refused"`, `"served": true`,
+			`"message": "unknown field"`, `"state": "warned"`, `"served": false`,
+			`"state": "held"`, `"message": "cluster x: Envoy would refuse it"`,
+			`"message": "Listener in is refused by 2 of the 2 proxies of view one, such as a: no such filter"`,
+			`"since": "1970-01-01`, `"a/account"`,
+		},
 		"/debug/explain?proxyID=a":                          {`"resources"`, `"plugin": "istio"`},
 		"/debug/explain?proxyID=a&type=cds&name=c":          {`"type": "type.googleapis.com/envoy.config.cluster.v3.Cluster"`, `"source": "mesh.yaml:1:1"`},
 		"/debug/impact?row=gateways/a/gw":                   {`"table": "networking.istio.io/Gateway"`, `"key": "a/gw"`},
@@ -201,8 +222,10 @@ func TestPages(t *testing.T) {
 		"/debug/refusals":                                   {`"refusing": 2`, `"reason": "no such filter"`},
 		"/debug/tables":                                     {`"services"`, `"secret": true`},
 		"/debug/rowz?table=networking.istio.io/Gateway":     {`"key": "a/gw"`, `"payload"`},
-		"/debug/config_dump?proxyID=a":                      {"ListenersConfigDump", "BootstrapConfigDump", "RoutesConfigDump", `"strange"`, `"redacted": true`},
-		"/debug/config_dump?proxyID=a&types=lds":            {"dynamic_listeners", "active_state"},
+		"/debug/config_dump?proxyID=a": {
+			"ListenersConfigDump", "BootstrapConfigDump", "RoutesConfigDump", `"strange"`, `"redacted": true`,
+		},
+		"/debug/config_dump?proxyID=a&types=lds": {"dynamic_listeners", "active_state"},
 	} {
 		w := httptest.NewRecorder()
 		a.HTTP().ServeHTTP(w, here(path))
@@ -324,7 +347,10 @@ func TestRunSaysWhichPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	a, err := New(Config{HTTPAddr: "127.0.0.1:0", MonitoringAddr: l.Addr().String(), Source: twin{}, Registry: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler)})
+	a, err := New(Config{
+		HTTPAddr: "127.0.0.1:0", MonitoringAddr: l.Addr().String(), Source: twin{},
+		Registry: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,8 @@ func (t dumped) message() proto.Message {
 	case typeURL("cds"):
 		m := &adminv3.ClustersConfigDump{}
 		for _, b := range t.Bodies {
-			m.DynamicActiveClusters = append(m.DynamicActiveClusters, &adminv3.ClustersConfigDump_DynamicCluster{VersionInfo: b.Version(), Cluster: t.resource(b)})
+			m.DynamicActiveClusters = append(m.DynamicActiveClusters,
+				&adminv3.ClustersConfigDump_DynamicCluster{VersionInfo: b.Version(), Cluster: t.resource(b)})
 		}
 		return m
 	case typeURL("lds"):
@@ -56,13 +57,15 @@ func (t dumped) message() proto.Message {
 	case typeURL("rds"):
 		m := &adminv3.RoutesConfigDump{}
 		for _, b := range t.Bodies {
-			m.DynamicRouteConfigs = append(m.DynamicRouteConfigs, &adminv3.RoutesConfigDump_DynamicRouteConfig{VersionInfo: b.Version(), RouteConfig: t.resource(b)})
+			m.DynamicRouteConfigs = append(m.DynamicRouteConfigs,
+				&adminv3.RoutesConfigDump_DynamicRouteConfig{VersionInfo: b.Version(), RouteConfig: t.resource(b)})
 		}
 		return m
 	case typeURL("eds"):
 		m := &adminv3.EndpointsConfigDump{}
 		for _, b := range t.Bodies {
-			m.DynamicEndpointConfigs = append(m.DynamicEndpointConfigs, &adminv3.EndpointsConfigDump_DynamicEndpointConfig{VersionInfo: b.Version(), EndpointConfig: t.resource(b)})
+			m.DynamicEndpointConfigs = append(m.DynamicEndpointConfigs,
+				&adminv3.EndpointsConfigDump_DynamicEndpointConfig{VersionInfo: b.Version(), EndpointConfig: t.resource(b)})
 		}
 		return m
 	case typeURL("ecds"):

@@ -31,8 +31,12 @@ func TestDropped(t *testing.T) {
 		fault("etcd", "4", `{"file":"etcd:/x/","severity":"error","message":"7 keys are left out","reason":"limits.records","left":7}`),
 		fault("etcd", "5", `{"file":"etcd:/x/5","severity":"warning","message":"odd","reason":"disputed"}`),
 		fault("other", "6", `{"file":"other","severity":"error","message":"not asked for"}`),
-		fault("files", "7", `{"file":"gw.yaml","line":3,"column":1,"kind":"Gateway","namespace":"a","name":"gw","code":"COX1003","severity":"error","message":"unknown field"}`),
-		fault("files", "8", `{"file":"gw.yaml","line":9,"column":1,"kind":"Gateway","namespace":"a","name":"none","code":"COX1003","severity":"error","message":"unknown field"}`),
+		fault(
+			"files", "7",
+			`{"file":"gw.yaml","line":3,"column":1,"kind":"Gateway","namespace":"a","name":"gw","code":"COX1003","severity":"error","message":"unknown field"}`,
+		),
+		fault("files", "8", `{"file":"gw.yaml","line":9,"column":1,"kind":"Gateway","namespace":"a","name":"none",`+
+			`"code":"COX1003","severity":"error","message":"unknown field"}`),
 		fault("files", "9", "no JSON"),
 	}}
 	for plugin, want := range map[string][]DroppedRows{

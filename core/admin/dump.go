@@ -56,7 +56,10 @@ func sectionOf(typeURL string) section {
 }
 
 // parts are those that Envoy's dump always has; readers look for them.
-var parts = []string{"BootstrapConfigDump", "ClustersConfigDump", "EcdsConfigDump", "ListenersConfigDump", "RoutesConfigDump", "ScopedRoutesConfigDump", "SecretsConfigDump"}
+var parts = []string{
+	"BootstrapConfigDump", "ClustersConfigDump", "EcdsConfigDump", "ListenersConfigDump", "RoutesConfigDump",
+	"ScopedRoutesConfigDump", "SecretsConfigDump",
+}
 
 // configDump shows what a proxy is to have, as Envoy's own page of this name does.
 func (s *Server) configDump(w http.ResponseWriter, r *http.Request) {

@@ -192,7 +192,10 @@ func kept(s Source) map[RowName][]Fault {
 			}
 		}
 		if h := p.Held; h != nil {
-			f := Fault{Severity: "warning", Message: "the plugin says otherwise now, or nothing, and that is held", Hint: "coxswain hold show " + p.Name + " says why", Since: h.Since, Plugin: p.Name}
+			f := Fault{
+				Severity: "warning", Message: "the plugin says otherwise now, or nothing, and that is held",
+				Hint: "coxswain hold show " + p.Name + " says why", Since: h.Since, Plugin: p.Name,
+			}
 			for _, r := range h.Names {
 				out[r] = append(out[r], f)
 			}
@@ -216,7 +219,8 @@ func refusalFault(r Refusal) Fault {
 	f := Fault{Severity: "error", Since: r.Since, Plugin: r.Plugin, Reason: "refused"}
 	what := lastWord(r.Type) + " " + r.Name + piecesWord(r)
 	if r.Refusing > 0 {
-		f.Message = fmt.Sprintf("%s is refused by %d of the %d proxies of view %s, such as %s: %s", what, r.Refusing, max(r.Refusing, r.View.Connections), cmp.Or(r.View.Label, "-"),
+		f.Message = fmt.Sprintf("%s is refused by %d of the %d proxies of view %s, such as %s: %s", what, r.Refusing,
+			max(r.Refusing, r.View.Connections), cmp.Or(r.View.Label, "-"),
 			strings.Join(r.Proxies[:min(1, len(r.Proxies))], ""), r.Reason)
 		f.Hint = "those proxies have the rest, and of that what they accepted before; others have it"
 	} else {
@@ -247,7 +251,8 @@ type faultCounter struct {
 
 func newFaultCounter(s Source) *faultCounter {
 	return &faultCounter{s, prometheus.NewDesc("coxswain_config_faults",
-		"Mistakes in the configuration as it is now, by the plugin that read it or could not make something of it; those of severity error keep a last good version.",
+		"Mistakes in the configuration as it is now, by the plugin that read it or could not make something of it; "+
+			"those of severity error keep a last good version.",
 		[]string{"plugin", "severity"}, nil)}
 }
 

@@ -127,8 +127,11 @@ func TestWhoSeesDebugPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	const inside, outside, peer = "127.0.0.1:8080", "10.0.0.5:8080", "10.0.0.9:4000"
-	for _, path := range []string{"/debug", "/debug/list", "/debug/plugins", "/debug/configs", "/debug/config_dump?proxyID=a", "/debug/rowz?table=mesh", "/debug/pprof/",
-		"/debug/pprof/goroutine?debug=1", "/debug/pprof/cmdline"} {
+	for _, path := range []string{
+		"/debug", "/debug/list", "/debug/plugins", "/debug/configs", "/debug/config_dump?proxyID=a",
+		"/debug/rowz?table=mesh", "/debug/pprof/",
+		"/debug/pprof/goroutine?debug=1", "/debug/pprof/cmdline",
+	} {
 		for _, c := range []struct {
 			local, remote, host, token string
 			code                       int

@@ -110,7 +110,8 @@ func RowNamed(tables []Table, text string) (RowName, error) {
 			group, of = "", t.Name
 		}
 		kinds = append(kinds, of)
-		if is := strings.EqualFold; is(kind, of) || is(kind, of+"s") || is(kind+"s", of) || strings.HasSuffix(of, "y") && is(kind, strings.TrimSuffix(of, "y")+"ies") {
+		if is := strings.EqualFold; is(kind, of) || is(kind, of+"s") || is(kind+"s", of) ||
+			strings.HasSuffix(of, "y") && is(kind, strings.TrimSuffix(of, "y")+"ies") {
 			found = append(found, RowName{Table: t.Name, Key: key})
 		}
 		if config && kind == group && strings.HasPrefix(key, of+"/") { // GROUP/KIND/…

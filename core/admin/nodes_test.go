@@ -32,15 +32,21 @@ func TestNodes(t *testing.T) {
 	s := connected{streams: []xds.StreamStatus{
 		{Connection: 1, Node: "b", Client: node, Types: []xds.TypeStatus{{Type: typeURL("cds"), Wildcard: true}, {Type: typeURL("lds")}}},
 		{Connection: 2, Node: "b", Client: node, Types: []xds.TypeStatus{{Type: typeURL("eds")}}, Names: map[string][]string{typeURL("eds"): {"x", "y"}}},
-		{Connection: 3, Node: "a", Client: &corev3.Node{Id: "a"}, Types: []xds.TypeStatus{{Type: typeURL("lds")}}, Names: map[string][]string{typeURL("lds"): {"in"}}},
+		{
+			Connection: 3, Node: "a", Client: &corev3.Node{Id: "a"}, Types: []xds.TypeStatus{{Type: typeURL("lds")}},
+			Names: map[string][]string{typeURL("lds"): {"in"}},
+		},
 		{Connection: 4, Node: "tool", Client: &corev3.Node{Id: "tool"}},
 	}}
 	w := httptest.NewRecorder()
 	start(t, s).HTTP().ServeHTTP(w, here("/debug/nodes"))
 	got := strings.Join(strings.Fields(w.Body.String()), "")
-	const want = `{"extensions":{"cfe98c7f5962":["envoy.filters.http.router"]},"proxies":[{"node":{"id":"a"},"subscribes":{"type.googleapis.com/envoy.config.listener.v3.Listener":["in"]}},` +
-		`{"node":{"id":"b","metadata":{"API_TOKEN":"[redacted]","FILES":["[redacted]"],"NAMESPACE":"shop","PROXY_CONFIG":{"proxyMetadata":{"DB_PASSWORD":"[redacted]","LEVEL":"3"}}}},"extensions":"cfe98c7f5962",` +
-		`"subscribes":{"type.googleapis.com/envoy.config.cluster.v3.Cluster":["*"],"type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment":["x","y"]}}]}`
+	const want = `{"extensions":{"cfe98c7f5962":["envoy.filters.http.router"]},"proxies":[{"node":{"id":"a"},` +
+		`"subscribes":{"type.googleapis.com/envoy.config.listener.v3.Listener":["in"]}},` +
+		`{"node":{"id":"b","metadata":{"API_TOKEN":"[redacted]","FILES":["[redacted]"],"NAMESPACE":"shop",` +
+		`"PROXY_CONFIG":{"proxyMetadata":{"DB_PASSWORD":"[redacted]","LEVEL":"3"}}}},"extensions":"cfe98c7f5962",` +
+		`"subscribes":{"type.googleapis.com/envoy.config.cluster.v3.Cluster":["*"],` +
+		`"type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment":["x","y"]}}]}`
 	if w.Code != 200 || got != want {
 		t.Errorf("%d %s\nwant %s", w.Code, got, want)
 	}

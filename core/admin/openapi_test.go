@@ -57,7 +57,8 @@ var answers = map[string][]any{
 // questions are requests of pages that want arguments.
 var questions = map[string][]string{
 	"/debug/explain": {"?proxyID=a", "?proxyID=a&all=true"}, "/debug/impact": {"?row=Gateway/a/gw"}, "/debug/progress": {"?row=Gateway/a/gw"},
-	"/debug/diff": {"?from=6&to=7"}, "/debug/ledger": {"", "?proxyID=a"}, "/debug/served": {"?proxyID=a"}, "/debug/rowz": {"?table=networking.istio.io/Gateway"},
+	"/debug/diff": {"?from=6&to=7"}, "/debug/ledger": {"", "?proxyID=a"}, "/debug/served": {"?proxyID=a"},
+	"/debug/rowz":        {"?table=networking.istio.io/Gateway"},
 	"/debug/config_dump": {"?proxyID=a"},
 }
 
@@ -99,7 +100,10 @@ func TestOpenAPI(t *testing.T) {
 	others(t, file, paths)
 	want, err := json.MarshalIndent(map[string]any{
 		"openapi": "3.1.0", "paths": paths,
-		"info": map[string]string{"title": "Coxswain: debug pages", "version": "1", "description": "Pages of the HTTP port and, but for /ready, of the monitoring port. docs/stability.md says what is promised of them."},
+		"info": map[string]string{
+			"title": "Coxswain: debug pages", "version": "1",
+			"description": "Pages of the HTTP port and, but for /ready, of the monitoring port. docs/stability.md says what is promised of them.",
+		},
 	}, "", " ")
 	if err != nil {
 		t.Fatal(err)

@@ -61,7 +61,8 @@ func (q *Questions) Answer(asked xds.Question) ([]*view.Body, error) {
 
 func (q *Questions) admit(asked xds.Question) (c asker, err error) {
 	if c.namespaces = q.Naming.Namespaces(asked.Identities); len(c.namespaces) == 0 {
-		return c, status.Errorf(codes.Unauthenticated, "%s is for authenticated callers: connect by TLS, or to a control plane with --authPlaintext", asked.Type)
+		return c,
+			status.Errorf(codes.Unauthenticated, "%s is for authenticated callers: connect by TLS, or to a control plane with --authPlaintext", asked.Type)
 	}
 	c.system = slices.Contains(c.namespaces, q.Naming.Operators)
 	return c, nil

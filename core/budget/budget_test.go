@@ -52,7 +52,8 @@ func TestRefusal(t *testing.T) {
 	if !errors.As(err, &r) || r.Limit != "maxNodeBytes" || status.Code(err) != codes.InvalidArgument {
 		t.Fatal(err)
 	}
-	const want = "the node has 307207 bytes; maxNodeBytes is 262144: shorten its metadata in the proxy's bootstrap, or raise the control plane's setting maxNodeBytes"
+	const want = "the node has 307207 bytes; maxNodeBytes is 262144: shorten its metadata in the proxy's bootstrap, or " +
+		"raise the control plane's setting maxNodeBytes"
 	if status.Convert(err).Message() != want {
 		t.Error(err)
 	}

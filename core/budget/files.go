@@ -27,7 +27,8 @@ func CheckFiles(descriptor, most int) error {
 		return nil
 	}
 	return &Refusal{Limit: "files", Code: codes.ResourceExhausted, Text: fmt.Sprintf(
-		"%d descriptors are open, and the others that the process may have are kept for plugins: raise its limit of open files (ulimit -n, LimitNOFILE)", descriptor)}
+		"%d descriptors are open, and the others that the process may have are kept for plugins: raise its limit of open files (ulimit -n, LimitNOFILE)",
+		descriptor)}
 }
 
 // Full reports whether a connection is refused because of all that there are.

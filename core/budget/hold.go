@@ -33,7 +33,10 @@ func (s *Stream) CheckHolding(h Holding) error {
 
 // Silent ends a stream that has not said anything for too long.
 func (s *Stream) Silent() error {
-	return &Refusal{Limit: "idleTimeout", Code: codes.DeadlineExceeded, Text: fmt.Sprintf("the stream had no request within idleTimeout, %v: send the first request at once", s.Idle)}
+	return &Refusal{
+		Limit: "idleTimeout", Code: codes.DeadlineExceeded,
+		Text: fmt.Sprintf("the stream had no request within idleTimeout, %v: send the first request at once", s.Idle),
+	}
 }
 
 // CheckHeaders judges the bytes of a stream's headers.
@@ -41,7 +44,8 @@ func (s *Stream) CheckHeaders(bytes int) error {
 	if !over(bytes, s.HeaderBytes) {
 		return nil
 	}
-	return exceeds(codes.InvalidArgument, "maxHeaderBytes", s.HeaderBytes, fmt.Sprintf("the stream's headers have %d bytes", bytes), "send fewer or shorter ones")
+	return exceeds(codes.InvalidArgument, "maxHeaderBytes", s.HeaderBytes,
+		fmt.Sprintf("the stream's headers have %d bytes", bytes), "send fewer or shorter ones")
 }
 
 // CheckQueue judges how many bytes wait to be written to a client.
@@ -49,7 +53,8 @@ func (s *Stream) CheckQueue(bytes int) error {
 	if !over(bytes, s.QueuedBytes) {
 		return nil
 	}
-	return exceeds(codes.ResourceExhausted, "maxQueuedBytes", s.QueuedBytes, fmt.Sprintf("the stream's responses have %d bytes", bytes), "ask for less, or over several streams")
+	return exceeds(codes.ResourceExhausted, "maxQueuedBytes", s.QueuedBytes,
+		fmt.Sprintf("the stream's responses have %d bytes", bytes), "ask for less, or over several streams")
 }
 
 // CheckQuestions judges how many questions wait for their answers.
@@ -57,5 +62,6 @@ func (s *Stream) CheckQuestions(questions int) error {
 	if !over(questions, s.Questions) {
 		return nil
 	}
-	return exceeds(codes.ResourceExhausted, "maxQuestions", s.Questions, fmt.Sprintf("%d requests wait for their answers", questions), "wait for them before asking again")
+	return exceeds(codes.ResourceExhausted, "maxQuestions", s.Questions,
+		fmt.Sprintf("%d requests wait for their answers", questions), "wait for them before asking again")
 }

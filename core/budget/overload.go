@@ -69,7 +69,8 @@ func Refuses(limit uint64) uint64 { return limit / 100 * enters[Shedding] }
 // Short says why a stream may not begin or go on: the process runs short of memory.
 func Short(used, limit uint64) error {
 	return &Refusal{Limit: "memoryLimit", Code: codes.Unavailable, Text: fmt.Sprintf(
-		"the control plane runs short of memory: it uses %d MiB of memoryLimit, %d MiB: connect to another replica, or later, or give it more", used>>20, limit>>20)}
+		"the control plane runs short of memory: it uses %d MiB of memoryLimit, %d MiB: connect to another replica, or later, or give it more",
+		used>>20, limit>>20)}
 }
 
 // Heavy reports whether the end of a stream that weighs so much makes a difference: a thousandth of

@@ -101,8 +101,11 @@ func (p *Peers) at(key string, now time.Time) *peer {
 		}
 		p.sweep = max(minSweep, 2*len(p.all))
 	}
-	e := &peer{key: key, starts: bucket(p.limits.Peer.NewStreams), requests: bucket(p.limits.Peer.Requests), lists: map[any]*list{}, vain: slowly(p.limits.Peer.UnknownNames), lately: slowly(p.limits.Peer.Names / 2),
-		frames: framesOf(p.limits.Peer.NewStreams), all: &p.total.asked}
+	e := &peer{
+		key: key, starts: bucket(p.limits.Peer.NewStreams), requests: bucket(p.limits.Peer.Requests),
+		lists: map[any]*list{}, vain: slowly(p.limits.Peer.UnknownNames), lately: slowly(p.limits.Peer.Names / 2),
+		frames: framesOf(p.limits.Peer.NewStreams), all: &p.total.asked,
+	}
 	p.all[key] = e
 	return e
 }
@@ -309,9 +312,11 @@ func (p *Peers) Connect(key string, now time.Time) error {
 	e := p.at(key, now)
 	switch {
 	case over(e.connections+1, p.limits.Peer.Connections):
-		return exceeds(codes.ResourceExhausted, "maxConnectionsPerPeer", p.limits.Peer.Connections, fmt.Sprintf("%s has %d connections", key, e.connections), "close some")
+		return exceeds(codes.ResourceExhausted, "maxConnectionsPerPeer", p.limits.Peer.Connections,
+			fmt.Sprintf("%s has %d connections", key, e.connections), "close some")
 	case over(p.total.connections+1, p.limits.Total.Connections):
-		return exceeds(codes.ResourceExhausted, "maxConnections", p.limits.Total.Connections, fmt.Sprintf("there are %d connections", p.total.connections), "close some")
+		return exceeds(codes.ResourceExhausted, "maxConnections", p.limits.Total.Connections,
+			fmt.Sprintf("there are %d connections", p.total.connections), "close some")
 	}
 	e.connections++
 	p.total.connections++

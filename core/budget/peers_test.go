@@ -17,7 +17,8 @@ func limitOf(err error) string {
 
 func TestAddress(t *testing.T) {
 	for in, want := range map[string]string{
-		"10.0.0.1:80": "10.0.0.1", "[::ffff:10.0.0.1]:80": "10.0.0.1", "[2001:db8:1:2:3::4]:80": "2001:db8:1:2::/64", "[fe80::1%eth0]:80": "fe80::/64", "pipe": "pipe",
+		"10.0.0.1:80": "10.0.0.1", "[::ffff:10.0.0.1]:80": "10.0.0.1", "[2001:db8:1:2:3::4]:80": "2001:db8:1:2::/64",
+		"[fe80::1%eth0]:80": "fe80::/64", "pipe": "pipe",
 	} {
 		if got := Address(in); got != want {
 			t.Errorf("%s: %s, not %s", in, got, want)

@@ -24,7 +24,10 @@ func (r *Refusal) GRPCStatus() *status.Status { return status.New(r.Code, r.Text
 // exceeds refuses what is more than a limit; what says what there is too much of, and do what to do
 // about it.
 func exceeds(code codes.Code, setting string, most any, what, do string) *Refusal {
-	return &Refusal{Limit: setting, Code: code, Text: fmt.Sprintf("%s; %s is %v: %s, or raise the control plane's setting %s", what, setting, most, do, setting)}
+	return &Refusal{
+		Limit: setting, Code: code,
+		Text: fmt.Sprintf("%s; %s is %v: %s, or raise the control plane's setting %s", what, setting, most, do, setting),
+	}
 }
 
 // over reports whether there is more of something than its limit, if it has one.

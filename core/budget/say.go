@@ -18,17 +18,20 @@ func (s *Stream) CheckNode(n *core.Node) error {
 		return err
 	}
 	if over(len(n.GetExtensions()), s.Extensions) {
-		return exceeds(codes.InvalidArgument, "maxExtensions", s.Extensions, fmt.Sprintf("the node lists %d extensions", len(n.Extensions)), "leave out what the proxy doesn't use")
+		return exceeds(codes.InvalidArgument, "maxExtensions", s.Extensions,
+			fmt.Sprintf("the node lists %d extensions", len(n.Extensions)), "leave out what the proxy doesn't use")
 	}
 	extensions := 0
 	for _, e := range n.GetExtensions() {
 		extensions += proto.Size(e) + 4
 	}
 	if over(extensions, s.ExtensionBytes) {
-		return exceeds(codes.InvalidArgument, "maxExtensionBytes", s.ExtensionBytes, fmt.Sprintf("the node's extensions have %d bytes", extensions), "leave out what the proxy doesn't use")
+		return exceeds(codes.InvalidArgument, "maxExtensionBytes", s.ExtensionBytes,
+			fmt.Sprintf("the node's extensions have %d bytes", extensions), "leave out what the proxy doesn't use")
 	}
 	if size := proto.Size(n) - extensions; over(size, s.NodeBytes) {
-		return exceeds(codes.InvalidArgument, "maxNodeBytes", s.NodeBytes, fmt.Sprintf("the node has %d bytes", size), "shorten its metadata in the proxy's bootstrap")
+		return exceeds(codes.InvalidArgument, "maxNodeBytes", s.NodeBytes,
+			fmt.Sprintf("the node has %d bytes", size), "shorten its metadata in the proxy's bootstrap")
 	}
 	return nil
 }
@@ -49,7 +52,8 @@ func (s *Stream) CheckNames(names []string) error {
 // CheckVersions judges the names and versions that a reconnecting client has.
 func (s *Stream) CheckVersions(versions map[string]string) error {
 	if over(len(versions), s.TypeNames) {
-		return exceeds(codes.ResourceExhausted, "maxNamesPerType", s.TypeNames, fmt.Sprintf("the request has %d initial resource versions", len(versions)), "ask for less")
+		return exceeds(codes.ResourceExhausted, "maxNamesPerType", s.TypeNames,
+			fmt.Sprintf("the request has %d initial resource versions", len(versions)), "ask for less")
 	}
 	for n, v := range versions {
 		if err := s.name("a resource name", n); err != nil {

@@ -14,7 +14,8 @@ func TestUnfinished(t *testing.T) {
 		all   bool
 		want  string
 	}{
-		{"a", 100, false, ""}, {"a", 1, false, "maxUnfinishedBytesPerPeer"}, {"b", 40, false, ""}, {"a", -1, false, ""}, {"b", 11, true, "maxUnfinishedBytes is 150"},
+		{"a", 100, false, ""}, {"a", 1, false, "maxUnfinishedBytesPerPeer"}, {"b", 40, false, ""},
+		{"a", -1, false, ""}, {"b", 11, true, "maxUnfinishedBytes is 150"},
 		{"a", -100, false, ""}, {"b", 49, false, ""}, {"b", -100, false, ""},
 	} {
 		u.Add(c.peer, c.bytes)

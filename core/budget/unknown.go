@@ -70,14 +70,16 @@ func (l Limits) part(e *peer, h, was Held, unanswered int) (int, error) {
 	names := unanswered
 	if most := l.Stream.UnknownNames; most > 0 {
 		if h.Absent+min(unanswered, 1) > most {
-			return 0, exceeds(codes.ResourceExhausted, "maxUnknownNames", most, fmt.Sprintf("the stream asks for %d names of one type that don't exist, and for more", h.Absent), do)
+			return 0, exceeds(codes.ResourceExhausted, "maxUnknownNames", most,
+				fmt.Sprintf("the stream asks for %d names of one type that don't exist, and for more", h.Absent), do)
 		}
 		names = min(names, most-h.Absent, max(1, most/streamAtOnce))
 	}
 	if most := l.Peer.UnknownNames; most > 0 {
 		absent := e.absent - was.Absent + h.Absent
 		if absent+min(unanswered, 1) > most {
-			return 0, exceeds(codes.ResourceExhausted, "maxUnknownNamesPerPeer", most, fmt.Sprintf("the streams of %s ask for %d names that don't exist, and for more", e.key, absent), do)
+			return 0, exceeds(codes.ResourceExhausted, "maxUnknownNamesPerPeer", most,
+				fmt.Sprintf("the streams of %s ask for %d names that don't exist, and for more", e.key, absent), do)
 		}
 	}
 	return names, nil

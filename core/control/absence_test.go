@@ -28,9 +28,17 @@ func TestAbsence(t *testing.T) {
 	}{
 		{"it is there", time.Minute, func(*state.Absence) {}, time.Time{}, map[int]bool{0: false, 3600: false}},
 		{"away for a minute", time.Minute, func(a *state.Absence) { a.Begins("x", at(0)) }, at(60), map[int]bool{0: false, 59: false, 60: true, 3600: true}},
-		{"away twice is away since the first time", time.Minute, func(a *state.Absence) { a.Begins("x", at(0)); a.Begins("y", at(30)) }, at(60), map[int]bool{59: false, 60: true}},
+		{
+			"away twice is away since the first time", time.Minute,
+			func(a *state.Absence) { a.Begins("x", at(0)); a.Begins("y", at(30)) }, at(60),
+			map[int]bool{59: false, 60: true},
+		},
 		{"back in time", time.Minute, func(a *state.Absence) { a.Begins("x", at(0)); a.Ends() }, time.Time{}, map[int]bool{3600: false}},
-		{"away again", time.Minute, func(a *state.Absence) { a.Begins("x", at(0)); a.Ends(); a.Begins("x", at(100)) }, at(160), map[int]bool{159: false, 160: true}},
+		{
+			"away again", time.Minute,
+			func(a *state.Absence) { a.Begins("x", at(0)); a.Ends(); a.Begins("x", at(100)) }, at(160),
+			map[int]bool{159: false, 160: true},
+		},
 		{"the default never drops", 0, func(a *state.Absence) { a.Begins("x", at(0)) }, time.Time{}, map[int]bool{1 << 30: false}},
 	} {
 		a := state.Absence{After: c.after}
@@ -81,8 +89,12 @@ func TestRowsOfALostSourceAreDropped(t *testing.T) {
 		m.holds()
 		m.away(&report.Away{Since: began.UTC(), Why: "connection refused", Drops: began.Add(5 * time.Minute).UTC(), Dropped: true})
 		want := []report.TableRows{
-			{Table: "endpoints", Hidden: []report.HiddenRows{{Reason: "onLoss", Text: "the source is away for longer than onLoss allows (drop-after: 5m0s)", Rows: 3, Example: "ns/a.com/http/1.1.1.1:80"}}},
-			{Table: "services", Hidden: []report.HiddenRows{{Reason: "onLoss", Text: "the source is away for longer than onLoss allows (drop-after: 5m0s)", Rows: 3, Example: "ns/a.com"}}},
+			{Table: "endpoints", Hidden: []report.HiddenRows{
+				{Reason: "onLoss", Text: "the source is away for longer than onLoss allows (drop-after: 5m0s)", Rows: 3, Example: "ns/a.com/http/1.1.1.1:80"},
+			}},
+			{Table: "services", Hidden: []report.HiddenRows{
+				{Reason: "onLoss", Text: "the source is away for longer than onLoss allows (drop-after: 5m0s)", Rows: 3, Example: "ns/a.com"},
+			}},
 		}
 		if d := cmp.Diff(want, m.TableRows("memory")); d != "" {
 			t.Error(d)
@@ -218,7 +230,8 @@ func TestTwoRegistries(t *testing.T) {
 			m.run()
 			check("one is dead", "ns/b.com", want)
 			rows := m.TableRows("memory")
-			if hidden := rows[0].Hidden; priority == 10 && (len(hidden) != 1 || hidden[0].By != "consul" || hidden[0].Reason != "priority" || hidden[0].Rows != 3 || rows[0].Served != 1) {
+			if hidden := rows[0].Hidden; priority == 10 &&
+				(len(hidden) != 1 || hidden[0].By != "consul" || hidden[0].Reason != "priority" || hidden[0].Rows != 3 || rows[0].Served != 1) {
 				t.Errorf("rows of endpoints: %+v", rows[0])
 			}
 		})

@@ -202,7 +202,10 @@ func deletes(table string, keys ...string) *pb.FromPlugin {
 func TestOnDemandReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, nil, state.Expected{Name: "lazy", Kind: pb.KindRegistry, OnDemand: true})
-		for _, ready := range []*pb.Ready{readyMemory(), {Derives: true, Reads: []*pb.Read{{Table: "services", Sources: true}}, Publishes: []string{"services"}}} {
+		for _, ready := range []*pb.Ready{
+			readyMemory(),
+			{Derives: true, Reads: []*pb.Read{{Table: "services", Sources: true}}, Publishes: []string{"services"}},
+		} {
 			if err := <-b.join("lazy", ready).end; !errors.Is(err, state.ErrReads) {
 				t.Error(err)
 			}

@@ -37,7 +37,8 @@ func met(p *plugin) (all []string) {
 		case m.Detach != nil:
 			all = append(all, fmt.Sprintf("detach %d", m.Detach.Connection))
 		case m.Report != nil:
-			all = append(all, fmt.Sprintf("report %d %s %d %s", m.Report.Connection, m.Report.Type, m.Report.Event, m.Report.Detail[:min(len(m.Report.Detail), 10)]))
+			all = append(all,
+				fmt.Sprintf("report %d %s %d %s", m.Report.Connection, m.Report.Type, m.Report.Event, m.Report.Detail[:min(len(m.Report.Detail), 10)]))
 		}
 	}
 	return all

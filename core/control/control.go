@@ -94,7 +94,8 @@ func New(cfg Config) (*Control, error) {
 	c.mid = middle.New(middle.Config{
 		Log: cfg.Log, Metrics: cfg.Metrics, Rules: cfg.Rules, Epoch: newEpoch(), Gather: cfg.Gather,
 		DebounceAfter: cfg.DebounceAfter, DebounceMax: cfg.DebounceMax, DebounceEndpoints: cfg.DebounceEndpoints,
-		EndpointPatience: cfg.EndpointPatience, EndpointPause: cfg.EndpointPause, HoldMax: cfg.HoldMax, Retention: cfg.Retention, Earlier: cfg.Earlier, Bounds: cfg.Bounds, Pushed: cfg.Pushed,
+		EndpointPatience: cfg.EndpointPatience, EndpointPause: cfg.EndpointPause, HoldMax: cfg.HoldMax,
+		Retention: cfg.Retention, Earlier: cfg.Earlier, Bounds: cfg.Bounds, Pushed: cfg.Pushed,
 		Ring: c.ring, Wake: inBackground(cfg.OnWanted), Serving: inBackground(cfg.OnServing),
 		Overdue: func(s *state.Session) (n int, since time.Time) { return c.Overdue(s) },
 	})

@@ -18,7 +18,9 @@ func TestCandidateThatGivesUp(t *testing.T) {
 		most time.Duration
 	}{
 		"fails": {func(g *plugin) {
-			g.send(&pb.FromPlugin{Log: &pb.Log{Level: pb.LogLevelError, Text: "the plugin could not answer", Fields: map[string]string{"error": "no such file"}}})
+			g.send(&pb.FromPlugin{
+				Log: &pb.Log{Level: pb.LogLevelError, Text: "the plugin could not answer", Fields: map[string]string{"error": "no such file"}},
+			})
 		}, "it said: the plugin could not answer, error: no such file", 20 * time.Second},
 		"hangs": {func(*plugin) {}, "for limits.revision, 30s", time.Minute},
 	} {

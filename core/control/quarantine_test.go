@@ -360,7 +360,9 @@ func TestBlame(t *testing.T) {
 		if len(asked) != 1 || asked[0].Explain == nil || asked[0].Explain.Name != "a" || asked[0].Explain.View != 1 {
 			t.Fatalf("the generator was asked %v", asked)
 		}
-		c.g.send(&pb.FromPlugin{Because: &pb.Because{Id: asked[0].Explain.Id, Rows: []*pb.RowName{{Table: "services", Key: "ns/a.com"}, {Table: "VirtualService", Key: "ns/v"}}}})
+		c.g.send(&pb.FromPlugin{
+			Because: &pb.Because{Id: asked[0].Explain.Id, Rows: []*pb.RowName{{Table: "services", Key: "ns/a.com"}, {Table: "VirtualService", Key: "ns/v"}}},
+		})
 		c.g.send(&pb.FromPlugin{Because: &pb.Because{Id: 999}}) // which nobody waits for
 		synctest.Wait()
 		if r := operations.NewExplainer(c.Operator()).Refusals(); len(r) != 1 || r[0].Reason != "a: it is bad" || r[0].Instead != good.Version() {
@@ -481,7 +483,8 @@ func TestPushesAreFollowed(t *testing.T) {
 			return all[len(all)-1]
 		}
 		c.becomes(2, "v2")
-		if p := last(); p.Proxies != 3 || p.Waiting != 3 || len(p.Rows) != 1 || p.Rows[0].Key != "ns/a.com" || p.Rows[0].What != "changed" || p.Rows[0].Plugin != "memory" || p.Views[c.url] != 1 {
+		if p := last(); p.Proxies != 3 || p.Waiting != 3 || len(p.Rows) != 1 || p.Rows[0].Key != "ns/a.com" ||
+			p.Rows[0].What != "changed" || p.Rows[0].Plugin != "memory" || p.Views[c.url] != 1 {
 			t.Errorf("%+v", p)
 		}
 		if p, _ := x.Progress(report.RowName{Table: "services", Key: "ns/gone"}); !p.Row.Gone || len(p.Waiting) != 3 {

@@ -76,7 +76,8 @@ func TestRemovalIsJudgedByWhatProxiesLose(t *testing.T) {
 		"rows that no proxy sees":      {[]string{"ns/a.com"}, nil, "", []string{"a.com"}},
 		"rows that another plugin has": {[]string{"ns/a.com", "ns/b.com"}, []string{"ns/a.com", "ns/b.com"}, "", []string{"a.com", "b.com"}},
 		"one row that a proxy lives from": {
-			[]string{"ns/a.com", "ns/b.com", "ns/c.com"}, []string{"ns/x.com"}, "1 of 5 As would go from 1 proxy (view ): ns/x.com", []string{"a.com", "b.com", "c.com"},
+			[]string{"ns/a.com", "ns/b.com", "ns/c.com"}, []string{"ns/x.com"},
+			"1 of 5 As would go from 1 proxy (view ): ns/x.com", []string{"a.com", "b.com", "c.com"},
 		},
 		"all that a proxy has": {nil, []string{"ns/x.com", "ns/y.com"}, "would go from 1 proxy (view ): ns/x.com, ns/y.com", nil},
 	} {
@@ -436,7 +437,8 @@ func TestRemovalOfAnAuthenticator(t *testing.T) {
 				} else {
 					other.reject(q.Id, "who is that?")
 				}
-				if err := over(t, stays); !errors.Is(err, errStays) || second != (len(r.why) == 0) || !second && r.why[0] != "the caller of p would be unknown" {
+				if err := over(t, stays); !errors.Is(err, errStays) || second != (len(r.why) == 0) ||
+					!second && r.why[0] != "the caller of p would be unknown" {
 					t.Errorf("%v, %q", err, r.why)
 				}
 			})

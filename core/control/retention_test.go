@@ -178,7 +178,8 @@ func TestShortOfMemory(t *testing.T) {
 			w.g.others()
 			w.g.send(describe(typeA, view), place(p.ID(), typeA, view, w.at))
 			want := w.g.others()
-			w.g.send(body(view, fmt.Sprint(view)+string(make([]byte, size))), change(typeA, view, w.at, &pb.Entry{Name: "a", Body: view}), wanted(want[0].Want.Id, w.at))
+			w.g.send(body(view, fmt.Sprint(view)+string(make([]byte, size))),
+				change(typeA, view, w.at, &pb.Entry{Name: "a", Body: view}), wanted(want[0].Want.Id, w.at))
 			p.Close()
 		}
 		w.drops()
@@ -216,7 +217,8 @@ func TestSharedSetsAreCountedOnce(t *testing.T) {
 			w.g.others()
 			w.g.send(describe(typeA, view), place(p.ID(), typeA, view, w.at))
 			want := w.g.others()
-			w.g.send(&pb.FromPlugin{Change: &pb.Change{Type: typeA, View: view, Revision: w.at, SetParts: true, Parts: []uint64{1}}}, wanted(want[0].Want.Id, w.at))
+			w.g.send(&pb.FromPlugin{Change: &pb.Change{Type: typeA, View: view, Revision: w.at, SetParts: true, Parts: []uint64{1}}},
+				wanted(want[0].Want.Id, w.at))
 			p.Close()
 		}
 		if _, _, got := w.kept(); got < size || got > size+10*viewCost+2000 {

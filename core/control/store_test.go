@@ -34,7 +34,8 @@ func newStock(t *testing.T, edit func(*state.Expected)) *stock {
 	if edit != nil {
 		edit(&writer)
 	}
-	b := newBench(t, func(c *Config) { c.Metrics = m }, state.Expected{Name: "asks", Kind: pb.KindController}, writer, state.Expected{Name: "two", Kind: pb.KindConfig, Optional: true})
+	b := newBench(t, func(c *Config) { c.Metrics = m }, state.Expected{Name: "asks", Kind: pb.KindController},
+		writer, state.Expected{Name: "two", Kind: pb.KindConfig, Optional: true})
 	return &stock{b, b.begin(&host.Instance{
 		Entry: &manifest.Entry{Name: "asks", Allow: &manifest.Allow{Store: []manifest.Glob{"networking.istio.io/*"}}}, Ready: &pb.Ready{},
 	}), m.n}
@@ -110,7 +111,8 @@ func TestStoreIsRouted(t *testing.T) {
 		w := s.join("one", readyWriter())
 		s.ask(8, pb.Store{Verb: pb.VerbPatch, Namespace: "shop", Name: "web", Object: []byte(`{"a":1}`), Version: "5"})
 		got := requests(w)
-		if len(got) != 1 || got[0].Verb != pb.VerbPatch || got[0].Namespace != "shop" || got[0].Name != "web" || string(got[0].Object) != `{"a":1}` || got[0].Version != "5" {
+		if len(got) != 1 || got[0].Verb != pb.VerbPatch || got[0].Namespace != "shop" || got[0].Name != "web" ||
+			string(got[0].Object) != `{"a":1}` || got[0].Version != "5" {
 			t.Fatalf("%+v", got)
 		}
 		w.stored(pb.Stored{Id: got[0].Id, Object: []byte(`{"a":2}`)})
@@ -240,7 +242,8 @@ func TestStoreOfAFlood(t *testing.T) {
 			if i > 100*store.MaxUnsent {
 				t.Fatal("it goes on")
 			}
-			if err := s.asker.link.Send(t.Context(), &pb.FromPlugin{Store: &pb.Store{Id: 1, Verb: pb.VerbGet, Table: "example.com/" + strings.Repeat("x", 300)}}); err != nil {
+			if err := s.asker.link.Send(t.Context(),
+				&pb.FromPlugin{Store: &pb.Store{Id: 1, Verb: pb.VerbGet, Table: "example.com/" + strings.Repeat("x", 300)}}); err != nil {
 				break
 			}
 			synctest.Wait()

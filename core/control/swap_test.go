@@ -111,7 +111,8 @@ func TestSwapRegistry(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := w.g.state()
-		if diff := cmp.Diff([]string{"endpoints -ns/a.com/http/1.1.1.1:80", "endpoints ns/a.com/http/1.1.1.2:80=1", "services ns/b.com=1"}, keys(s)); diff != "" {
+		if diff := cmp.Diff([]string{"endpoints -ns/a.com/http/1.1.1.1:80", "endpoints ns/a.com/http/1.1.1.2:80=1", "services ns/b.com=1"},
+			keys(s)); diff != "" {
 			t.Error(diff)
 		}
 		w.g.done(s.Revision)
@@ -127,7 +128,10 @@ func TestSwapRegistry(t *testing.T) {
 		if err := trial.Switch(t.Context(), w.mid.State.Roster.Rules, anyway); err != nil {
 			t.Fatal(err)
 		}
-		want := []string{"endpoints -ns/a.com/http/1.1.1.2:80", "endpoints ns/a.com/http/1.1.1.1:80=1", "endpoints ns/a.com/http/1.1.1.3:80=1", "services -ns/b.com"}
+		want := []string{
+			"endpoints -ns/a.com/http/1.1.1.2:80", "endpoints ns/a.com/http/1.1.1.1:80=1",
+			"endpoints ns/a.com/http/1.1.1.3:80=1", "services -ns/b.com",
+		}
 		if diff := cmp.Diff(want, keys(w.g.state())); diff != "" {
 			t.Error(diff)
 		}

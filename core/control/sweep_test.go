@@ -12,7 +12,8 @@ import (
 func TestLetGo(t *testing.T) {
 	var next state.Op = func() error { return nil }
 	for _, s := range []*state.Session{
-		{}, {Maker: state.Maker{Ops: []state.Op{next}}}, {Maker: state.Maker{OvertakenOps: []state.Op{next}}}, {Maker: state.Maker{Ops: []state.Op{next}, OvertakenOps: []state.Op{next}}},
+		{}, {Maker: state.Maker{Ops: []state.Op{next}}}, {Maker: state.Maker{OvertakenOps: []state.Op{next}}},
+		{Maker: state.Maker{Ops: []state.Op{next}, OvertakenOps: []state.Op{next}}},
 	} {
 		s.Maker.Unused = placement.NewUnused()
 		s.Maker.Begin(&pb.Ready{})

@@ -301,7 +301,8 @@ func TestEndpointsThatCameWithMoreCount(t *testing.T) {
 			w.m.rows("services", nil, row("ns/b.com", fmt.Sprint(i)))
 			time.Sleep(150 * time.Millisecond)
 			s := w.g.state()
-			if diff := cmp.Diff([]string{fmt.Sprint("endpoints ns/a.com/http/1.1.1.1:80=round ", revision.Burst+i), fmt.Sprint("services ns/b.com=", i)}, keys(s)); diff != "" {
+			if diff := cmp.Diff([]string{fmt.Sprint("endpoints ns/a.com/http/1.1.1.1:80=round ", revision.Burst+i), fmt.Sprint("services ns/b.com=", i)},
+				keys(s)); diff != "" {
 				t.Fatal(diff)
 			}
 			w.g.done(s.Revision)

@@ -36,7 +36,8 @@ func TestPluginThatAnswersNoPing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				all := []state.Expected{
-					{Name: "files", Kind: pb.KindConfig}, {Name: "memory", Kind: pb.KindRegistry}, {Name: "istio", Kind: pb.KindGenerator}, {Name: "upper", Kind: pb.KindPatch},
+					{Name: "files", Kind: pb.KindConfig}, {Name: "memory", Kind: pb.KindRegistry},
+					{Name: "istio", Kind: pb.KindGenerator}, {Name: "upper", Kind: pb.KindPatch},
 					{Name: "first", Kind: pb.KindAuthenticator}, {Name: "authority", Kind: pb.KindController}, {Name: "serviceentry", Kind: pb.KindRegistry},
 				}
 				for i := range all {

@@ -68,7 +68,8 @@ func Bounded(number uint64, bounds Bounds) *Environment {
 	committed, unseen := newCommitted(number, rows, precedence, tally), newUnseen(rows, precedence)
 	pending := newPending(rows, committed, unseen, aside, spaces)
 	return &Environment{
-		Tally: tally, Precedence: precedence, Committed: committed, Unseen: unseen, Pending: pending, Held: newHeld(rows, unseen, pending, aside), Spaces: spaces,
+		Tally: tally, Precedence: precedence, Committed: committed, Unseen: unseen, Pending: pending,
+		Held: newHeld(rows, unseen, pending, aside), Spaces: spaces,
 	}
 }
 
@@ -77,5 +78,6 @@ func Equal(a, b *pb.Row) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.Created == b.Created && a.Undated == b.Undated && bytes.Equal(a.Payload, b.Payload) && maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
+	return a.Created == b.Created && a.Undated == b.Undated && bytes.Equal(a.Payload, b.Payload) &&
+		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
 }

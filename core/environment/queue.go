@@ -20,7 +20,8 @@ type age struct {
 }
 
 func (a age) compare(b age) int {
-	return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.came, b.came), strings.Compare(a.Table, b.Table), strings.Compare(a.Key, b.Key), cmp.Compare(a.order, b.order))
+	return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.came, b.came), strings.Compare(a.Table, b.Table),
+		strings.Compare(a.Key, b.Key), cmp.Compare(a.order, b.order))
 }
 
 // member is a row of a namespace that is full.

@@ -177,7 +177,9 @@ func TestRandomHistoriesOfFullNamespaces(t *testing.T) {
 		shards := []*Shard{{Name: "a"}, {Name: "b", Order: 1}, {Name: "derived", Order: 2, Derived: true}}
 		said, held := map[seat]*pb.Row{}, false
 		for range 150 {
-			s, key, table := shards[r.IntN(3)], fmt.Sprintf("%s/%d", []string{"evil", "shop", "root"}[r.IntN(3)], r.IntN(20)), []string{"t", policyTable}[r.IntN(2)]
+			s, key, table := shards[r.IntN(3)],
+				fmt.Sprintf("%s/%d", []string{"evil", "shop", "root"}[r.IntN(3)], r.IntN(20)),
+				[]string{"t", policyTable}[r.IntN(2)]
 			switch r.IntN(10) {
 			case 0:
 				e.Pending.Commit(false, nil)
@@ -354,7 +356,8 @@ func TestAPolicyThatIsRefusedForbidsAll(t *testing.T) {
 	}
 	e.Pending.Update(s, policyTable, rows[6:], nil)
 	e.Pending.Commit(false, nil)
-	if full := e.Spaces.Crowded(); !has() || len(full) != 1 || !full[0].Policies || full[0].Rows == 0 || full[0].Forgotten == 0 || full[0].Rows+full[0].Forgotten != 34 {
+	if full := e.Spaces.Crowded(); !has() || len(full) != 1 || !full[0].Policies || full[0].Rows == 0 ||
+		full[0].Forgotten == 0 || full[0].Rows+full[0].Forgotten != 34 {
 		t.Fatalf("forbidden: %v, full: %+v", has(), full)
 	}
 	e.Pending.Update(&Shard{Name: "other"}, policyTable, []*pb.Row{made(standsIn, 1, 1)}, nil)

@@ -32,7 +32,10 @@ type causes struct {
 
 // causesOf gathers them from tables that somebody reads.
 func causesOf(env *environment.Environment, read map[string]bool) *causes {
-	w := &causes{read: read, services: map[string]bool{}, own: map[string]bool{}, by: map[*environment.Shard]bool{}, net: map[string]int{}, of: map[*environment.Shard]map[string]int{}}
+	w := &causes{
+		read: read, services: map[string]bool{}, own: map[string]bool{}, by: map[*environment.Shard]bool{},
+		net: map[string]int{}, of: map[*environment.Shard]map[string]int{},
+	}
 	seen := map[environment.Name]bool{}
 	for u := range env.Unseen.Rows() {
 		if !read[u.Table] {
@@ -196,7 +199,8 @@ func (w *causes) rows(env *environment.Environment, connected int, exceeded func
 
 // ofShard says what of one source's rows would go that is too much: all of it, or, where no proxy
 // is there to lose anything, a large share.
-func (w *causes) ofShard(tally *environment.Tally, held *environment.Held, s *environment.Shard, connected int, exceeded func(n, whole int) bool) (why []string) {
+func (w *causes) ofShard(tally *environment.Tally, held *environment.Held, s *environment.Shard, connected int,
+	exceeded func(n, whole int) bool) (why []string) {
 	if n := w.of[s][environment.Endpoints]; n > 0 && tally.LenOf(s)[environment.Endpoints] == 0 {
 		why = append(why, fmt.Sprintf("plugin %s would have none of its %d %s", s.Name, n, Plural("endpoint", n)))
 	}

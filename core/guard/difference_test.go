@@ -22,7 +22,9 @@ func TestExplained(t *testing.T) {
 		}
 		return view.NewBody(typeC, "a", body, 0)
 	}
-	d := &Difference{Types: []TypeDifference{{Type: "type.googleapis.com/envoy.config.cluster.v3.Cluster", Examples: []string{"~a"}, changed: []Pair{{typeC, made(1), made(2)}}}}}
+	d := &Difference{Types: []TypeDifference{
+		{Type: "type.googleapis.com/envoy.config.cluster.v3.Cluster", Examples: []string{"~a"}, changed: []Pair{{typeC, made(1), made(2)}}},
+	}}
 	got := d.Explained()
 	if diff := cmp.Diff([]string{`a: connect_timeout: "1s" -> "2s"`}, got.Types[0].Fields); diff != "" {
 		t.Error(diff)

@@ -55,7 +55,8 @@ func (g Guard) Check(d *Difference) []string {
 	}
 	for _, t := range d.Types {
 		if over(t.WorstRemoved, t.WorstBefore) {
-			why = append(why, fmt.Sprintf("%d of %d resources of type %s would go from a view, more than guard.maxRemoved, %s", t.WorstRemoved, t.WorstBefore, t.Type, g.MaxRemoved))
+			why = append(why, fmt.Sprintf("%d of %d resources of type %s would go from a view, more than guard.maxRemoved, %s",
+				t.WorstRemoved, t.WorstBefore, t.Type, g.MaxRemoved))
 		}
 	}
 	why = append(why, d.Emptied...)

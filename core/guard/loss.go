@@ -207,7 +207,9 @@ func (l *Loss[C]) text() string {
 	slices.Sort(l.gone)
 	of := cmp.Or(noun, ShortType(l.typeURL))
 	return fmt.Sprintf("%d of %d %s would go from %s (view %s): %s",
-		l.lost, l.before, strings.Replace(Plural(of, l.before), "service with endpoints", "services with endpoints", 1), Proxies(len(l.conns)), l.label, Some(l.gone))
+		l.lost, l.before,
+		strings.Replace(Plural(of, l.before), "service with endpoints", "services with endpoints", 1),
+		Proxies(len(l.conns)), l.label, Some(l.gone))
 }
 
 // Told says the greatest of several losses, and how many others there are: each proxy may have one

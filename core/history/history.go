@@ -143,7 +143,8 @@ func (h *History) open() error {
 	}
 	for _, p := range h.pins {
 		if names := p.image.secretive(h.log); len(names) > 0 {
-			h.cfg.Log.Warn("resources of a pin have something secret in them, so that they were not kept: they are as they are live", "revision", p.Revision, "proxies", p.Proxies, "resources", len(names), "first", names[0])
+			h.cfg.Log.Warn("resources of a pin have something secret in them, so that they were not kept: they are as they are live",
+				"revision", p.Revision, "proxies", p.Proxies, "resources", len(names), "first", names[0])
 		}
 	}
 	return nil
@@ -456,7 +457,8 @@ func lacks(h *History, im *Image) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s, of %d resources that have something secret in them, does not outlive a restart: after one they are as they are live", names[0], len(names))
+	return fmt.Sprintf("%s, of %d resources that have something secret in them, does not outlive a restart: after one they are as they are live",
+		names[0], len(names))
 }
 
 // Doubt says why pins may not outlive a restart; empty: they do.

@@ -151,7 +151,10 @@ func (w *world) revise() {
 }
 
 func newWorld(h *History, seed uint64) *world {
-	w := &world{Rand: rand.New(rand.NewPCG(seed, 1)), h: h, now: map[string]*view.Snapshot{}, conns: map[string]uint64{}, was: map[uint64]map[string]map[string]string{}}
+	w := &world{
+		Rand: rand.New(rand.NewPCG(seed, 1)), h: h, now: map[string]*view.Snapshot{}, conns: map[string]uint64{},
+		was: map[uint64]map[string]map[string]string{},
+	}
 	for i := range 3 {
 		w.sets = append(w.sets, set(fmt.Sprintf("r%d=x", i)))
 	}
@@ -487,7 +490,9 @@ func TestFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, d := range []string{dir, filepath.Join(dir, "sub")} {
-			if _, err := New(Config{Dir: d, Revisions: 1, Log: silent()}); err == nil || !strings.Contains(err.Error(), "stateDir: ") || !strings.Contains(err.Error(), dir) {
+			if _, err := New(Config{
+				Dir: d, Revisions: 1, Log: silent(),
+			}); err == nil || !strings.Contains(err.Error(), "stateDir: ") || !strings.Contains(err.Error(), dir) {
 				t.Error(err)
 			}
 		}

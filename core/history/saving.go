@@ -260,7 +260,8 @@ func (h saver) lose(f *file, d *damage) (again bool) {
 	t.until, t.rest = now.Add(t.rest), min(max(2*t.rest, firstRest), mostRest)
 	t.fault, t.whole, t.retry, t.spoilt = d.Error(), true, time.Time{}, now
 	t.lost++
-	h.cfg.Log.Error("the history's file can't be used any more: what is in memory is kept, and goes to a new one as soon as there can be one", "error", d, "revisions lost", dropped)
+	h.cfg.Log.Error("the history's file can't be used any more: what is in memory is kept, and goes to a new one as soon as there can be one",
+		"error", d, "revisions lost", dropped)
 	return again
 }
 

@@ -101,7 +101,8 @@ func TestScrub(t *testing.T) {
 	key := func(b *view.Body) string { return bodyKey(b.Name(), ref(b.Version())) }
 	err = f.update(func(tx *bolt.Tx) error {
 		bodies := tx.Bucket([]byte(bucketBodies))
-		return errors.Join(bodies.Put([]byte(key(b)), encoded(b)), bodies.Put([]byte(key(plain)), encoded(plain)), tx.Bucket([]byte(bucketMeta)).Delete([]byte("scrubbed")))
+		return errors.Join(bodies.Put([]byte(key(b)), encoded(b)), bodies.Put([]byte(key(plain)), encoded(plain)),
+			tx.Bucket([]byte(bucketMeta)).Delete([]byte("scrubbed")))
 	})
 	if err != nil || f.close() != nil {
 		t.Fatal(err)

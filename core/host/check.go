@@ -19,7 +19,8 @@ import (
 // shown are tables that can't be of secrets: of these the contract says what is in them, and pages
 // and messages have it.
 var shown = []string{
-	state.Services, state.Endpoints, state.Workloads, state.Namespaces, state.Mesh, state.Networks, state.ClusterServices, state.NetworkGateways, state.Faults, "proxies",
+	state.Services, state.Endpoints, state.Workloads, state.Namespaces, state.Mesh, state.Networks,
+	state.ClusterServices, state.NetworkGateways, state.Faults, "proxies",
 }
 
 var tablePattern = regexp.MustCompile(`^[A-Za-z0-9.-]+(/[A-Za-z0-9.-]+)?$`)
@@ -48,7 +49,8 @@ func check(e *manifest.Entry, r *pb.Ready) error {
 		}
 		for _, name := range r.Headers.Names {
 			if !slices.Contains(caller.CommonHeaders(), name) {
-				return fmt.Errorf("it wants the header %q of callers; it can have those of %q, and others that its entry names in `headers`", name, caller.CommonHeaders())
+				return fmt.Errorf("it wants the header %q of callers; it can have those of %q, and others that its entry names in `headers`",
+					name, caller.CommonHeaders())
 			}
 		}
 	}
@@ -80,7 +82,10 @@ func checkTables(r *pb.Ready) error {
 	for _, name := range r.Secrets {
 		switch {
 		case slices.Contains(shown, name):
-			return fmt.Errorf("it says that the rows of the table %s are secrets, but pages show what the contract says is in them: keep secrets in a table of their own", name)
+			return fmt.Errorf(
+				"it says that the rows of the table %s are secrets, but pages show what the contract says is in them: keep secrets in a table of their own",
+				name,
+			)
 		case !slices.Contains(slices.Concat(reads, r.Publishes, r.Writes), name):
 			return fmt.Errorf("it says that the rows of the table %s are secrets, which it neither reads nor publishes nor writes", name)
 		}

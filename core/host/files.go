@@ -136,7 +136,8 @@ func pinFiles(s *slot, l *Launch, private string) (release func(), err error) {
 	l.Env = append(l.Env, FilesEnv+"="+c.dir)
 	l.Sandbox.Own = append(l.Sandbox.Own, c.dir)
 	for _, path := range unnamed {
-		s.log.Warn("a pinned file was checked, but no argument names it: the program opens it by a path of its own, unless it looks in $"+FilesEnv, "file", path)
+		s.log.Warn("a pinned file was checked, but no argument names it: the program opens it by a path of its own, unless it looks in $"+FilesEnv,
+			"file", path)
 	}
 	return c.remove, nil
 }

@@ -372,7 +372,8 @@ func TestStartFails(t *testing.T) {
 				if !errors.As(err, &start) || !strings.Contains(err.Error(), c.want) {
 					t.Fatalf("got %v, want %q", err, c.want)
 				}
-				if text := err.Error(); !strings.HasPrefix(text, "plugins.yaml:1:11: plugin a: ") || !strings.HasSuffix(text, "standard error:\n  last words\n  of a") {
+				if text := err.Error(); !strings.HasPrefix(text, "plugins.yaml:1:11: plugin a: ") ||
+					!strings.HasSuffix(text, "standard error:\n  last words\n  of a") {
 					t.Errorf("no place or no standard error: %s", text)
 				}
 				if again := r.WaitStarted(t.Context()); c.core.err == nil && c.name != "dies while it syncs" && !errors.As(again, &start) {

@@ -17,9 +17,11 @@ func (h *Host) Outdated() string {
 	}
 	switch is, err := os.Stat(h.cfg.Exe); {
 	case err != nil:
-		return fmt.Sprintf("%s is gone; built-ins and modules go on being started from what runs. To upgrade, put the new program there and restart the core", h.cfg.Exe)
+		return fmt.Sprintf("%s is gone; built-ins and modules go on being started from what runs. To upgrade, put the new program there and restart the core",
+			h.cfg.Exe)
 	case !os.SameFile(runs, is):
-		return fmt.Sprintf("%s is another program than the one that runs, from which built-ins and modules go on being started. To upgrade, restart the core", h.cfg.Exe)
+		return fmt.Sprintf("%s is another program than the one that runs, from which built-ins and modules go on being started. To upgrade, restart the core",
+			h.cfg.Exe)
 	}
 	return ""
 }

@@ -15,7 +15,11 @@ import (
 // it, or that it is allowed, is not in a recording.
 func TestRecordingHidesTheEnvironment(t *testing.T) {
 	h := &Host{launcher: &launcher{variables: []string{"UPSTREAM=its-address", "OTHER=not-its-own"}}}
-	e := &manifest.Entry{Name: "a", Process: &manifest.Process{Env: map[string]string{"API_TOKEN": "open-sesame", "DSN": "user:words@db"}}, Allow: &manifest.Allow{Env: []string{"UPSTREAM"}}}
+	e := &manifest.Entry{
+		Name:    "a",
+		Process: &manifest.Process{Env: map[string]string{"API_TOKEN": "open-sesame", "DSN": "user:words@db"}},
+		Allow:   &manifest.Allow{Env: []string{"UPSTREAM"}},
+	}
 	var file bytes.Buffer
 	if _, err := h.Record("a", recording.NewWriter(&file, "a", 1<<20)); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,8 @@ func TestSecrets(t *testing.T) {
 	}
 	fill := func(config string) (*filled, *manifest.Entry, error) {
 		t.Helper()
-		set, err := manifest.Parse(filepath.Join(dir, "plugins.yaml"), []byte("plugins:\n  - {name: a, kind: registry, builtin: registry/a, config: "+config+"}\n"))
+		set, err := manifest.Parse(filepath.Join(dir, "plugins.yaml"),
+			[]byte("plugins:\n  - {name: a, kind: registry, builtin: registry/a, config: "+config+"}\n"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -80,11 +80,13 @@ func TestDescribed(t *testing.T) {
 					}
 					return r, c.err
 				}
-				r := runDescribed(t, "plugins: [{name: a, kind: generator, builtin: generator/a, config: {x: 1}, start: onDemand}]", core, core, describe, func(p *twin, _ int) error {
-					p.hello()
-					p.ready(pb.KindGenerator)
-					return p.untilDrain()
-				})
+				r := runDescribed(t,
+					"plugins: [{name: a, kind: generator, builtin: generator/a, config: {x: 1}, start: onDemand}]",
+					core, core, describe, func(p *twin, _ int) error {
+						p.hello()
+						p.ready(pb.KindGenerator)
+						return p.untilDrain()
+					})
 				if err := r.WaitStarted(t.Context()); err != nil {
 					t.Fatal(err)
 				}

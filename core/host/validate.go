@@ -52,7 +52,8 @@ func (ln *launcher) validate(e *manifest.Entry, with Validation) *manifest.Mista
 		b, ok := with.Builtins[e.Builtin]
 		if !ok {
 			names := slices.Sorted(maps.Keys(with.Builtins))
-			return wrong(carrier, fmt.Errorf("there is no built-in plugin %s%s; there are %s", e.Builtin, with.Hint(e.Builtin, names), strings.Join(names, ", ")))
+			return wrong(carrier,
+				fmt.Errorf("there is no built-in plugin %s%s; there are %s", e.Builtin, with.Hint(e.Builtin, names), strings.Join(names, ", ")))
 		}
 		if err := ln.checkConfig(e, b); err != nil && !openAt(err, open) {
 			return wrong(faultPlace(e, err))

@@ -16,7 +16,8 @@ func TestValidateForEach(t *testing.T) {
 		"no field of rows": {"{other: 1}", "other", "config.other: no"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			set, err := manifest.Parse("p.yaml", []byte("plugins: [{name: a, kind: registry, builtin: registry/a, forEach: {table: t}, config: "+tt.config+"}]"))
+			set, err := manifest.Parse("p.yaml",
+				[]byte("plugins: [{name: a, kind: registry, builtin: registry/a, forEach: {table: t}, config: "+tt.config+"}]"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -35,7 +35,8 @@ plugins:
 		t.Fatal(err)
 	}
 	h, err := New(Config{
-		Set: set, Exe: "/exe", RuntimeDir: filepath.Join(dir, "run"), Environ: []string{"A=1", "B=2"}, Sessions: &sessions{}, Log: slog.New(slog.DiscardHandler),
+		Set: set, Exe: "/exe", RuntimeDir: filepath.Join(dir, "run"), Environ: []string{"A=1", "B=2"},
+		Sessions: &sessions{}, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

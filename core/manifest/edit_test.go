@@ -106,8 +106,12 @@ func TestEditKeepsEmptyLines(t *testing.T) {
 		change func(Mapping) error
 		want   *strings.Replacer
 	}{
-		"a new key":    {func(m Mapping) error { return m.Set("disabled", true) }, strings.NewReplacer("      last: 1\n", "      last: 1\n    disabled: true\n")},
-		"a line goes":  {func(m Mapping) error { m.Delete("insecure"); return nil }, strings.NewReplacer("    insecure: true\n\n\n    config", "    config")}, // the next such line is in the text
+		"a new key": {
+			func(m Mapping) error { return m.Set("disabled", true) },
+			strings.NewReplacer("      last: 1\n", "      last: 1\n    disabled: true\n"),
+		},
+		// the next such line is in the text
+		"a line goes":  {func(m Mapping) error { m.Delete("insecure"); return nil }, strings.NewReplacer("    insecure: true\n\n\n    config", "    config")},
 		"a value else": {func(m Mapping) error { return m.Set("kind", "config") }, strings.NewReplacer("kind: registry", "kind: config")},
 	} {
 		e, err := NewEdit([]byte(file))

@@ -36,7 +36,8 @@ func TestExpand(t *testing.T) {
 	}
 	rows := map[string][]Row{
 		"things": {
-			{"two", []byte(`{"id": "2", "number": 18446744073709551615, "yes": true}`)}, {"a.b-c_D", []byte(`{"id": "{\"file\": \"x\"}", "number": 1, "yes": false, "more": {}}`)},
+			{"two", []byte(`{"id": "2", "number": 18446744073709551615, "yes": true}`)},
+			{"a.b-c_D", []byte(`{"id": "{\"file\": \"x\"}", "number": 1, "yes": false, "more": {}}`)},
 			{"three", []byte(`{"id": "3", "number": 1, "yes": true}`)}, {"", []byte(`{}`)}, {strings.Repeat("x", 64), []byte(`{}`)}, {"null", []byte(`null`)},
 			{"object", []byte(`{"id": {}, "number": 1, "yes": true}`)},
 		},

@@ -179,7 +179,8 @@ func (c *checker) artifact(e *Entry) {
 		c.fail(p.Keys["bytes"], "`bytes` of an artifact are at most 4Gi")
 	}
 	if p := e.Pull; p != nil && p.PlainHTTP && !e.Insecure {
-		c.fail(p.Keys["plainHTTP"], "`plainHTTP` lets anybody on the way read the credentials, and change what a tag means; say `insecure: true` beside it if that is meant")
+		c.fail(p.Keys["plainHTTP"],
+			"`plainHTTP` lets anybody on the way read the credentials, and change what a tag means; say `insecure: true` beside it if that is meant")
 	}
 }
 

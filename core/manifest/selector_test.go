@@ -10,12 +10,14 @@ import (
 // TestParseSelector: proxies in one word are selected as by `select`.
 func TestParseSelector(t *testing.T) {
 	n := &corev3.Node{}
-	text := `{"id":"sidecar~10.0.0.1~web-1.shop~shop.svc","cluster":"web","locality":{"region":"eu"},"metadata":{"NAMESPACE":"shop","LABELS":{"app":"web","a.b/c":"x"},"MESH_ID":"m"}}`
+	text := `{"id":"sidecar~10.0.0.1~web-1.shop~shop.svc","cluster":"web","locality":{"region":"eu"},` +
+		`"metadata":{"NAMESPACE":"shop","LABELS":{"app":"web","a.b/c":"x"},"MESH_ID":"m"}}`
 	if err := protojson.Unmarshal([]byte(text), n); err != nil {
 		t.Fatal(err)
 	}
 	for selector, want := range map[string]bool{
-		"": true, "id=*~web-1.shop~*": true, "namespace=shop": true, "namespace=shop, labels.app=w*": true, "labels.a.b/c=x": true, "metadata.MESH_ID=m": true, "locality=eu": true,
+		"": true, "id=*~web-1.shop~*": true, "namespace=shop": true, "namespace=shop, labels.app=w*": true,
+		"labels.a.b/c=x": true, "metadata.MESH_ID=m": true, "locality=eu": true,
 		"namespace=other": false, "namespace=shop,labels.app=api": false, "userAgent=*": false,
 	} {
 		s, err := ParseSelector(selector)

@@ -417,7 +417,10 @@ func TestSilence(t *testing.T) {
 func TestGarbage(t *testing.T) {
 	s := start(t, decision)
 	s.serveGRPC(t)
-	for _, begin := range []string{"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 and so on\r\n\r\n", "PRI * HTTP/1.1\r\n\r\n", "PRO", "\x00\x00\x00\x00\r\n\r\n"} {
+	for _, begin := range []string{
+		"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 and so on\r\n\r\n", "PRI * HTTP/1.1\r\n\r\n", "PRO",
+		"\x00\x00\x00\x00\r\n\r\n",
+	} {
 		c := s.dial(t)
 		if _, err := io.WriteString(c, begin); err != nil {
 			t.Fatal(err)

@@ -93,12 +93,16 @@ type given struct {
 func play(t *testing.T, script string) {
 	bodies := view.NewBodies(view.Types{})
 	w := &world{
-		bodies: bodies, vs: view.NewViews(bodies, view.NewRefusals()), turns: NewTurns[string](), asked: NewAsked(), unused: NewUnused(), left: NewLeft[string](), now: time.Unix(0, 0),
-		stale: NewStale[string](), limits: Retention{For: time.Minute}, peers: map[string]string{}, in: map[string]*view.View{}, wishes: map[string]Wish{}, ids: map[string]uint64{}, labels: map[uint64]string{},
+		bodies: bodies, vs: view.NewViews(bodies, view.NewRefusals()), turns: NewTurns[string](), asked: NewAsked(),
+		unused: NewUnused(), left: NewLeft[string](), now: time.Unix(0, 0),
+		stale: NewStale[string](), limits: Retention{For: time.Minute}, peers: map[string]string{},
+		in: map[string]*view.View{}, wishes: map[string]Wish{}, ids: map[string]uint64{},
+		labels: map[uint64]string{},
 	}
 	archive.Lines(t, script, w.line)
 	if len(w.left.byKey) != w.left.wishes.Len() || w.left.wishes.Len() == 0 && (len(w.left.weighed)+len(w.left.sets) > 0 || w.left.bytes != 0) {
-		t.Errorf("%d wishes are kept by %d keys, with %d views, %d sets and %d bytes", w.left.wishes.Len(), len(w.left.byKey), len(w.left.weighed), len(w.left.sets), w.left.bytes)
+		t.Errorf("%d wishes are kept by %d keys, with %d views, %d sets and %d bytes", w.left.wishes.Len(),
+			len(w.left.byKey), len(w.left.weighed), len(w.left.sets), w.left.bytes)
 	}
 }
 

@@ -30,7 +30,8 @@ func (s *Stale[C]) Fresh(conn C) { delete(s.of, conn) }
 // Next returns what connections are to be shown of what is stale; compose says what that is of a
 // type, or that it is not known yet. ready: all of it is known, so that it can be shown at once.
 // While asking, answers are still to come, and nothing new is stale, there is nothing to look at.
-func (s *Stale[C]) Next(asking bool, compose func(conn C, typeURL string) (snap *view.Snapshot, known bool)) (next map[C]map[string]*view.Snapshot, ready bool) {
+func (s *Stale[C]) Next(asking bool, compose func(conn C, typeURL string) (snap *view.Snapshot, known bool)) (next map[C]map[string]*view.Snapshot,
+	ready bool) {
 	if asking && !s.unasked {
 		return nil, false
 	}

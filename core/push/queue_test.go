@@ -143,7 +143,9 @@ func TestQueueHistories(t *testing.T) {
 				if !ok {
 					return
 				}
-				if running[id] || !wanted[id] || limits.Running > 0 && slots >= limits.Running || limits.Bytes > 0 && bytes >= limits.Bytes || limits.Composing > 0 && q.composing > limits.Composing {
+				if running[id] || !wanted[id] || limits.Running > 0 && slots >= limits.Running ||
+					limits.Bytes > 0 && bytes >= limits.Bytes ||
+					limits.Composing > 0 && q.composing > limits.Composing {
 					t.Fatalf("seed %d: %d must not run", seed, id)
 				}
 				running[id] = true

@@ -29,7 +29,9 @@ func TestBelieved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := b.add(Authorities{Domain: "broken.example", Certificates: [][]byte{{1}}}); err == nil || !strings.Contains(err.Error(), "trust domain broken.example") {
+	if err := b.add(Authorities{
+		Domain: "broken.example", Certificates: [][]byte{{1}},
+	}); err == nil || !strings.Contains(err.Error(), "trust domain broken.example") {
 		t.Error(err)
 	}
 	leaf, leafKey := certificate(t, own, ownKey, "spiffe://cluster.local/ns/istio-system/sa/istiod")
@@ -41,9 +43,15 @@ func TestBelieved(t *testing.T) {
 		{"the mesh's", "spiffe://cluster.local/ns/shop/sa/web", signed(t, own, ownKey), ""},
 		{"of the same root, without a bundle", "spiffe://alias.example/ns/shop/sa/web", signed(t, own, ownKey), ""},
 		{"the other domain's", "spiffe://other.example/ns/shop/sa/web", signed(t, other, otherKey), ""},
-		{"the other domain's authority signs for the mesh", "spiffe://cluster.local/ns/shop/sa/web", signed(t, other, otherKey), "no authority of its trust domain"},
+		{
+			"the other domain's authority signs for the mesh", "spiffe://cluster.local/ns/shop/sa/web",
+			signed(t, other, otherKey), "no authority of its trust domain",
+		},
 		{"and for a domain without a bundle", "spiffe://alias.example/ns/shop/sa/web", signed(t, other, otherKey), "no authority of its trust domain"},
-		{"the mesh's authority signs for the other domain", "spiffe://other.example/ns/shop/sa/web", signed(t, own, ownKey), "no authority of its trust domain"},
+		{
+			"the mesh's authority signs for the other domain", "spiffe://other.example/ns/shop/sa/web",
+			signed(t, own, ownKey), "no authority of its trust domain",
+		},
 		{"a stranger's", "spiffe://cluster.local/ns/shop/sa/web", signed(t, stranger, strangerKey), "unknown authority"},
 		{"none", "", nil, ""},
 	} {

@@ -15,7 +15,8 @@ func newCrowds(of func() []environment.Crowded) *crowds {
 	labels := []string{"namespace", "of"}
 	return &crowds{
 		of,
-		prometheus.NewDesc("coxswain_namespace_refused_rows", "Rows, or newer versions of rows, that are refused because their namespace is full (maxNamespaceBytes), of policies or others. Other namespaces are not shown.", labels, nil),
+		prometheus.NewDesc("coxswain_namespace_refused_rows", "Rows, or newer versions of rows, that are refused "+
+			"because their namespace is full (maxNamespaceBytes), of policies or others. Other namespaces are not shown.", labels, nil),
 		prometheus.NewDesc("coxswain_namespace_bytes", "What the rows count that a namespace has which is full, of policies or others, in bytes.", labels, nil),
 	}
 }

@@ -17,8 +17,11 @@ type hiding struct {
 func newHiding(of func() map[string]control.Hiding) *hiding {
 	return &hiding{
 		of,
-		prometheus.NewDesc("coxswain_plugin_hidden_rows", "Rows of a plugin that are not served: another plugin's are (merge), or its source is away for too long (onLoss).", []string{"plugin"}, nil),
-		prometheus.NewDesc("coxswain_source_away_seconds", "For how long the source of a plugin's rows has been away. 0 where it is not.", []string{"plugin"}, nil),
+		prometheus.NewDesc("coxswain_plugin_hidden_rows",
+			"Rows of a plugin that are not served: another plugin's are (merge), or its source is away for too long (onLoss).",
+			[]string{"plugin"}, nil),
+		prometheus.NewDesc("coxswain_source_away_seconds",
+			"For how long the source of a plugin's rows has been away. 0 where it is not.", []string{"plugin"}, nil),
 	}
 }
 

@@ -59,7 +59,9 @@ func authenticating(t *testing.T, f sdk.AuthenticatorFunc, headers ...string) *c
 	link := session.NewCore(ours)
 	ran, served := make(chan error, 1), make(chan error, 1)
 	go func() {
-		ran <- sdk.Run(context.Background(), sdk.AuthenticatorPlugin{Name: "a", New: sdk.WithoutConfig(func() (sdk.Authenticator, error) { return f, nil })}, theirs)
+		ran <- sdk.Run(context.Background(),
+			sdk.AuthenticatorPlugin{Name: "a", New: sdk.WithoutConfig(func() (sdk.Authenticator, error) { return f, nil })},
+			theirs)
 	}()
 	hello := &pb.FromCore{Hello: &pb.Hello{Versions: []uint32{session.Version}, Limits: &pb.Limits{CallMs: 10_000}}}
 	if err := link.Send(t.Context(), hello); err != nil {
@@ -116,7 +118,8 @@ func joined(c *control.Control) bool {
 
 // listen serves a port whose streams are identified. The function opens a stream and returns what
 // its handler learnt.
-func listen(t *testing.T, i *identify, creds credentials.TransportCredentials) func(client credentials.TransportCredentials, headers ...string) ([]string, error) {
+func listen(t *testing.T, i *identify, creds credentials.TransportCredentials) func(client credentials.TransportCredentials,
+	headers ...string) ([]string, error) {
 	t.Helper()
 	got := make(chan []string, 1)
 	g := grpc.NewServer(grpc.Creds(creds), grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
@@ -291,7 +294,8 @@ func TestHeadersOfAnEntry(t *testing.T) {
 	if ids, err := guarded(insecure.NewCredentials(), "x-api-key", "sesame", "x-other", "secret", "x-third", "y"); !slices.Equal(ids, []string{webID}) {
 		t.Error(ids, err)
 	}
-	if ids, err := guarded(insecure.NewCredentials(), "x-api-key", "sesame", "x-api-key", "two"); len(ids) > 0 || !strings.Contains(errorText(err), "x-api-key is given 2 times") {
+	if ids, err := guarded(insecure.NewCredentials(), "x-api-key", "sesame", "x-api-key", "two"); len(ids) > 0 ||
+		!strings.Contains(errorText(err), "x-api-key is given 2 times") {
 		t.Error(ids, err)
 	}
 }

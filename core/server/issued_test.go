@@ -39,7 +39,10 @@ func newAuthorities(t *testing.T) *authorities {
 	if a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		t.Fatal(err)
 	}
-	a.root = &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now(), NotAfter: time.Now().Add(1000 * time.Hour), IsCA: true, BasicConstraintsValid: true}
+	a.root = &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now(), NotAfter: time.Now().Add(1000 * time.Hour), IsCA: true,
+		BasicConstraintsValid: true,
+	}
 	der, err := x509.CreateCertificate(rand.Reader, a.root, a.root, a.key.Public(), a.key)
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +156,9 @@ func TestIssued(t *testing.T) {
 			t.Errorf("the second one is not believed: %v", err)
 		}
 		for what, edit := range map[string]func(){
-			"it fails": func() { a.fails = errors.New("no") }, "it is another's": func() { a.fails, a.stolen = nil, true }, "no authorities": func() { a.stolen, a.rows = false, [][]byte{{1}} },
+			"it fails":        func() { a.fails = errors.New("no") },
+			"it is another's": func() { a.fails, a.stolen = nil, true },
+			"no authorities":  func() { a.stolen, a.rows = false, [][]byte{{1}} },
 		} {
 			a.set(edit)
 			pass(40 * time.Minute)

@@ -11,8 +11,11 @@ type kept struct {
 func newKept(faults func() (now bool, lost int)) *kept {
 	return &kept{
 		faults,
-		prometheus.NewDesc("coxswain_history_fault", "Whether the history's file lacks something (1), so that pins may not outlive a restart: it can't be written, or the disk does not answer.", nil, nil),
-		prometheus.NewDesc("coxswain_history_files_lost_total", "Files of the history that were cut, removed, replaced or damaged while they were in use.", nil, nil),
+		prometheus.NewDesc("coxswain_history_fault",
+			"Whether the history's file lacks something (1), so that pins may not outlive a restart: it can't be written, or the disk does not answer.",
+			nil, nil),
+		prometheus.NewDesc("coxswain_history_files_lost_total",
+			"Files of the history that were cut, removed, replaced or damaged while they were in use.", nil, nil),
 	}
 }
 

@@ -40,10 +40,22 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	seconds := []float64{.001, .005, .01, .05, .1, .5, 1, 3, 5, 10, 20, 30}
 	m := &metrics{
 		times: times{
-			debounced: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "coxswain_debounce_seconds", Help: "Seconds from the first change to its commit.", Buckets: seconds}),
-			proxy:     prometheus.NewHistogram(prometheus.HistogramOpts{Name: "coxswain_proxy_seconds", Help: "Seconds from the first change until a proxy had answered all that it got of it, where pushes are followed (followPushes).", Buckets: seconds}),
-			served:    prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "coxswain_revision_seconds", Help: "From commit until served, by kind.", Buckets: seconds}, []string{"kind"}),
-			reached:   prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "coxswain_push_seconds", Help: "From commit until all streams that it concerned had answered, by kind.", Buckets: seconds}, []string{"kind"}),
+			debounced: prometheus.NewHistogram(prometheus.HistogramOpts{
+				Name: "coxswain_debounce_seconds", Help: "Seconds from the first change to its commit.",
+				Buckets: seconds,
+			}),
+			proxy: prometheus.NewHistogram(prometheus.HistogramOpts{
+				Name:    "coxswain_proxy_seconds",
+				Help:    "Seconds from the first change until a proxy had answered all that it got of it, where pushes are followed (followPushes).",
+				Buckets: seconds,
+			}),
+			served: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+				Name: "coxswain_revision_seconds", Help: "From commit until served, by kind.", Buckets: seconds,
+			}, []string{"kind"}),
+			reached: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+				Name: "coxswain_push_seconds",
+				Help: "From commit until all streams that it concerned had answered, by kind.", Buckets: seconds,
+			}, []string{"kind"}),
 		},
 		commits:     counters("coxswain_commits_total", "Commits of the Environment, by kind.", "kind"),
 		partial:     counters("coxswain_partial_revisions_total", "Revisions served without a plugin that was not done in time.", "plugin"),
@@ -53,22 +65,31 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		asked:       counters("coxswain_authentications_total", "Questions to authenticators who is calling, by what became of them.", "plugin", "verdict"),
 		restarts:    counters("coxswain_plugin_restarts_total", "Starts of a plugin after a failure.", "plugin"),
 		transitions: counters("coxswain_plugin_transitions_total", "Steps in plugins' lives, by the state they led to.", "plugin", "state"),
-		limits:      counters("coxswain_plugin_limits_crossed_total", "Times that a plugin crossed one of its limits, by the limit's name in plugins.yaml.", "plugin", "limit"),
-		swaps:       counters("coxswain_plugin_changes_total", "Changes of plugins while the core ran, by what became of them.", "plugin", "outcome"),
-		hidden:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "coxswain_hidden_rows", Help: "Rows not served because another plugin has the same key or service (merge), or because their source is away for too long (onLoss)."}),
+		limits: counters("coxswain_plugin_limits_crossed_total",
+			"Times that a plugin crossed one of its limits, by the limit's name in plugins.yaml.", "plugin", "limit"),
+		swaps: counters("coxswain_plugin_changes_total", "Changes of plugins while the core ran, by what became of them.", "plugin", "outcome"),
+		hidden: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "coxswain_hidden_rows",
+			Help: "Rows not served because another plugin has the same key or service (merge), or because their source is away for too long (onLoss).",
+		}),
 		retained: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "coxswain_retained_views", Help: "Views that nobody is in, kept for those who come back (viewRetention).",
 		}),
 		retainedBytes: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "coxswain_retained_bytes", Help: "Bytes of views and names that only those who left wanted, kept for those who come back, as viewRetentionBytes counts them.",
+			Name: "coxswain_retained_bytes",
+			Help: "Bytes of views and names that only those who left wanted, kept for those who come back, as viewRetentionBytes counts them.",
 		}),
-		rows:     counters("coxswain_changed_rows_total", "Rows of sources that commits changed, by table and by what became of them: added, changed or removed.", "table", "what"),
+		rows: counters("coxswain_changed_rows_total",
+			"Rows of sources that commits changed, by table and by what became of them: added, changed or removed.",
+			"table", "what"),
 		tables:   counters("coxswain_changed_tables_total", "Commits that changed rows of sources, by table.", "table"),
 		measures: newMeasures(),
 		woken:    counter("coxswain_woken_streams_total", "Streams woken because a view of theirs changed."),
 		views:    counter("coxswain_changed_views_total", "Views that changed."),
 	}
-	r.MustRegister(m.commits, m.partial, m.faults, m.broken, m.unknown, m.asked, m.restarts, m.transitions, m.swaps, m.limits, m.times.served, m.times.reached, m.times.debounced, m.hidden, m.retained, m.retainedBytes, m.woken, m.views, m.times.proxy, m.rows, m.tables, m.measures)
+	r.MustRegister(m.commits, m.partial, m.faults, m.broken, m.unknown, m.asked, m.restarts, m.transitions, m.swaps,
+		m.limits, m.times.served, m.times.reached, m.times.debounced, m.hidden, m.retained, m.retainedBytes, m.woken,
+		m.views, m.times.proxy, m.rows, m.tables, m.measures)
 	return m
 }
 

@@ -17,9 +17,15 @@ type refusals struct {
 func newRefusals(all func() []report.Refusal) *refusals {
 	return &refusals{
 		all,
-		prometheus.NewDesc("coxswain_refused_resources", "Resources, by view, that verified identities refuse now, most of whose proxies do.", []string{"type"}, nil),
-		prometheus.NewDesc("coxswain_quarantined_resources", "Resources, by view, parts of which most identities of a namespace refuse, and that its other proxies have as they were before.", []string{"type"}, nil),
-		prometheus.NewDesc("coxswain_refusing_streams", "Streams that refuse a resource now, each counted once for each; what they say counts for themselves alone.", []string{"type"}, nil),
+		prometheus.NewDesc("coxswain_refused_resources",
+			"Resources, by view, that verified identities refuse now, most of whose proxies do.", []string{"type"},
+			nil),
+		prometheus.NewDesc("coxswain_quarantined_resources",
+			"Resources, by view, parts of which most identities of a namespace refuse, and that its other proxies have as they were before.",
+			[]string{"type"}, nil),
+		prometheus.NewDesc("coxswain_refusing_streams",
+			"Streams that refuse a resource now, each counted once for each; what they say counts for themselves alone.",
+			[]string{"type"}, nil),
 	}
 }
 

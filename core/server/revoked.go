@@ -40,9 +40,11 @@ func (r *revocations) check(chains [][]*x509.Certificate) (chain []*x509.Certifi
 		found := ""
 		for i, c := range chain {
 			if at, yes := revoked(lists, c); yes && found == "" {
-				found = fmt.Sprintf("the client's certificate %X of %q was revoked on %s: it needs a new one", c.SerialNumber, c.Issuer, at.UTC().Format(time.RFC3339))
+				found = fmt.Sprintf("the client's certificate %X of %q was revoked on %s: it needs a new one",
+					c.SerialNumber, c.Issuer, at.UTC().Format(time.RFC3339))
 				if i > 0 {
-					found = fmt.Sprintf("the client's certificate is signed by %q, whose certificate %X was revoked on %s: it needs one of another authority", c.Subject, c.SerialNumber, at.UTC().Format(time.RFC3339))
+					found = fmt.Sprintf("the client's certificate is signed by %q, whose certificate %X was revoked on %s: it needs one of another authority",
+						c.Subject, c.SerialNumber, at.UTC().Format(time.RFC3339))
 				}
 			}
 		}

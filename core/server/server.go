@@ -200,7 +200,11 @@ func New(cfg Config) (*Server, error) {
 	if s.control, err = control.New(control.Config{
 		Plugins: control.ExpectAll(cfg.Set), Rules: control.RulesOf(cfg.Set),
 		DebounceAfter: cfg.Commit.DebounceAfter, DebounceMax: cfg.Commit.DebounceMax, DebounceEndpoints: cfg.Commit.DebounceEndpoints,
-		EndpointPatience: cfg.Commit.EndpointPatience, EndpointPause: cfg.Commit.EndpointPause, HoldMax: cfg.Commit.HoldMax, Retention: cfg.Keep.Views, Earlier: control.Earlier{NoQuarantine: cfg.Commit.NoQuarantine, NoPushes: cfg.Commit.NoPushes, Spare: cfg.Words.Spare, History: past, Stages: cfg.Keep.Rollout.Stages, Seen: s.cfg.Keep.seen}, Bounds: cfg.Commit.Namespaces, Gather: len(cfg.Set.Tables()) > 0,
+		EndpointPatience: cfg.Commit.EndpointPatience, EndpointPause: cfg.Commit.EndpointPause,
+		HoldMax: cfg.Commit.HoldMax, Retention: cfg.Keep.Views, Earlier: control.Earlier{
+			NoQuarantine: cfg.Commit.NoQuarantine, NoPushes: cfg.Commit.NoPushes, Spare: cfg.Words.Spare,
+			History: past, Stages: cfg.Keep.Rollout.Stages, Seen: s.cfg.Keep.seen,
+		}, Bounds: cfg.Commit.Namespaces, Gather: len(cfg.Set.Tables()) > 0,
 		Log: of("control"), Metrics: m,
 		Shown:     identify.shown,
 		Naming:    cfg.Words.Naming,
@@ -226,7 +230,8 @@ func New(cfg Config) (*Server, error) {
 	}); err != nil {
 		return nil, err
 	}
-	registry.MustRegister(newLoads(s.host.Loads), newAges(s.control.Stale), newHiding(s.control.Hiding), newCrowds(s.control.Operator().Crowded), newSizes(s.control.Sizes, cfg.Version))
+	registry.MustRegister(newLoads(s.host.Loads), newAges(s.control.Stale), newHiding(s.control.Hiding),
+		newCrowds(s.control.Operator().Crowded), newSizes(s.control.Sizes, cfg.Version))
 	explainer := operations.NewExplainer(s.control.Operator())
 	registry.MustRegister(newRefusals(explainer.Refusals))
 	if s.past, err = operations.NewPast(s.control.Operator()); err != nil {
@@ -237,7 +242,10 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	registry.MustRegister(newPinned(s.past.Pins), newKept(past.Faults), newStaged(s.rollout.Rollout))
-	s.pages = &pages{middle: s.control, Explainer: explainer, Past: s.past, stages: s.rollout.Rollout, ports: ports, host: s.host, swap: s.swap, secrets: secrets, file: cfg.File}
+	s.pages = &pages{
+		middle: s.control, Explainer: explainer, Past: s.past, stages: s.rollout.Rollout, ports: ports, host: s.host,
+		swap: s.swap, secrets: secrets, file: cfg.File,
+	}
 	identify.asks(s.control, cfg.Words.Issuer)
 	s.issue(of("server"))
 	cfg.XDS.Calls = identify.call
@@ -266,7 +274,9 @@ func New(cfg Config) (*Server, error) {
 		Actions: s.actions(), TLS: s.secured(),
 		Pages:    s.more(),
 		HTTPAddr: cfg.HTTPAddr, Shared: s.shared, MonitoringAddr: cfg.MonitoringAddr, Source: s.pages,
-		Registry: registry, Gatherer: gathered{registry, cfg.Words.Metrics}, Version: cfg.Version, Budget: s.xds.Budget, Metadata: cfg.Words.Tools.Metadata, Recent: last.all, Log: of("admin"), Listening: cfg.Listening, Caller: reader, Naming: cfg.Words.Naming,
+		Registry: registry, Gatherer: gathered{registry, cfg.Words.Metrics}, Version: cfg.Version,
+		Budget: s.xds.Budget, Metadata: cfg.Words.Tools.Metadata, Recent: last.all, Log: of("admin"),
+		Listening: cfg.Listening, Caller: reader, Naming: cfg.Words.Naming,
 	})
 	questions.Server = s.admin
 	return s, err
@@ -347,7 +357,9 @@ func (cfg *Config) check() error {
 		return errors.New("server: Words.Naming is needed")
 	}
 	if cfg.AuthPlaintext && !authenticates(cfg.Set) {
-		return errors.New("authPlaintext: no plugin can say who is calling; declare one of kind authenticator in plugins.yaml, such as `builtin: authenticator/token`")
+		return errors.New(
+			"authPlaintext: no plugin can say who is calling; declare one of kind authenticator in plugins.yaml, such as `builtin: authenticator/token`",
+		)
 	}
 	if w := &cfg.TLS.Webhooks; w.Address != "" && w.CAFile != "" {
 		if _, err := w.pool(); err != nil {
@@ -355,14 +367,17 @@ func (cfg *Config) check() error {
 		}
 	}
 	if cfg.MonitoringTLS && !cfg.TLS.named() && cfg.Words.Issuer == nil {
-		return errors.New("monitoringTLS: the port needs a certificate: name files (tlsCertFile, tlsKeyFile, caCertFile), or have a plugin make it (controller/ca)")
+		return errors.New(
+			"monitoringTLS: the port needs a certificate: name files (tlsCertFile, tlsKeyFile, caCertFile), or have a plugin make it (controller/ca)",
+		)
 	}
 	if cfg.SecureGRPCAddr != "" && (cfg.TLS.named() || cfg.Words.Issuer == nil) {
 		if err := cfg.TLS.check(); err != nil {
 			return err
 		}
 		if !authenticates(cfg.Set) {
-			return errors.New("secureGRPCAddr: no plugin can say who is calling; declare one of kind authenticator in plugins.yaml, such as `builtin: authenticator/certificate`")
+			return errors.New("secureGRPCAddr: no plugin can say who is calling; declare one of kind authenticator in " +
+				"plugins.yaml, such as `builtin: authenticator/certificate`")
 		}
 	}
 	return nil

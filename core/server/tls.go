@@ -68,7 +68,9 @@ func (t *TLS) files(context.Context) (*tls.Config, error) {
 // check reads the files once, to say at the start what is wrong with them.
 func (t *TLS) check() error {
 	if t.CertFile == "" || t.KeyFile == "" || t.CAFile == "" {
-		return errors.New("secureGRPCAddr: TLS needs three files: set tlsCertFile, tlsKeyFile and caCertFile, or none of them where a plugin makes the certificate")
+		return errors.New(
+			"secureGRPCAddr: TLS needs three files: set tlsCertFile, tlsKeyFile and caCertFile, or none of them where a plugin makes the certificate",
+		)
 	}
 	if _, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile); err != nil {
 		return fmt.Errorf("tlsCertFile %s and tlsKeyFile %s: %w", t.CertFile, t.KeyFile, err)

@@ -89,10 +89,14 @@ func TestSecurePort(t *testing.T) {
 	as := func(c *x509.Certificate, key *ecdsa.PrivateKey) []tls.Certificate {
 		return []tls.Certificate{{Certificate: [][]byte{c.Raw}, PrivateKey: key}}
 	}
-	if ids, err := open(credentials.NewTLS(&tls.Config{RootCAs: trust(ca), ServerName: "localhost", Certificates: as(leaf, key)})); !slices.Equal(ids, []string{webID}) {
+	if ids, err := open(credentials.NewTLS(&tls.Config{
+		RootCAs: trust(ca), ServerName: "localhost", Certificates: as(leaf, key),
+	})); !slices.Equal(ids, []string{webID}) {
 		t.Error("with a certificate:", ids, err)
 	}
-	if ids, err := open(credentials.NewTLS(&tls.Config{RootCAs: trust(ca), ServerName: "localhost"})); !slices.Equal(ids, []string{"spiffe://token/ns/shop/sa/web"}) {
+	if ids, err := open(credentials.NewTLS(&tls.Config{
+		RootCAs: trust(ca), ServerName: "localhost",
+	})); !slices.Equal(ids, []string{"spiffe://token/ns/shop/sa/web"}) {
 		t.Error("without:", ids, err)
 	}
 	other, otherKey := certificate(t, nil, nil, "")

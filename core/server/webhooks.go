@@ -21,7 +21,9 @@ func (s *Server) listenForWebhooks(ctx context.Context) error {
 	}
 	if !s.cfg.TLS.named() {
 		if s.issued == nil {
-			return errors.New("httpsAddr: the webhook port needs a certificate: name files (tlsCertFile, tlsKeyFile, caCertFile), or have a plugin make it (controller/ca)")
+			return errors.New(
+				"httpsAddr: the webhook port needs a certificate: name files (tlsCertFile, tlsKeyFile, caCertFile), or have a plugin make it (controller/ca)",
+			)
 		}
 		select {
 		case <-s.issued.first:

@@ -31,7 +31,10 @@ func TestAudit(t *testing.T) {
 	keys := []string{"process", "config", "sha256"}
 	want := []audit.Entry{
 		{Who: audit.Who{By: "somebody"}, What: "swap", Plugin: "a", From: old, To: other, Changed: keys, Force: true, Outcome: "switched"},
-		{Who: audit.Who{By: audit.ByRollback}, What: "rollback", Plugin: "a", From: other, To: old, Changed: keys, Outcome: "rolled back", Reasons: []string{"too many refused it"}},
+		{
+			Who: audit.Who{By: audit.ByRollback}, What: "rollback", Plugin: "a", From: other, To: old, Changed: keys,
+			Outcome: "rolled back", Reasons: []string{"too many refused it"},
+		},
 		{Who: audit.Who{By: "somebody"}, What: "disable", Plugin: "a", From: old, Outcome: "refused", Reasons: []string{"a guard"}},
 	}
 	for i := range got {

@@ -125,7 +125,8 @@ func TestCrowded(t *testing.T) {
 	if why := crowded("a", running, 100e6); why != "" {
 		t.Error(why)
 	}
-	if why := crowded("b", running, 100e6); !strings.HasPrefix(why, "memory for both instances would exceed what there is: the old one has 200 MB, 100 MB are free") {
+	if why := crowded("b", running, 100e6); !strings.HasPrefix(why,
+		"memory for both instances would exceed what there is: the old one has 200 MB, 100 MB are free") {
 		t.Error(why)
 	}
 }

@@ -53,9 +53,11 @@ func (ed *editor) wanted(ctx context.Context, name, what string, r Request) (*ma
 	if now, _ := set.Get(name); now != nil {
 		switch {
 		case now.ForEach != nil:
-			return nil, nil, fmt.Errorf("plugin %s runs once for each row of %s: name one of its instances (%s@ROW), or edit the file, which is followed", name, now.ForEach.Table, name)
+			return nil, nil, fmt.Errorf("plugin %s runs once for each row of %s: name one of its instances (%s@ROW), or edit the file, which is followed",
+				name, now.ForEach.Table, name)
 		case now.Of != "" && !r.empty():
-			return nil, nil, fmt.Errorf("plugin %s is one of the instances that plugin %s has for rows: edit that entry in the file, which is followed", name, now.Of)
+			return nil, nil,
+				fmt.Errorf("plugin %s is one of the instances that plugin %s has for rows: edit that entry in the file, which is followed", name, now.Of)
 		}
 	}
 	if r.empty() {

@@ -28,7 +28,8 @@ func (f *follower) first(ctx context.Context) {
 		}
 		for _, name := range waits[wait] {
 			if f.control.Waive(name) {
-				f.log.Warn("the core does not wait any longer for a plugin that a row asks for; what it has to say comes when it is there", "plugin", name, "waited", wait)
+				f.log.Warn("the core does not wait any longer for a plugin that a row asks for; what it has to say comes when it is there",
+					"plugin", name, "waited", wait)
 			}
 		}
 	}

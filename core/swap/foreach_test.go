@@ -311,7 +311,8 @@ func TestForEachFails(t *testing.T) {
 	s.is("a shop@bad shop@one shops", "1.example:1 true")
 	s.write(map[string]string{"bad": one("2.example", 1), "one": one("bad", 1)})
 	s.is("a shop@bad shop@one shops", "1.example:1 true 2.example:1 true")
-	for end := time.Now().Add(time.Minute); len(s.History("shop@one")) == 0 || s.history.last("shop@one").now().State != Failed; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); len(s.History("shop@one")) == 0 ||
+		s.history.last("shop@one").now().State != Failed; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%v", s.History("shop@one"))
 		}

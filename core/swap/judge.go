@@ -64,7 +64,8 @@ func guardOf(e *manifest.Entry) guard.Guard {
 func crowded(name string, running []host.Status, free uint64) string {
 	for _, st := range running {
 		if st.Entry.Name == name && st.Memory > free {
-			return fmt.Sprintf("memory for both instances would exceed what there is: the old one has %.0f MB, %.0f MB are free", float64(st.Memory)/1e6, float64(free)/1e6)
+			return fmt.Sprintf("memory for both instances would exceed what there is: the old one has %.0f MB, %.0f MB are free",
+				float64(st.Memory)/1e6, float64(free)/1e6)
 		}
 	}
 	return ""

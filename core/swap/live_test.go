@@ -79,8 +79,10 @@ func liveOf(t *testing.T, set string, free func() (uint64, bool)) *Swapper {
 	var h *host.Host
 	c, err := control.New(control.Config{
 		OnServing: func(plugin string) { h.SetState(plugin, host.Serving) },
-		Gather:    len(parsed.Tables()) > 0, Plugins: control.ExpectAll(parsed), Rules: control.Rules{Choose: func(_ string, _ *corev3.Node, _ bool, offering []string) string { return offering[0] }},
-		DebounceAfter: time.Millisecond, DebounceMax: time.Second, EndpointPatience: time.Second, HoldMax: 10 * time.Second, Log: log, Metrics: control.NoMetrics{},
+		Gather:    len(parsed.Tables()) > 0, Plugins: control.ExpectAll(parsed),
+		Rules:         control.Rules{Choose: func(_ string, _ *corev3.Node, _ bool, offering []string) string { return offering[0] }},
+		DebounceAfter: time.Millisecond, DebounceMax: time.Second, EndpointPatience: time.Second,
+		HoldMax: 10 * time.Second, Log: log, Metrics: control.NoMetrics{},
 	})
 	if err != nil {
 		t.Fatal(err)

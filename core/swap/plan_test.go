@@ -44,8 +44,11 @@ func TestPlan(t *testing.T) {
 		want     string
 	}{
 		{"the same", []string{"a registry", "g generator"}, []string{"g generator", "a registry"}, ""},
-		{"readers come last and go first", []string{"x generator", "y registry", "z patch"}, []string{"g generator", "p patch", "r registry", "c config", "s authenticator"},
-			"add s, add c, add r, add g, add p, remove z, remove x, remove y"},
+		{
+			"readers come last and go first", []string{"x generator", "y registry", "z patch"},
+			[]string{"g generator", "p patch", "r registry", "c config", "s authenticator"},
+			"add s, add c, add r, add g, add p, remove z, remove x, remove y",
+		},
 		{"changed", []string{"a registry"}, []string{"a registry , config: {b: 1}"}, "swap a"},
 		{"disabled", []string{"a registry"}, []string{"a registry , disabled: true"}, "remove a"},
 		{"enabled", []string{"a registry , disabled: true"}, []string{"a registry"}, "add a"},

@@ -26,7 +26,8 @@ func (s *Swapper) Rollback(ctx context.Context, name string, o Options) (*Change
 	}
 	was, warm := s.windows.before(name, now)
 	if was.entry == nil {
-		return nil, fmt.Errorf("there is nothing to go back to: since this control plane started %s was not swapped, or all that was is taken back; coxswain plugins show %s has its last changes",
+		return nil, fmt.Errorf("there is nothing to go back to: since this control plane started %s was not swapped, or "+
+			"all that was is taken back; coxswain plugins show %s has its last changes",
 			name, name)
 	}
 	text, note := s.editor.textBefore(was)

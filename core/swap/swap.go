@@ -70,7 +70,10 @@ func New(cfg Config) (*Swapper, error) {
 	s.editor = &editor{file: s.file, desired: s.desired, running: s.running, dir: cfg.Set.Dir(), find: cfg.Host.Find, meaning: cfg.Host.Meaning}
 	s.pasts = newPasts(s.file, cfg.Set)
 	s.windows = newWindows(s.turn, s.running, s.file, s.editor, s.pasts)
-	s.changer = &changer{control: cfg.Control, host: cfg.Host, log: cfg.Log, free: cfg.Free, running: s.running, history: s.history, pasts: s.pasts, windows: s.windows}
+	s.changer = &changer{
+		control: cfg.Control, host: cfg.Host, log: cfg.Log, free: cfg.Free, running: s.running, history: s.history,
+		pasts: s.pasts, windows: s.windows,
+	}
 	s.follower = &follower{
 		control: cfg.Control, host: cfg.Host, log: cfg.Log, turn: s.turn,
 		running: s.running, file: s.file, desired: s.desired, windows: s.windows, changer: s.changer,

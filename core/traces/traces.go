@@ -148,7 +148,8 @@ func (t *Traces) tracer(service string) trace.Tracer {
 			sdktrace.WithIDGenerator(ids{}),
 			sdktrace.WithBatcher(shared{t.exporter}),
 			sdktrace.WithResource(resource.NewSchemaless(
-				attribute.String("service.name", service), attribute.String("service.version", t.cfg.Version), attribute.String("service.instance.id", t.cfg.Instance),
+				attribute.String("service.name", service), attribute.String("service.version", t.cfg.Version),
+				attribute.String("service.instance.id", t.cfg.Instance),
 			)),
 		)
 		t.of[service] = p
@@ -201,11 +202,12 @@ func (t *Traces) tell(p report.Push) {
 	}
 	began, shown := p.Committed.Add(-p.Waited), p.Committed.Add(p.Took)
 	core := t.tracer(Core)
-	ctx, root := core.Start(context.WithValue(context.Background(), idKey{}, t.id(p.Kind, p.Revision)), "push "+p.Kind, trace.WithTimestamp(began), trace.WithAttributes(
-		attribute.Int64("coxswain.revision", int64(p.Revision)), attribute.String("coxswain.kind", p.Kind), attribute.Bool("coxswain.held", p.Held),
-		attribute.Int("coxswain.proxies", p.Proxies), attribute.Int("coxswain.left", p.Left), attribute.Int("coxswain.refusals", p.Refusals),
-		attribute.StringSlice("coxswain.partial", p.Partial),
-	))
+	ctx, root := core.Start(context.WithValue(context.Background(), idKey{}, t.id(p.Kind, p.Revision)),
+		"push "+p.Kind, trace.WithTimestamp(began), trace.WithAttributes(
+			attribute.Int64("coxswain.revision", int64(p.Revision)), attribute.String("coxswain.kind", p.Kind), attribute.Bool("coxswain.held", p.Held),
+			attribute.Int("coxswain.proxies", p.Proxies), attribute.Int("coxswain.left", p.Left), attribute.Int("coxswain.refusals", p.Refusals),
+			attribute.StringSlice("coxswain.partial", p.Partial),
+		))
 	if !root.IsRecording() {
 		root.End()
 		return
@@ -225,12 +227,14 @@ func (t *Traces) tell(p report.Push) {
 	makes.End(trace.WithTimestamp(shown))
 	serving, serve := core.Start(ctx, "serve", trace.WithTimestamp(shown))
 	for _, a := range p.Answers {
-		_, answer := core.Start(serving, "answer", trace.WithTimestamp(shown), trace.WithAttributes(attribute.String("coxswain.node", budget.Line(a.Node, mostText))))
+		_, answer := core.Start(serving, "answer", trace.WithTimestamp(shown),
+			trace.WithAttributes(attribute.String("coxswain.node", budget.Line(a.Node, mostText))))
 		answer.End(trace.WithTimestamp(a.At))
 	}
 	for _, r := range p.Refused {
 		serve.AddEvent("refusal", trace.WithTimestamp(p.Done), trace.WithAttributes(
-			attribute.String("coxswain.node", budget.Line(r.Node, mostText)), attribute.String("coxswain.type", r.Type), attribute.String("coxswain.reason", redact.Text(r.Reason)),
+			attribute.String("coxswain.node", budget.Line(r.Node, mostText)),
+			attribute.String("coxswain.type", r.Type), attribute.String("coxswain.reason", redact.Text(r.Reason)),
 		))
 	}
 	if p.Refusals > 0 {

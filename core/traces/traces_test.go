@@ -44,7 +44,10 @@ func pushed() report.Push {
 		Changed: map[string]int{"services": 1},
 		Rows:    []report.PushedRow{{RowName: report.RowName{Table: "services", Key: "a/b"}, What: "changed", Source: "https://u:hush@git.example/x"}},
 		Work: []revision.Work{
-			{Plugin: "istio", Began: after(3), Took: 3 * time.Second, Spans: []revision.Span{{Name: "Commit", Began: after(4), Ended: after(5)}, {Name: "elsewhen", Began: at, Ended: after(5)}}},
+			{
+				Plugin: "istio", Began: after(3), Took: 3 * time.Second,
+				Spans: []revision.Span{{Name: "Commit", Began: after(4), Ended: after(5)}, {Name: "elsewhen", Began: at, Ended: after(5)}},
+			},
 		},
 		Answers: []report.Answer{{Node: "sidecar~a", At: after(9)}},
 		Refused: []report.PushRefusal{{Node: "sidecar~b", Type: "x", Reason: "no"}},
@@ -77,7 +80,10 @@ func TestPush(t *testing.T) {
 		span := spans[name]
 		return fmt.Sprint(span.GetStartTimeUnixNano()/1e9, "-", span.GetEndTimeUnixNano()/1e9)
 	}
-	for name, want := range map[string]string{"push full": "1000-1010", "commit": "1000-1002", "make": "1002-1007", "serve": "1007-1010", "wait for istio": "1003-1006", "answer": "1007-1009"} {
+	for name, want := range map[string]string{
+		"push full": "1000-1010", "commit": "1000-1002", "make": "1002-1007", "serve": "1007-1010",
+		"wait for istio": "1003-1006", "answer": "1007-1009",
+	} {
 		if got := seconds("coxswain: " + name); got != want {
 			t.Errorf("%s took %s, want %s", name, got, want)
 		}
@@ -178,7 +184,8 @@ func TestServices(t *testing.T) {
 	p.Work = nil
 	for i := range 3 * mostServices {
 		at := time.Unix(1003, 0)
-		p.Work = append(p.Work, revision.Work{Plugin: fmt.Sprint("p", i), Began: at, Took: time.Second, Spans: []revision.Span{{Name: "Commit", Began: at, Ended: at}}})
+		p.Work = append(p.Work,
+			revision.Work{Plugin: fmt.Sprint("p", i), Began: at, Took: time.Second, Spans: []revision.Span{{Name: "Commit", Began: at, Ended: at}}})
 	}
 	traces, err := New(t.Context(), Config{Endpoint: otlp.Start(t, nil).URL, Ratio: 1, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -195,7 +202,8 @@ func TestServices(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	for endpoint, ok := range map[string]bool{
-		"http://127.0.0.1:4317": true, "https://collector.example:4317": true, "": false, "127.0.0.1:4317": false, "http://": false, "ftp://a:1": false, "http://u:p@a:1": false, "http://a b": false,
+		"http://127.0.0.1:4317": true, "https://collector.example:4317": true, "": false, "127.0.0.1:4317": false,
+		"http://": false, "ftp://a:1": false, "http://u:p@a:1": false, "http://a b": false,
 	} {
 		if err := (Config{Endpoint: endpoint, Ratio: 1}).Check(); (err == nil) != ok {
 			t.Errorf("%q: %v", endpoint, err)

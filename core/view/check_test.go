@@ -105,7 +105,9 @@ func TestRulesOfEnvoysFields(t *testing.T) {
 	broken.ConnectTimeout = durationpb.New(-1e9)
 	vs := newViews()
 	vs.Describe(&pb.View{View: 1, Type: clusterType})
-	if err := vs.bodies.Store(&pb.Bodies{Bodies: []*pb.Body{{Id: 1, Bytes: encode(t, sample(t))}, {Id: 2, Bytes: encode(t, broken)}, {Id: 3, Bytes: encode(t, broken)}}}); err != nil {
+	if err := vs.bodies.Store(&pb.Bodies{
+		Bodies: []*pb.Body{{Id: 1, Bytes: encode(t, sample(t))}, {Id: 2, Bytes: encode(t, broken)}, {Id: 3, Bytes: encode(t, broken)}},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	change := func(id uint64, removes ...string) []byte {
@@ -128,7 +130,8 @@ func TestRulesOfEnvoysFields(t *testing.T) {
 		t.Error("the last good version is gone")
 	}
 	standing := vs.refusals.Standing()
-	if len(standing) != 1 || standing[0].Name != "a" || !strings.Contains(standing[0].Reason.Error(), "proxies would refuse it: invalid Cluster.ConnectTimeout") {
+	if len(standing) != 1 || standing[0].Name != "a" ||
+		!strings.Contains(standing[0].Reason.Error(), "proxies would refuse it: invalid Cluster.ConnectTimeout") {
 		t.Fatalf("standing: %v", standing)
 	}
 	if change(3); vs.refusals.Standing()[0].Since != standing[0].Since {

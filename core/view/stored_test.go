@@ -58,7 +58,10 @@ func edits(t *testing.T, seed uint64) (taken, refused int, trace []string) {
 	}
 	host := func() []byte {
 		name := strings.Repeat("x", r.IntN(6000))
-		return encode(t, &route.RouteConfiguration{Name: strings.Repeat("r", r.IntN(3)), VirtualHosts: []*route.VirtualHost{{Name: name + "n", Domains: []string{"a.example"}}}})
+		return encode(t, &route.RouteConfiguration{
+			Name:         strings.Repeat("r", r.IntN(3)),
+			VirtualHosts: []*route.VirtualHost{{Name: name + "n", Domains: []string{"a.example"}}},
+		})
 	}
 	// sent are the bodies that were not let go.
 	sent := map[uint64][]byte{}

@@ -25,11 +25,14 @@ func TestTextIsUTF8(t *testing.T) {
 		value []byte
 		want  string
 	}{
-		"text":                 {clusterType, field(1, good), ""},
-		"a field":              {clusterType, field(1, bad), "envoy.config.cluster.v3.Cluster.name is not UTF-8"},
-		"inside of an Any":     {clusterType, field(24, any(sourceType, field(1, bad))), "envoy.config.core.v3.DataSource.filename is not UTF-8"},
-		"bytes in an Any":      {clusterType, field(24, any(sourceType, field(2, bad))), ""},
-		"one of a list":        {"type.googleapis.com/envoy.config.route.v3.VirtualHost", append(field(2, good), field(2, bad)...), "VirtualHost.domains is not UTF-8"},
+		"text":             {clusterType, field(1, good), ""},
+		"a field":          {clusterType, field(1, bad), "envoy.config.cluster.v3.Cluster.name is not UTF-8"},
+		"inside of an Any": {clusterType, field(24, any(sourceType, field(1, bad))), "envoy.config.core.v3.DataSource.filename is not UTF-8"},
+		"bytes in an Any":  {clusterType, field(24, any(sourceType, field(2, bad))), ""},
+		"one of a list": {
+			"type.googleapis.com/envoy.config.route.v3.VirtualHost", append(field(2, good), field(2, bad)...),
+			"VirtualHost.domains is not UTF-8",
+		},
 		"text where no one is": {clusterType, field(9999, bad), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

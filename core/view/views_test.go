@@ -63,7 +63,9 @@ func TestRandomViews(t *testing.T) {
 						next++
 						id = next
 						bodies[name+content] = id
-						if err := vs.bodies.Store(&pb.Bodies{Bodies: []*pb.Body{{Id: id, Bytes: []byte(content)[:0], More: true}, {Id: id, Bytes: []byte(content)}}}); err != nil {
+						if err := vs.bodies.Store(&pb.Bodies{
+							Bodies: []*pb.Body{{Id: id, Bytes: []byte(content)[:0], More: true}, {Id: id, Bytes: []byte(content)}},
+						}); err != nil {
 							t.Fatal(err)
 						}
 					}

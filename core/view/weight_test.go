@@ -10,7 +10,8 @@ import (
 
 // TestWeight: what counts is what proxies could lose, whatever else a resource holds.
 func TestWeight(t *testing.T) {
-	const assignments, routes = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+	const assignments, routes = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
+		"type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 	one := &endpoint.LbEndpoint{}
 	host := func(name string, n int) *route.VirtualHost {
 		return &route.VirtualHost{Name: name, Domains: []string{name, "x"}, Routes: make([]*route.Route, n)}
@@ -30,7 +31,10 @@ func TestWeight(t *testing.T) {
 	}{
 		{assignments, &endpoint.ClusterLoadAssignment{ClusterName: "\x12\x02\x12\x00"}, 0},
 		{assignments, &endpoint.ClusterLoadAssignment{ClusterName: "a", Endpoints: []*endpoint.LocalityLbEndpoints{{Priority: 1}}}, 0},
-		{assignments, &endpoint.ClusterLoadAssignment{ClusterName: "a", Endpoints: []*endpoint.LocalityLbEndpoints{{LbEndpoints: []*endpoint.LbEndpoint{one, one}}, {LbEndpoints: []*endpoint.LbEndpoint{one}}}}, 1},
+		{assignments, &endpoint.ClusterLoadAssignment{
+			ClusterName: "a",
+			Endpoints:   []*endpoint.LocalityLbEndpoints{{LbEndpoints: []*endpoint.LbEndpoint{one, one}}, {LbEndpoints: []*endpoint.LbEndpoint{one}}},
+		}, 1},
 		{routes, filled(), 0},
 		{routes, filled(host("a", 0)), 0},
 		{routes, filled(host("a", 1), host("b", 3), host("c", 0)), 2},

@@ -29,17 +29,26 @@ func FuzzRequests(f *testing.F) {
 		return stream
 	}
 	no := &rpc.Status{Message: "no"}
-	f.Add(false, sotw(&discovery.DiscoveryRequest{TypeUrl: "cds"}, &discovery.DiscoveryRequest{TypeUrl: "cds", ResponseNonce: "n1", VersionInfo: "1", ErrorDetail: no}))
+	f.Add(false,
+		sotw(&discovery.DiscoveryRequest{TypeUrl: "cds"}, &discovery.DiscoveryRequest{TypeUrl: "cds", ResponseNonce: "n1", VersionInfo: "1", ErrorDetail: no}))
 	f.Add(false, sotw(
-		&discovery.DiscoveryRequest{TypeUrl: "eds", ResourceNames: []string{"a", "b"}}, &discovery.DiscoveryRequest{TypeUrl: "eds", ResourceNames: []string{"b"}, ResponseNonce: "n1"},
-		&discovery.DiscoveryRequest{TypeUrl: "eds", ResourceNames: []string{"b", "a"}, ResponseNonce: "stale"}, &discovery.DiscoveryRequest{TypeUrl: "eds", ResourceNames: []string{"a"}}))
-	f.Add(false, sotw(&discovery.DiscoveryRequest{TypeUrl: "sds", ResourceNames: []string{"a"}}, &discovery.DiscoveryRequest{TypeUrl: "nds", ResourceNames: []string{"*"}}))
+		&discovery.DiscoveryRequest{TypeUrl: "eds", ResourceNames: []string{"a", "b"}},
+		&discovery.DiscoveryRequest{TypeUrl: "eds", ResourceNames: []string{"b"}, ResponseNonce: "n1"},
+		&discovery.DiscoveryRequest{TypeUrl: "eds", ResourceNames: []string{"b", "a"}, ResponseNonce: "stale"},
+		&discovery.DiscoveryRequest{TypeUrl: "eds", ResourceNames: []string{"a"}}))
+	f.Add(false, sotw(&discovery.DiscoveryRequest{TypeUrl: "sds", ResourceNames: []string{"a"}},
+		&discovery.DiscoveryRequest{TypeUrl: "nds", ResourceNames: []string{"*"}}))
 	f.Add(true, delta(&discovery.DeltaDiscoveryRequest{TypeUrl: "eds", ResourceNamesSubscribe: []string{"*", "a"}, ResourceNamesUnsubscribe: []string{"a"}}))
 	f.Add(true, delta(
-		&discovery.DeltaDiscoveryRequest{TypeUrl: "rds", ResourceNamesSubscribe: []string{"a", "nobody"}, InitialResourceVersions: map[string]string{"a": "old", "gone": "1"}},
-		&discovery.DeltaDiscoveryRequest{TypeUrl: "rds", ResponseNonce: "n1", ErrorDetail: no}, &discovery.DeltaDiscoveryRequest{TypeUrl: "rds", ResourceNamesUnsubscribe: []string{"a"}},
+		&discovery.DeltaDiscoveryRequest{
+			TypeUrl: "rds", ResourceNamesSubscribe: []string{"a", "nobody"},
+			InitialResourceVersions: map[string]string{"a": "old", "gone": "1"},
+		},
+		&discovery.DeltaDiscoveryRequest{TypeUrl: "rds", ResponseNonce: "n1", ErrorDetail: no},
+		&discovery.DeltaDiscoveryRequest{TypeUrl: "rds", ResourceNamesUnsubscribe: []string{"a"}},
 		&discovery.DeltaDiscoveryRequest{TypeUrl: "rds", ResourceNamesSubscribe: []string{"a"}}))
-	f.Add(true, delta(&discovery.DeltaDiscoveryRequest{TypeUrl: "lds"}, &discovery.DeltaDiscoveryRequest{TypeUrl: "lds", ResourceNamesUnsubscribe: []string{"*"}}))
+	f.Add(true,
+		delta(&discovery.DeltaDiscoveryRequest{TypeUrl: "lds"}, &discovery.DeltaDiscoveryRequest{TypeUrl: "lds", ResourceNamesUnsubscribe: []string{"*"}}))
 	f.Fuzz(func(t *testing.T, isDelta bool, stream []byte) {
 		l := newListener(t, isDelta)
 		reader := newCodec()

@@ -116,7 +116,11 @@ func TestUnknownTypeAndHealth(t *testing.T) {
 	for _, f := range families {
 		have = append(have, f.GetName())
 	}
-	for _, name := range []string{"coxswain_xds_streams", "coxswain_xds_responses_total", "coxswain_xds_send_seconds", "coxswain_xds_response_seconds", "coxswain_xds_queue_seconds", "coxswain_xds_response_bytes", "coxswain_xds_write_timeouts_total", "coxswain_xds_turns_total"} {
+	for _, name := range []string{
+		"coxswain_xds_streams", "coxswain_xds_responses_total", "coxswain_xds_send_seconds",
+		"coxswain_xds_response_seconds", "coxswain_xds_queue_seconds", "coxswain_xds_response_bytes",
+		"coxswain_xds_write_timeouts_total", "coxswain_xds_turns_total",
+	} {
 		if !slices.Contains(have, name) {
 			t.Errorf("no metric %s in %v", name, have)
 		}
@@ -155,7 +159,8 @@ func TestPerTypeServices(t *testing.T) {
 	if err != nil || len(r.Resources) != 1 || r.Resources[0].Name != "a" || r.TypeUrl != eds {
 		t.Fatal(r, err)
 	}
-	if _, err := clusters.NewClusterDiscoveryServiceClient(conn).FetchClusters(deadline(t), &discovery.DiscoveryRequest{}); status.Code(err) != codes.Unimplemented {
+	if _, err := clusters.NewClusterDiscoveryServiceClient(conn).FetchClusters(deadline(t),
+		&discovery.DiscoveryRequest{}); status.Code(err) != codes.Unimplemented {
 		t.Fatal(err)
 	}
 }

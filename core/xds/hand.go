@@ -43,7 +43,9 @@ func (st *stream) hand(w *watch, now *view.Snapshot) error {
 	if now == nil {
 		unanswered = len(s.names)
 	}
-	part, err := st.lease.Ask(w.url, budget.Held{Of: s, Names: len(s.names), Bytes: budget.WeighNames(len(s.names), s.bytes), Absent: c.absent}, unanswered, now == nil, began)
+	part, err := st.lease.Ask(w.url,
+		budget.Held{Of: s, Names: len(s.names), Bytes: budget.WeighNames(len(s.names), s.bytes), Absent: c.absent},
+		unanswered, now == nil, began)
 	if err != nil {
 		return err
 	}

@@ -131,13 +131,32 @@ func TestLimitsOfStreams(t *testing.T) {
 		{name: "a type", requests: []request{sotw(node(), strings.Repeat("x", 301))}, code: codes.InvalidArgument, limit: "maxNameBytes"},
 		{name: "names within", requests: []request{sotw(node(), eds, append(numbered(49, 0), "a")...)}},
 		{name: "names", requests: []request{sotw(node(), eds, numbered(51, 0)...)}, code: codes.ResourceExhausted, limit: "maxNamesPerType"},
-		{name: "names bit by bit", requests: []request{delta(eds, numbered(40, 0)...), delta(eds, numbered(11, 1)...)}, code: codes.ResourceExhausted, limit: "maxNamesPerType"},
-		{name: "names of all types", requests: []request{sotw(node(), eds, numbered(50, 0)...), sotw(nil, rds, numbered(31, 0)...)}, code: codes.ResourceExhausted, limit: "maxNamesPerStream"},
-		{name: "types", requests: []request{sotw(node(), cds), sotw(nil, eds, "a"), sotw(nil, rds, "a"), sotw(nil, plain, "a")}, code: codes.ResourceExhausted, limit: "maxTypes"},
-		{name: "bytes of names", requests: []request{sotw(node(), eds, numbered(50, 250)...), sotw(nil, rds, numbered(20, 250)...)}, code: codes.ResourceExhausted, limit: "maxBytesPerStream"},
+		{
+			name:     "names bit by bit",
+			requests: []request{delta(eds, numbered(40, 0)...), delta(eds, numbered(11, 1)...)},
+			code:     codes.ResourceExhausted, limit: "maxNamesPerType",
+		},
+		{
+			name:     "names of all types",
+			requests: []request{sotw(node(), eds, numbered(50, 0)...), sotw(nil, rds, numbered(31, 0)...)},
+			code:     codes.ResourceExhausted, limit: "maxNamesPerStream",
+		},
+		{
+			name:     "types",
+			requests: []request{sotw(node(), cds), sotw(nil, eds, "a"), sotw(nil, rds, "a"), sotw(nil, plain, "a")},
+			code:     codes.ResourceExhausted, limit: "maxTypes",
+		},
+		{
+			name:     "bytes of names",
+			requests: []request{sotw(node(), eds, numbered(50, 250)...), sotw(nil, rds, numbered(20, 250)...)},
+			code:     codes.ResourceExhausted, limit: "maxBytesPerStream",
+		},
 		{name: "initial versions within", requests: []request{initial(versions(50))}},
 		{name: "initial versions", requests: []request{initial(versions(51))}, code: codes.ResourceExhausted, limit: "maxNamesPerType"},
-		{name: "a long version", requests: []request{initial(map[string]string{"a": strings.Repeat("x", 301)})}, code: codes.InvalidArgument, limit: "maxNameBytes"},
+		{
+			name: "a long version", requests: []request{initial(map[string]string{"a": strings.Repeat("x", 301)})},
+			code: codes.InvalidArgument, limit: "maxNameBytes",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			source := oneCluster()
@@ -217,7 +236,8 @@ func TestEmptyNames(t *testing.T) {
 // TestVersionsOfProxies: what a client says of its version is a label of a metric, whatever it is,
 // and makes no new one for ever.
 func TestVersionsOfProxies(t *testing.T) {
-	server, conn := serve(t, Config{Source: oneCluster(), Version: func(n *core.Node) string { return n.GetMetadata().GetFields()["VERSION"].GetStringValue() }})
+	server, conn := serve(t,
+		Config{Source: oneCluster(), Version: func(n *core.Node) string { return n.GetMetadata().GetFields()["VERSION"].GetStringValue() }})
 	for i := range 2 * maxVersions {
 		number := fmt.Sprint(i)
 		s := open(t, conn)
@@ -245,7 +265,10 @@ func TestLimitsOfPeers(t *testing.T) {
 		other request // a second stream asks for it, beside one that has 60 names and 3 KiB of metadata
 		limit string
 	}{
-		{"within", func(l *budget.Limits) { l.Peer = budget.Peer{Streams: 2, Names: 60, Bytes: 32 << 10} }, sotw(node(), eds, append(numbered(59, 0), "a")...), ""},
+		{
+			"within", func(l *budget.Limits) { l.Peer = budget.Peer{Streams: 2, Names: 60, Bytes: 32 << 10} },
+			sotw(node(), eds, append(numbered(59, 0), "a")...), "",
+		},
 		{"streams", func(l *budget.Limits) { l.Peer.Streams = 1 }, sotw(node(), eds, "a"), "maxStreamsPerPeer"},
 		{"new streams", func(l *budget.Limits) { l.Peer.NewStreams = 0.01 }, sotw(node(), eds, "a"), "maxNewStreamsPerPeer"},
 		{"new streams of all", func(l *budget.Limits) { l.Total.NewStreams = 0.01 }, sotw(node(), eds, "a"), "maxRequestsPerSecond"},
@@ -258,7 +281,8 @@ func TestLimitsOfPeers(t *testing.T) {
 			ask(t, first, sotw(padded(3<<10), eds, append(numbered(59, 0), "a")...).sotw)
 			receiveNames(t, first)
 			err := say(t, dial(t, conn.Target()), test.other)
-			if test.limit == "" && err != nil || test.limit != "" && (status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), test.limit)) {
+			if test.limit == "" && err != nil ||
+				test.limit != "" && (status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), test.limit)) {
 				t.Fatal(err)
 			}
 			if n := count(t, server.metrics.limits.WithLabelValues(test.limit)); test.limit != "" && n != 1 {
@@ -343,7 +367,8 @@ func TestHeaders(t *testing.T) {
 		bytes int
 		code  codes.Code
 	}{{3 << 10, codes.OK}, {5 << 10, codes.InvalidArgument}, {1 << 20, codes.Internal}} {
-		s, err := discovery.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(metadata.AppendToOutgoingContext(deadline(t), "x", strings.Repeat("x", c.bytes)))
+		s, err := discovery.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(metadata.AppendToOutgoingContext(deadline(t),
+			"x", strings.Repeat("x", c.bytes)))
 		if err == nil {
 			_ = s.Send(sotw(node(), cds).sotw)
 			_, err = s.Recv()

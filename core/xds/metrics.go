@@ -40,22 +40,33 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
 	}
 	m := &metrics{
-		connected:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "coxswain_xds_streams", Help: "Connected xDS streams by the proxies' version."}, []string{"version"}),
+		connected: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "coxswain_xds_streams", Help: "Connected xDS streams by the proxies' version."},
+			[]string{"version"}),
 		pushes:     counters("coxswain_xds_responses_total", "Responses handed to gRPC, by type.", "type"),
 		sendErrors: counters("coxswain_xds_send_errors_total", "Responses that could not be sent, by type.", "type"),
 		expired:    counters("coxswain_xds_stale_requests_total", "Requests that answer a response which isn't the last, by type.", "type"),
 		refused:    counters("coxswain_xds_streams_refused", "Streams refused when they began, by gRPC code.", "code"),
 		ended:      counters("coxswain_xds_streams_ended_total", "Streams that ended, by gRPC code: OK and Canceled are the client's doing.", "code"),
 		rejects:    counters("coxswain_xds_rejects_total", "Responses that proxies refused, by type.", "type"),
-		overload:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "coxswain_overload_state", Help: "For lack of memory: 1 refuses new streams, 2 ends the heaviest too."}),
-		versions:   map[string]int{},
-		timeouts:   counter("coxswain_xds_write_timeouts_total", "Streams ended because the client took nothing."),
-		unknown:    counter("coxswain_xds_unknown_types", "Requests for types that no generator offers to the proxy."),
-		limits:     counters("coxswain_xds_limited_total", "What clients were refused, or had to wait for, by the setting that limits it.", "limit"),
-		sendTime:   histogram("coxswain_xds_send_seconds", "Seconds until gRPC has written a response to the client's connection.", sendBuckets),
-		queueTime:  histogram("coxswain_xds_queue_seconds", "Seconds that a stream waited for its turn to be pushed to.", waitBuckets),
-		configSize: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "coxswain_xds_response_bytes", Help: "Bytes of the resources of a response, by type.", Buckets: []float64{1, 1e4, 1e6, 4e6, 1e7, 4e7}}, []string{"type"}),
-		pushTime:   prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "coxswain_xds_response_seconds", Help: "Seconds from when a response could be composed until gRPC had written it, by type.", Buckets: sendBuckets}, []string{"type"}),
+		overload: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "coxswain_overload_state",
+			Help: "For lack of memory: 1 refuses new streams, 2 ends the heaviest too.",
+		}),
+		versions:  map[string]int{},
+		timeouts:  counter("coxswain_xds_write_timeouts_total", "Streams ended because the client took nothing."),
+		unknown:   counter("coxswain_xds_unknown_types", "Requests for types that no generator offers to the proxy."),
+		limits:    counters("coxswain_xds_limited_total", "What clients were refused, or had to wait for, by the setting that limits it.", "limit"),
+		sendTime:  histogram("coxswain_xds_send_seconds", "Seconds until gRPC has written a response to the client's connection.", sendBuckets),
+		queueTime: histogram("coxswain_xds_queue_seconds", "Seconds that a stream waited for its turn to be pushed to.", waitBuckets),
+		configSize: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "coxswain_xds_response_bytes", Help: "Bytes of the resources of a response, by type.",
+			Buckets: []float64{1, 1e4, 1e6, 4e6, 1e7, 4e7},
+		}, []string{"type"}),
+		pushTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "coxswain_xds_response_seconds",
+			Help:    "Seconds from when a response could be composed until gRPC had written it, by type.",
+			Buckets: sendBuckets,
+		}, []string{"type"}),
 	}
 	had := counters("coxswain_xds_turns_total", "Turns of streams, by what for: a push, or the answer to a request.", "for")
 	m.turns = turns{had.WithLabelValues("push"), had.WithLabelValues("request")}

@@ -76,7 +76,8 @@ func (s *Server) say(was, now *pressure) {
 	}
 	if now.level != was.level || level == slog.LevelWarn && now.high.Sub(now.said) >= remind {
 		now.said = now.high
-		s.config.Log.Log(context.Background(), level, "memory", "state", now.level.String(), "before", was.level.String(), "used", now.used, "limit", now.limit, "streams", len(s.snapshot()))
+		s.config.Log.Log(context.Background(), level, "memory", "state", now.level.String(), "before",
+			was.level.String(), "used", now.used, "limit", now.limit, "streams", len(s.snapshot()))
 	}
 }
 

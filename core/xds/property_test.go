@@ -62,7 +62,10 @@ func (c *client) request(typeURL string, plus, minus []string, nonce string, det
 		delete(c.has[typeURL], n)
 	}
 	if c.delta {
-		r := &discovery.DeltaDiscoveryRequest{TypeUrl: typeURL, ResourceNamesSubscribe: plus, ResourceNamesUnsubscribe: minus, ResponseNonce: nonce, ErrorDetail: detail}
+		r := &discovery.DeltaDiscoveryRequest{
+			TypeUrl: typeURL, ResourceNamesSubscribe: plus, ResourceNamesUnsubscribe: minus, ResponseNonce: nonce,
+			ErrorDetail: detail,
+		}
 		c.outbox = append(c.outbox, func() effects {
 			c.machine.now = c.now
 			return c.machine.deltaRequest(r)

@@ -77,7 +77,8 @@ func (r request) errorDetail() *rpc.Status {
 func checkNode(n *core.Node) error {
 	switch {
 	case n == nil:
-		return status.Error(codes.InvalidArgument, "missing node information: the first request on a stream must have a node; set node.id and node.cluster in the proxy's bootstrap")
+		return status.Error(codes.InvalidArgument,
+			"missing node information: the first request on a stream must have a node; set node.id and node.cluster in the proxy's bootstrap")
 	case n.Id == "":
 		return status.Error(codes.InvalidArgument, "missing node id: set node.id in the proxy's bootstrap (Istio's form is TYPE~ADDRESS~NAME.NAMESPACE~DOMAIN)")
 	}

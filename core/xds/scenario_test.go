@@ -35,7 +35,10 @@ import (
 //	turn WHAT                    what the last request asked a turn for: answer (the client waits), push (one may go on) or none
 func TestScenarios(t *testing.T) { archive.Play(t, play) }
 
-var shortNames = map[string]string{"cds": cds, "eds": eds, "lds": lds, "rds": rds, "sds": sds, "ecds": ecds, "nds": nds, "plain": plain, "other": "type.googleapis.com/other"}
+var shortNames = map[string]string{
+	"cds": cds, "eds": eds, "lds": lds, "rds": rds, "sds": sds, "ecds": ecds, "nds": nds, "plain": plain,
+	"other": "type.googleapis.com/other",
+}
 
 // conversation is a machine between a client and a twin.
 type conversation struct {

@@ -162,7 +162,9 @@ func New(c Config) (*Server, error) {
 	}
 	s := &Server{
 		config: c, common: newCommon(c.OrderPatience, c.Identifier), turns: push.NewTurns(c.Push),
-		metrics: m, seed: rand.Uint32(), lines: newLines(), peers: budget.NewPeers(c.Limits), unfinished: budget.NewUnfinished(c.Limits), unread: budget.NewUnfinished(c.Limits), codec: newCodec(), conns: conns{all: map[string]*conn{}}, streams: map[*stream]struct{}{},
+		metrics: m, seed: rand.Uint32(), lines: newLines(), peers: budget.NewPeers(c.Limits),
+		unfinished: budget.NewUnfinished(c.Limits), unread: budget.NewUnfinished(c.Limits), codec: newCodec(),
+		conns: conns{all: map[string]*conn{}}, streams: map[*stream]struct{}{},
 	}
 	s.pressure.Store(&pressure{})
 	return s, nil

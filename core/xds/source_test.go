@@ -95,7 +95,8 @@ func (t *twin) refresh() {
 		if !complete { // then what is absent has to be said
 			for c := range t.connections {
 				for _, n := range c.wants[typeURL].names {
-					if _, ok := t.resources[typeURL][n]; !ok && !t.unknown[typeURL][n] && !slices.ContainsFunc(bodies, func(b *view.Body) bool { return b.Name() == n }) {
+					if _, ok := t.resources[typeURL][n]; !ok && !t.unknown[typeURL][n] &&
+						!slices.ContainsFunc(bodies, func(b *view.Body) bool { return b.Name() == n }) {
 						bodies = append(bodies, view.Absent(n))
 					}
 				}

@@ -74,7 +74,10 @@ func (s *Server) leave(st *stream) {
 }
 
 func (st *stream) status() StreamStatus {
-	out := StreamStatus{Connection: st.connection.ID(), Node: st.node.Id, Client: st.node, Remote: st.remote, Protocol: "sotw", Since: st.since, Names: map[string][]string{}}
+	out := StreamStatus{
+		Connection: st.connection.ID(), Node: st.node.Id, Client: st.node, Remote: st.remote, Protocol: "sotw",
+		Since: st.since, Names: map[string][]string{},
+	}
 	if st.delta {
 		out.Protocol = "delta"
 	}

@@ -92,7 +92,12 @@ func (e *endpoint) handle(g grpc.ServerStream, delta bool, typeURL string) error
 	s := e.server
 	in := incoming{make(chan request), make(chan error, 1)}
 	e.wg.Go(func() { in.failed <- read(g, delta, typeURL, in.requests) })
-	st := &stream{server: s, endpoint: e, grpc: g, lease: leaseOf(g), evicted: make(chan error, 1), delta: delta, inspect: make(chan func()), done: make(chan struct{}), questions: map[string]asked{}, asking: map[string]asking{}, replies: make(chan reply), sent: make(chan error, 1), written: make(chan struct{}, 1)}
+	st := &stream{
+		server: s, endpoint: e, grpc: g, lease: leaseOf(g), evicted: make(chan error, 1), delta: delta,
+		inspect: make(chan func()), done: make(chan struct{}), questions: map[string]asked{},
+		asking: map[string]asking{}, replies: make(chan reply), sent: make(chan error, 1),
+		written: make(chan struct{}, 1),
+	}
 	st.remote = remoteOf(g.Context())
 	first, err := st.greet(in)
 	switch {
@@ -177,7 +182,8 @@ func (st *stream) connect(first request) error {
 	}
 	st.member = s.turns.Join()
 	var err error
-	st.connection, err = s.config.Source.Connect(ctx, Peer{Node: node, Identities: identities, RemoteAddress: st.remote, Plain: !secured(ctx), Protocol: protocol, Names: first.names()},
+	st.connection, err = s.config.Source.Connect(ctx,
+		Peer{Node: node, Identities: identities, RemoteAddress: st.remote, Plain: !secured(ctx), Protocol: protocol, Names: first.names()},
 		st.wake)
 	if err != nil {
 		st.member.Leave()
@@ -200,7 +206,8 @@ func (st *stream) refuse(node *core.Node, reason error) {
 	code := status.Code(reason).String()
 	st.server.metrics.refused.WithLabelValues(code).Inc()
 	st.server.metrics.limited(reason)
-	st.server.lines.log(st.server.config.Log, slog.LevelInfo, "stream refused", "node", budget.Line(node.GetId(), maxLogged), "remote", st.remote, "code", code, "reason", reason)
+	st.server.lines.log(st.server.config.Log, slog.LevelInfo, "stream refused", "node",
+		budget.Line(node.GetId(), maxLogged), "remote", st.remote, "code", code, "reason", reason)
 }
 
 // stopped returns a timer that doesn't run.
@@ -293,13 +300,17 @@ func (st *stream) handle(r request) error {
 	}
 	if e.unknown {
 		st.server.metrics.unknown.Inc()
-		st.server.lines.log(st.log, slog.LevelWarn, "request for a type that no generator offers to this proxy: not answered", "type", budget.Line(r.typeURL(), maxLogged))
+		st.server.lines.log(st.log, slog.LevelWarn,
+			"request for a type that no generator offers to this proxy: not answered", "type",
+			budget.Line(r.typeURL(), maxLogged))
 	}
 	if e.vain {
 		if err := st.server.config.Limits.Stream.CheckQuestions(st.posed + len(st.answered) + 1); err != nil {
 			return err
 		}
-		st.server.lines.log(st.log, slog.LevelWarn, "a wildcard for a type that is asked for by name: answered with nothing", "type", budget.Line(r.typeURL(), maxLogged))
+		st.server.lines.log(st.log, slog.LevelWarn,
+			"a wildcard for a type that is asked for by name: answered with nothing", "type",
+			budget.Line(r.typeURL(), maxLogged))
 		st.respond(r.typeURL(), nil)
 	}
 	if e.stale {

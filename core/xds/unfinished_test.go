@@ -132,7 +132,8 @@ func TestUnfinishedMessagesAreBounded(t *testing.T) {
 				_ = f.WriteSettings()
 				for stream := uint32(1); ; stream += 2 {
 					begin := append(prefix(4<<20), make([]byte, 16_000)...)
-					if f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: headers(t), EndHeaders: true}) != nil || f.WriteData(stream, false, begin) != nil {
+					if f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: headers(t), EndHeaders: true}) != nil ||
+						f.WriteData(stream, false, begin) != nil {
 						return
 					}
 				}

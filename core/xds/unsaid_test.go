@@ -22,7 +22,10 @@ func TestRepeated(t *testing.T) {
 		t.Fatal(err)
 	}
 	values := redact.Values("google.protobuf.Struct", raw)
-	for _, text := range []string{`seen: hunter2 "quoted" is bad`, `seen: {"x":"hunter2 \"quoted\""}`, "seen: hunter2+%22quoted%22", "seen: aHVudGVyMiAicXVvdGVkIg=="} {
+	for _, text := range []string{
+		`seen: hunter2 "quoted" is bad`, `seen: {"x":"hunter2 \"quoted\""}`, "seen: hunter2+%22quoted%22",
+		"seen: aHVudGVyMiAicXVvdGVkIg==",
+	} {
 		if got := mask.Repeated(text, values); strings.Contains(got, "hunter2") || strings.Contains(got, "aHVud") || !strings.Contains(got, "seen") {
 			t.Errorf("%q: %q", text, got)
 		}

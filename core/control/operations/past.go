@@ -34,7 +34,8 @@ func NewPast(c *Core) (*Past, error) {
 		if err := p.show(pin, images[i]); err != nil {
 			return nil, fmt.Errorf("pin of revision %d: %w", pin.Revision, err)
 		}
-		c.Log.Warn("proxies are still pinned: they are served what they were at a revision", "revision", pin.Revision, "proxies", pinnedWords(pin.Proxies), "since", pin.Since)
+		c.Log.Warn("proxies are still pinned: they are served what they were at a revision", "revision",
+			pin.Revision, "proxies", pinnedWords(pin.Proxies), "since", pin.Since)
 	}
 	return p, nil
 }
@@ -72,7 +73,8 @@ func (p *Past) Pin(number uint64, proxies string, endpoints bool) (report.Pin, e
 	}
 	out := p.of(proxies)
 	out.Note = cmp.Or(out.Note, note)
-	p.c.Log.Warn("proxies are pinned: they are served what they were at a revision", "revision", number, "proxies", pinnedWords(proxies), "endpoints", endpoints, "connected", len(out.Pinned), "note", note)
+	p.c.Log.Warn("proxies are pinned: they are served what they were at a revision", "revision", number, "proxies",
+		pinnedWords(proxies), "endpoints", endpoints, "connected", len(out.Pinned), "note", note)
 	return out, nil
 }
 
@@ -129,7 +131,8 @@ func (p *Past) Pins() []report.Pin {
 	pins := p.c.Middle.Serving.Pins
 	for _, x := range pins.All() {
 		at[x] = len(out)
-		out = append(out, report.Pin{Revision: x.Revision, Proxies: x.Proxies, Endpoints: x.Endpoints, Since: x.Since, Note: note, Pinned: []report.PinnedProxy{}})
+		out = append(out,
+			report.Pin{Revision: x.Revision, Proxies: x.Proxies, Endpoints: x.Endpoints, Since: x.Since, Note: note, Pinned: []report.PinnedProxy{}})
 	}
 	if len(out) == 0 {
 		return out

@@ -91,7 +91,8 @@ func TestGet(t *testing.T) {
 	if _, err = s.Get(t.Context(), source(l, ":1"), ""); err == nil {
 		t.Error("what a tag means now is known without the registry")
 	}
-	if err := s.Means("a", "oci://x/y:1", d.Digest.String()); err != nil || s.Meant("a", "oci://x/y:1") != d.Digest.String() || s.Meant("b", "oci://x/y:1") != "" {
+	if err := s.Means("a", "oci://x/y:1", d.Digest.String()); err != nil ||
+		s.Meant("a", "oci://x/y:1") != d.Digest.String() || s.Meant("b", "oci://x/y:1") != "" {
 		t.Errorf("what a tag meant is not kept: %v", err)
 	}
 }

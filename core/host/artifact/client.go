@@ -216,7 +216,8 @@ type guard struct {
 // RoundTrip implements http.RoundTripper.
 func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Scheme != "https" && !(r.URL.Scheme == "http" && g.src.plainHTTP() && (g.src.PlainHTTP || loopback(r.URL.Host))) {
-		return nil, fmt.Errorf("it leads to %s in plain text: that is for registries on this machine, and for those that are said to speak plain HTTP", r.URL.Host)
+		return nil,
+			fmt.Errorf("it leads to %s in plain text: that is for registries on this machine, and for those that are said to speak plain HTTP", r.URL.Host)
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	answer, err := g.next.RoundTrip(r.WithContext(ctx))

@@ -78,7 +78,8 @@ func core(dir string) {
 func TestMemory(t *testing.T) {
 	dir := writable(t)
 	if _, err := os.Stat(dir + "/memory.max"); err != nil {
-		need.Impossible(t, "the controller of memory is not in cgroup v2 here: boot with systemd.unified_cgroup_hierarchy=1, or enable it in cgroup.subtree_control")
+		need.Impossible(t,
+			"the controller of memory is not in cgroup v2 here: boot with systemd.unified_cgroup_hierarchy=1, or enable it in cgroup.subtree_control")
 	}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "TEST_CORE_IN="+dir)

@@ -28,12 +28,14 @@ func TestGenerator(t *testing.T) {
 	var all load.Meters
 	s := all.Of("a").Session()
 	plugin(s, &pb.FromPlugin{Ready: &pb.Ready{Kind: pb.KindGenerator}})
-	core(s, &pb.FromCore{State: &pb.State{Revision: at(1), More: true}}, &pb.FromCore{State: &pb.State{Revision: at(1)}}, &pb.FromCore{State: &pb.State{Revision: at(2)}})
+	core(s, &pb.FromCore{State: &pb.State{Revision: at(1), More: true}},
+		&pb.FromCore{State: &pb.State{Revision: at(1)}}, &pb.FromCore{State: &pb.State{Revision: at(2)}})
 	if s.Lag() <= 0 {
 		t.Error("nothing is owed while revisions are made")
 	}
 	plugin(s, &pb.FromPlugin{Done: &pb.Done{Revision: at(2), Faults: []*pb.Fault{{}}}}, &pb.FromPlugin{Done: &pb.Done{Revision: at(2)}})
-	core(s, &pb.FromCore{Want: &pb.Want{Id: 1}}, &pb.FromCore{Attach: &pb.Attach{Connection: 1}}, &pb.FromCore{Attach: &pb.Attach{Connection: 2}}, &pb.FromCore{Detach: &pb.Detach{Connection: 2}})
+	core(s, &pb.FromCore{Want: &pb.Want{Id: 1}}, &pb.FromCore{Attach: &pb.Attach{Connection: 1}},
+		&pb.FromCore{Attach: &pb.Attach{Connection: 2}}, &pb.FromCore{Detach: &pb.Detach{Connection: 2}})
 	plugin(s, &pb.FromPlugin{Wanted: &pb.Wanted{Id: 1}}, &pb.FromPlugin{Place: &pb.Place{Connection: 1}}, &pb.FromPlugin{Place: &pb.Place{Connection: 2}})
 	l := all.Of("a").Read()
 	if l.Calls != 3 || l.Errors != 1 || l.Times.Count() != 3 || l.BytesIn == 0 || l.BytesOut == 0 || l.Seconds <= 0 {
@@ -55,11 +57,17 @@ func TestCalls(t *testing.T) {
 		said          *pb.FromPlugin
 		calls, errors uint64
 	}{
-		"patch":             {pb.KindPatch, &pb.FromCore{Patch: &pb.Patch{Id: 7}}, &pb.FromPlugin{Patched: &pb.Patched{Id: 7}}, 1, 0},
-		"failed patch":      {pb.KindPatch, &pb.FromCore{Patch: &pb.Patch{Id: 7}}, &pb.FromPlugin{Patched: &pb.Patched{Id: 7, Error: "x"}}, 1, 1},
-		"unasked patch":     {pb.KindPatch, &pb.FromCore{Patch: &pb.Patch{Id: 7}}, &pb.FromPlugin{Patched: &pb.Patched{Id: 8}}, 0, 0},
-		"refusal":           {pb.KindAuthenticator, &pb.FromCore{Authenticate: &pb.Authenticate{Id: 1}}, &pb.FromPlugin{Caller: &pb.Caller{Id: 1, Refusal: "x"}}, 1, 0},
-		"failed verdict":    {pb.KindAuthenticator, &pb.FromCore{Authenticate: &pb.Authenticate{Id: 1}}, &pb.FromPlugin{Caller: &pb.Caller{Id: 1, Failure: "x"}}, 1, 1},
+		"patch":         {pb.KindPatch, &pb.FromCore{Patch: &pb.Patch{Id: 7}}, &pb.FromPlugin{Patched: &pb.Patched{Id: 7}}, 1, 0},
+		"failed patch":  {pb.KindPatch, &pb.FromCore{Patch: &pb.Patch{Id: 7}}, &pb.FromPlugin{Patched: &pb.Patched{Id: 7, Error: "x"}}, 1, 1},
+		"unasked patch": {pb.KindPatch, &pb.FromCore{Patch: &pb.Patch{Id: 7}}, &pb.FromPlugin{Patched: &pb.Patched{Id: 8}}, 0, 0},
+		"refusal": {
+			pb.KindAuthenticator, &pb.FromCore{Authenticate: &pb.Authenticate{Id: 1}},
+			&pb.FromPlugin{Caller: &pb.Caller{Id: 1, Refusal: "x"}}, 1, 0,
+		},
+		"failed verdict": {
+			pb.KindAuthenticator, &pb.FromCore{Authenticate: &pb.Authenticate{Id: 1}},
+			&pb.FromPlugin{Caller: &pb.Caller{Id: 1, Failure: "x"}}, 1, 1,
+		},
 		"rows of a source":  {pb.KindRegistry, &pb.FromCore{Ping: &pb.Ping{}}, &pb.FromPlugin{Rows: &pb.Rows{}}, 1, 0},
 		"state of a patch":  {pb.KindPatch, &pb.FromCore{State: &pb.State{Revision: at(1)}}, &pb.FromPlugin{Pong: &pb.Pong{}}, 0, 0},
 		"state, controller": {pb.KindController, &pb.FromCore{State: &pb.State{Revision: at(1)}}, &pb.FromPlugin{Pong: &pb.Pong{}}, 0, 0},

@@ -53,7 +53,8 @@ func TestRates(t *testing.T) {
 		began := time.Now()
 		passed, _, lost, _ := said(t, strings.NewReader(strings.Repeat(line, n)))
 		s := 1 + int(time.Since(began).Seconds())
-		if kept := strings.Count(passed, "\n"); kept+lost != n || s == 1 && lost == 0 || kept > linesAtOnce+s*linesPerSecond || len(passed) > bytesAtOnce+s*bytesPerSecond {
+		if kept := strings.Count(passed, "\n"); kept+lost != n || s == 1 && lost == 0 ||
+			kept > linesAtOnce+s*linesPerSecond || len(passed) > bytesAtOnce+s*bytesPerSecond {
 			t.Errorf("%s: of %d lines %d were passed on, %d bytes", name, n, kept, len(passed))
 		}
 	}
@@ -78,7 +79,8 @@ func (zeros) Read(p []byte) (int, error) {
 
 func TestPrintable(t *testing.T) {
 	for in, want := range map[string]string{
-		"plain\tü\r": "plain\tü", "\x1b[2Jgone": `\x1b[2Jgone`, "a\xffb\x00": `a\xffb\x00`, "one\rtwo": `one\rtwo`, "\u202eevil": `\u202eevil`, "\u2028": `\u2028`,
+		"plain\tü\r": "plain\tü", "\x1b[2Jgone": `\x1b[2Jgone`, "a\xffb\x00": `a\xffb\x00`, "one\rtwo": `one\rtwo`,
+		"\u202eevil": `\u202eevil`, "\u2028": `\u2028`,
 	} {
 		if got := printable([]byte(in)); got != want {
 			t.Errorf("%q: %q, not %q", in, got, want)

@@ -59,7 +59,9 @@ func TestMisbehaviour(t *testing.T) {
 		})
 	}
 	t.Run("loop", func(t *testing.T) {
-		limited(spawn, t, "loop", spec.Grants{}, &pb.Limits{CallMs: 60_000, ProgressMs: 1000}).hangs("the module hangs: for 1s it has neither waited nor read nor written (limits.progress)")
+		limited(spawn, t, "loop", spec.Grants{}, &pb.Limits{
+			CallMs: 60_000, ProgressMs: 1000,
+		}).hangs("the module hangs: for 1s it has neither waited nor read nor written (limits.progress)")
 	})
 }
 
@@ -200,7 +202,9 @@ func TestPatch(t *testing.T) {
 	}
 	upserts[1].Payload = []byte("one")
 	state := func(number uint64, whole bool, rows ...*pb.Row) *pb.FromCore {
-		return &pb.FromCore{State: &pb.State{Revision: &pb.Revision{Number: number}, Whole: whole, Tables: []*pb.TableRows{{Table: "endpoints", Upserts: rows}}}}
+		return &pb.FromCore{
+			State: &pb.State{Revision: &pb.Revision{Number: number}, Whole: whole, Tables: []*pb.TableRows{{Table: "endpoints", Upserts: rows}}},
+		}
 	}
 	c.send(state(1, true, upserts...))
 	c.send(state(2, false, &pb.Row{Key: "more", Payload: make([]byte, 900_000)}))
@@ -283,7 +287,8 @@ func TestAuthenticator(t *testing.T) {
 		{"good", "spiffe://cluster.local/ns/shop/sa/web", "", ""},
 	} {
 		got := c.authenticate(uint64(n+1), tt.token)
-		if strings.Join(got.Identities, " ") != tt.identity || got.Refusal != tt.refusal || !strings.Contains(got.Failure, tt.failure) || tt.failure == "" && got.Failure != "" {
+		if strings.Join(got.Identities, " ") != tt.identity || got.Refusal != tt.refusal ||
+			!strings.Contains(got.Failure, tt.failure) || tt.failure == "" && got.Failure != "" {
 			t.Errorf("%s: got %+v", tt.token, got)
 		}
 	}

@@ -91,7 +91,8 @@ func (g *grants) open() error {
 }
 
 func (g *grants) deny(name string) {
-	g.warn("file "+path.Dir(name), fmt.Sprintf("the module was refused the file %s; to grant it add to the entry in plugins.yaml: allow: {files: [%q]}", name, name+":ro"))
+	g.warn("file "+path.Dir(name),
+		fmt.Sprintf("the module was refused the file %s; to grant it add to the entry in plugins.yaml: allow: {files: [%q]}", name, name+":ro"))
 }
 
 // mount gives a module its directories and variables. It returns the number of directories.

@@ -141,7 +141,9 @@ func (p *pool) gone(g *guest) error {
 	case <-g.instance.stdio.ended:
 		return nil
 	case <-time.After(max(p.limit, ending)):
-		return session.Crossed("call", "the module goes on computing long after its call was given up (limits.call is %v); its runner is started again", p.limit)
+		return session.Crossed("call",
+			"the module goes on computing long after its call was given up (limits.call is %v); its runner is started again",
+			p.limit)
 	}
 }
 

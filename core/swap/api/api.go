@@ -313,7 +313,8 @@ func (s *Server) order(w http.ResponseWriter, r *http.Request, what string, o Or
 func (s *Server) kept(w http.ResponseWriter) bool {
 	err := s.Audit.Ready()
 	if err != nil {
-		s.answer(w, http.StatusServiceUnavailable, Outcome{Error: "nothing was changed, for it can't be written down who did it: " + err.Error() + "; make room for it, or start the control plane with another auditLog, or none"})
+		s.answer(w, http.StatusServiceUnavailable, Outcome{Error: "nothing was changed, for it can't be written down who did it: " +
+			err.Error() + "; make room for it, or start the control plane with another auditLog, or none"})
 	}
 	return err == nil
 }

@@ -62,7 +62,8 @@ func TestPins(t *testing.T) {
 	for _, e := range log.Kept("").Entries {
 		kept = append(kept, e.What+" "+e.Outcome+" "+e.Summary)
 	}
-	if got, want := strings.Join(kept, "; "), `pin done revision 8, proxies "id=a", 0 of them connected; pin failed ; unpin done revision 7, proxies "", 0 of them connected`; got != want {
+	if got, want := strings.Join(kept, "; "),
+		`pin done revision 8, proxies "id=a", 0 of them connected; pin failed ; unpin done revision 7, proxies "", 0 of them connected`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

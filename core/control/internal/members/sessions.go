@@ -167,7 +167,8 @@ func (mb *Members) Inspect(s *state.Session, now time.Time, lost time.Duration) 
 	case !s.Watch.Pinged.At.IsZero():
 		if end := s.Watch.Due(s.Watch.Pinged, s.PingEvery()); !s.Watch.Silent && !now.Before(end) {
 			s.Watch.Mark()
-			mb.state.Log.Warn("a plugin does not answer; what it said last stays", "plugin", s.Name(), "since", s.Watch.Pinged.At.UTC(), "limit", s.Limits().Progress)
+			mb.state.Log.Warn("a plugin does not answer; what it said last stays", "plugin", s.Name(), "since",
+				s.Watch.Pinged.At.UTC(), "limit", s.Limits().Progress)
 		}
 		return false
 	case now.Sub(s.Watch.Answered) >= s.PingEvery():

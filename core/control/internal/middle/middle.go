@@ -114,8 +114,9 @@ func New(cfg Config) *Middle {
 	m.State = state.New(state.Config{
 		Log: cfg.Log, Metrics: cfg.Metrics, Rules: cfg.Rules, Epoch: cfg.Epoch, After: cfg.Earlier.History.Number(),
 		DebounceAfter: cfg.DebounceAfter, DebounceMax: cfg.DebounceMax, EndpointPause: cfg.EndpointPause, Gather: cfg.Gather, Seen: cfg.Earlier.Seen,
-		Bounds: cfg.Bounds, Pushes: state.Journal{Off: cfg.Earlier.NoPushes, Traced: cfg.Pushed != nil, Finished: m.reached, Shown: shown, Reached: cfg.Metrics.Answered},
-		Ring: cfg.Ring, Wake: cfg.Wake, Serving: cfg.Serving,
+		Bounds: cfg.Bounds,
+		Pushes: state.Journal{Off: cfg.Earlier.NoPushes, Traced: cfg.Pushed != nil, Finished: m.reached, Shown: shown, Reached: cfg.Metrics.Answered},
+		Ring:   cfg.Ring, Wake: cfg.Wake, Serving: cfg.Serving,
 	})
 	m.Serving = serving.New(m.State, serving.Config{
 		Patience: cfg.HoldMax, Retention: cfg.Retention, Earlier: cfg.Earlier,
@@ -300,6 +301,7 @@ func (m *Middle) reached(p report.Push) {
 	for _, s := range p.Sent {
 		resources, bytes = resources+s.Resources, bytes+s.Bytes
 	}
-	m.State.Log.Log(context.Background(), level, "pushed", "revision", p.Revision, "kind", p.Kind, "rows", rows, "changed", changed, "made", p.Took, "proxies", p.Proxies, "left", p.Left,
+	m.State.Log.Log(context.Background(), level, "pushed", "revision", p.Revision, "kind", p.Kind, "rows", rows,
+		"changed", changed, "made", p.Took, "proxies", p.Proxies, "left", p.Left,
 		"resources", resources, "bytes", bytes, "refused", p.Refusals, "took", p.Done.Sub(p.Committed))
 }

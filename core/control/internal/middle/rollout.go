@@ -72,7 +72,8 @@ func newRollout(st *state.State, serves *serving.Parts, cfg serving.Earlier) *Ro
 		return nil
 	}
 	return &Rollout{
-		state: st, serves: serves, history: cfg.History, machine: rollout.New(cfg.Stages.Config), first: cfg.Stages.First, verified: cfg.Stages.Verified, earlier: stage, image: image,
+		state: st, serves: serves, history: cfg.History, machine: rollout.New(cfg.Stages.Config),
+		first: cfg.Stages.First, verified: cfg.Stages.Verified, earlier: stage, image: image,
 	}
 }
 
@@ -88,7 +89,8 @@ func (r *Rollout) restore(now time.Time) {
 	r.earlier, r.image = nil, nil
 	var was kept
 	if err := json.Unmarshal(stage.State, &was); err != nil || was.State != rollout.Staged && was.State != rollout.Withdrawn {
-		r.state.Log.Error("a stage of a push was under way, and can't be taken up: all proxies are served what is live", "others", stage.Base, "state", was.State, "error", err)
+		r.state.Log.Error("a stage of a push was under way, and can't be taken up: all proxies are served what is live",
+			"others", stage.Base, "state", was.State, "error", err)
 		r.history.KeepStage(nil)
 		return
 	}
@@ -171,7 +173,8 @@ func (r *Rollout) Note(conn *state.Connection, o xds.Outcome) {
 	if why != "" && r.most(func(c *state.Connection) bool {
 		return c == conn || c.Outcomes[o.Type].Refused != "" && !r.refused[refuser{c.ID, o.Type}]
 	}) {
-		r.do(r.machine.Refused(o.Number, fmt.Sprintf("%s refused %s of revision %d: %s", conn.Peer.Node.GetId(), o.Type[strings.LastIndexAny(o.Type, "/.")+1:], o.Number, budget.Line(why, mostReason))))
+		r.do(r.machine.Refused(o.Number, fmt.Sprintf("%s refused %s of revision %d: %s", conn.Peer.Node.GetId(),
+			o.Type[strings.LastIndexAny(o.Type, "/.")+1:], o.Number, budget.Line(why, mostReason))))
 	}
 	r.Heard(conn)
 }
@@ -303,7 +306,10 @@ func (r *Rollout) warn(now time.Time, at func(time.Time)) {
 		return
 	}
 	r.warned = true
-	r.state.Log.Warn("a change reaches no more than the first proxies until this is over, or somebody decides: coxswain rollout promote, or coxswain rollout abort", "revision", is.Latest, "why", is.Why)
+	r.state.Log.Warn(
+		"a change reaches no more than the first proxies until this is over, or somebody decides: coxswain rollout promote, or coxswain rollout abort",
+		"revision", is.Latest, "why", is.Why,
+	)
 }
 
 // do does what the machine says.
@@ -321,7 +327,8 @@ func (r *Rollout) do(a rollout.Action) {
 		r.state.Log.Info("a change is tried by the first proxies; the others stay with what was served before it", "revision", is.Latest, "others", is.Base)
 	case rollout.Withdraw:
 		r.serves.Screen.Withdraw(pin(func(*corev3.Node) bool { return true }))
-		r.state.Log.Warn("a change is taken back: all proxies are served what was served before it, until something else is changed, or somebody decides: coxswain rollout promote",
+		r.state.Log.Warn("a change is taken back: all proxies are served what was served before it, until something "+
+			"else is changed, or somebody decides: coxswain rollout promote",
 			"revision", is.Latest, "served", is.Base, "why", is.Why)
 	case rollout.Release:
 		r.base, r.refused, r.voters, r.restored = nil, nil, nil, false

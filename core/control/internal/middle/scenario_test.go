@@ -62,7 +62,10 @@ type world struct {
 }
 
 func play(t *testing.T, script string) {
-	w := &world{ready: map[string]*pb.Ready{}, said: map[string]error{}, rivals: map[string]*members.Candidate{}, proxies: map[string]*state.Connection{}, woken: map[string]bool{}}
+	w := &world{
+		ready: map[string]*pb.Ready{}, said: map[string]error{}, rivals: map[string]*members.Candidate{},
+		proxies: map[string]*state.Connection{}, woken: map[string]bool{},
+	}
 	nothing := func(string) {}
 	w.m = New(Config{
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Metrics: state.NoMetrics{}, Epoch: 1,
@@ -150,7 +153,8 @@ func (w *world) declare(name string, words []string) (err error) {
 		return err
 	}
 	e := state.Expected{Name: name, Order: w.order, Kind: map[string]pb.Kind{
-		"config": pb.KindConfig, "registry": pb.KindRegistry, "generator": pb.KindGenerator, "patch": pb.KindPatch, "controller": pb.KindController, "authenticator": pb.KindAuthenticator,
+		"config": pb.KindConfig, "registry": pb.KindRegistry, "generator": pb.KindGenerator, "patch": pb.KindPatch,
+		"controller": pb.KindController, "authenticator": pb.KindAuthenticator,
 	}[words[0]]}
 	w.order++
 	for i, word := range words[1:] {

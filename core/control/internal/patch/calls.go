@@ -171,7 +171,9 @@ func (p *Patcher) miss(r *Result, served bool, now time.Time) (first bool, hangs
 		c.missedSince, c.firstMissed, c.askedAt = now, r.call.Id, asked
 	}
 	if c.missedAt = now; c.unanswered >= MaxUnanswered {
-		hangs = session.Crossed("call", "plugin %s hangs: it answered none of %d calls in a row within limits.call, %s, nor later", p.Name, c.unanswered, p.Call)
+		hangs = session.Crossed("call",
+			"plugin %s hangs: it answered none of %d calls in a row within limits.call, %s, nor later", p.Name,
+			c.unanswered, p.Call)
 	}
 	return first, hangs
 }

@@ -70,7 +70,8 @@ func (in *Intake) GoesAway(k *state.Plugin, why string, now time.Time) {
 		return // that it ended is said elsewhere
 	}
 	if due := k.Absence.Due(); !due.IsZero() {
-		in.state.Log.Warn("a plugin's source is away: its rows are served until they are dropped (onLoss)", append(args, "dropped", due.UTC().Format(time.RFC3339))...)
+		in.state.Log.Warn("a plugin's source is away: its rows are served until they are dropped (onLoss)",
+			append(args, "dropped", due.UTC().Format(time.RFC3339))...)
 		return
 	}
 	in.state.Log.Warn("a plugin's source is away: its rows stay served", args...)

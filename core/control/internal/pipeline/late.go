@@ -41,7 +41,8 @@ func (p *Pipeline) giveUp(now time.Time) {
 	for _, name := range f.GiveUp(asked, now) {
 		p.noteLate(name, now)
 	}
-	p.state.Log.Warn("revision is partial: plugins were not done in time; what they said last stays", "revision", f.Number, "plugins", f.Late(), "waited", f.Took(now))
+	p.state.Log.Warn("revision is partial: plugins were not done in time; what they said last stays", "revision",
+		f.Number, "plugins", f.Late(), "waited", f.Took(now))
 	p.Advance(now)
 }
 

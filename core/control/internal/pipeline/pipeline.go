@@ -254,5 +254,6 @@ func (p *Pipeline) Rest() {
 func (p *Pipeline) AtRest(k *state.Plugin) bool {
 	s := p.state.Roster.Session(k.Name())
 	busy := s != nil && s.Plugin.Ready.Derives && !s.State.Busy.IsZero()
-	return !busy && !p.state.Course.Withholding() && !p.state.Course.Hurried() && !p.losses.Holds.Approved() && !p.state.Course.Forces() && !p.patches.Asking() && !p.state.Env.Unseen.Any()
+	return !busy && !p.state.Course.Withholding() && !p.state.Course.Hurried() && !p.losses.Holds.Approved() &&
+		!p.state.Course.Forces() && !p.patches.Asking() && !p.state.Env.Unseen.Any()
 }

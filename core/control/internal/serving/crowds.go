@@ -75,8 +75,10 @@ func Full(f environment.Crowded) string {
 		what = "policies"
 		then = "what is refused might forbid something, so all is forbidden in the namespace until all of them fit: " + then
 	}
-	text := fmt.Sprintf("the %s of namespace %s count %s of the %s that they may (maxNamespaceBytes): the oldest are kept, and %d newer ones, or newer versions, wait for room",
-		what, f.Namespace, size(f.Used), size(f.Most), f.Rows)
+	text := fmt.Sprintf(
+		"the %s of namespace %s count %s of the %s that they may (maxNamespaceBytes): the oldest are kept, and %d newer ones, or newer versions, wait for room",
+		what, f.Namespace, size(f.Used), size(f.Most), f.Rows,
+	)
 	if f.Forgotten > 0 {
 		text += fmt.Sprintf("; %d more come only when they change, or their plugin starts anew", f.Forgotten)
 	}
@@ -92,7 +94,8 @@ func Unserved(f environment.Crowded, r environment.RefusedRow) string {
 	if f.Policies {
 		of, then = "policies", ", and meanwhile all is forbidden there"
 	}
-	return fmt.Sprintf("%s: the %s of namespace %s may count %s (maxNamespaceBytes), and older ones take that: it waits for room%s", what, of, f.Namespace, size(f.Most), then)
+	return fmt.Sprintf("%s: the %s of namespace %s may count %s (maxNamespaceBytes), and older ones take that: it waits for room%s",
+		what, of, f.Namespace, size(f.Most), then)
 }
 
 func size(n int64) string {

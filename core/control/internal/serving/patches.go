@@ -94,7 +94,8 @@ func (pt *Patches) compose(conn *state.Connection, typeURL string, waiting patch
 }
 
 // ComposeBy is compose by a chain, with what there is of it.
-func (pt *Patches) ComposeBy(conn *state.Connection, typeURL string, chain []*patch.Patcher, made *patch.Made, waiting patch.Waiting) (snap *view.Snapshot, ok bool) {
+func (pt *Patches) ComposeBy(conn *state.Connection, typeURL string, chain []*patch.Patcher, made *patch.Made,
+	waiting patch.Waiting) (snap *view.Snapshot, ok bool) {
 	v := conn.Places.View(typeURL)
 	if v == nil || v.Snapshot() == nil {
 		return nil, true

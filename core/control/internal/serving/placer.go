@@ -127,7 +127,8 @@ func viewOf(s *state.Session, m *pb.Place, p *pb.Placement) (to *view.View, forg
 // anew has a generator place a connection again that it placed into a view which the core has
 // forgotten: it describes the view again, unless others are in it.
 func (pl *Placer) anew(s *state.Session, conn *state.Connection, p *pb.Placement) {
-	pl.state.Log.Warn("a generator placed a connection into a view that was forgotten; it is asked again", "plugin", s.Name(), "connection", conn.ID, "type", p.Type, "view", p.View)
+	pl.state.Log.Warn("a generator placed a connection into a view that was forgotten; it is asked again", "plugin",
+		s.Name(), "connection", conn.ID, "type", p.Type, "view", p.View)
 	types := s.TypesFor(conn)
 	s.Detach(conn)
 	s.Out.Call(&pb.FromCore{Drop: &pb.Drop{Type: p.Type, View: p.View, All: true}})

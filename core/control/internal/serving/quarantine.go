@@ -72,7 +72,8 @@ const (
 
 func newQuarantine(st *state.State, off bool, spare []string) *Quarantine {
 	return &Quarantine{
-		state: st, off: off, of: map[*view.View]map[string]*Refused{}, store: pieces.NewStore(spare...), bytes: map[string]int{}, made: map[madeOf]*view.Snapshot{}, looked: map[*view.View]bool{},
+		state: st, off: off, of: map[*view.View]map[string]*Refused{}, store: pieces.NewStore(spare...),
+		bytes: map[string]int{}, made: map[madeOf]*view.Snapshot{}, looked: map[*view.View]bool{},
 	}
 }
 
@@ -170,7 +171,8 @@ func (q *Quarantine) refused(conn *state.Connection, s *state.Session, v *view.V
 // begin begins to look for the pieces that a connection refuses.
 func (q *Quarantine) begin(conn *state.Connection, r *Refused, c xds.Culprit, o xds.Outcome, regular bool) {
 	x := &refuser{
-		node: conn.Peer.Node.GetId(), voice: conn.Caller.Voice, had: c.Instead, regular: regular, reason: budget.Clip(o.Refused, state.MostDetail/16), since: q.state.Clock.Now(),
+		node: conn.Peer.Node.GetId(), voice: conn.Caller.Voice, had: c.Instead, regular: regular,
+		reason: budget.Clip(o.Refused, state.MostDetail/16), since: q.state.Clock.Now(),
 		number: o.Number,
 	}
 	x.peer = state.PeerKey(conn)
@@ -315,7 +317,8 @@ func (q *Quarantine) judge(r *Refused) {
 			continue
 		}
 		q.spoil(r.View, ns)
-		q.state.Log.Warn("a resource that proxies refuse", "held", is.instead != nil, "namespace", ns, "type", r.View.Type, "resource", r.Body.Name(), "pieces", words(is.out),
+		q.state.Log.Warn("a resource that proxies refuse", "held", is.instead != nil, "namespace", ns, "type",
+			r.View.Type, "resource", r.Body.Name(), "pieces", words(is.out),
 			"view", r.View.Label, "refusing", is.refusing, "voters", is.voters, "reason", r.Reason)
 	}
 }

@@ -72,7 +72,9 @@ func (st *Streams) Report(conn *state.Connection, o xds.Outcome) {
 		event = pb.ReportEventNack
 	}
 	s.Out.Tell(&pb.FromCore{Report: &pb.Report{
-		Connection: conn.ID, Type: o.Type, Event: event, Detail: budget.Clip(o.Refused, min(state.MostDetail, s.MostName())), Revision: &pb.Revision{Epoch: st.state.Course.Epoch, Number: o.Number},
+		Connection: conn.ID, Type: o.Type, Event: event,
+		Detail:   budget.Clip(o.Refused, min(state.MostDetail, s.MostName())),
+		Revision: &pb.Revision{Epoch: st.state.Course.Epoch, Number: o.Number},
 	}})
 }
 

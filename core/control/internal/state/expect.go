@@ -73,7 +73,10 @@ func Expect(e *manifest.Entry, order int) Expected {
 		Name:    e.Name, Order: order, Kind: e.Kind.Proto(), Optional: e.Optional, Blocks: e.OnFailure == "block", Skips: e.OnFailure == "skip",
 		OnDemand: e.Start == manifest.OnDemand, Guard: guardOf(e), LossApplies: e.LossApplies(),
 		Priority: e.Priority(), DropAfter: e.DropAfter(),
-		Limits: Limits{Revision: l.Revision, Progress: l.Progress, Call: l.Call, Rows: int(l.Rows), RowBytes: int(l.RowBytes), Bytes: int(l.Bytes), Bodies: int(l.Bodies), Message: int(l.MessageBytes)},
+		Limits: Limits{
+			Revision: l.Revision, Progress: l.Progress, Call: l.Call, Rows: int(l.Rows), RowBytes: int(l.RowBytes),
+			Bytes: int(l.Bytes), Bodies: int(l.Bodies), Message: int(l.MessageBytes),
+		},
 	}
 }
 

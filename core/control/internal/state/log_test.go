@@ -39,7 +39,8 @@ func TestFieldsOfALine(t *testing.T) {
 		}
 		keys[token.(string)] = value
 	}
-	if keys["plugin"] != "rogue" || keys["msg"] != "line\nplugin=other" || keys["level"] != "INFO" || keys["host"] != "a.example" || keys["audit"] != nil || keys["by"] != nil {
+	if keys["plugin"] != "rogue" || keys["msg"] != "line\nplugin=other" || keys["level"] != "INFO" ||
+		keys["host"] != "a.example" || keys["audit"] != nil || keys["by"] != nil {
 		t.Errorf("got %s", out.String())
 	}
 	if bytes.Count(out.Bytes(), []byte("\n")) != 1 {

@@ -146,7 +146,9 @@ func (s *Session) fits(attach *pb.Attach, extensions *pb.Extensions) error {
 	if size <= s.Room() {
 		return nil
 	}
-	return status.Errorf(codes.InvalidArgument, "the node (with its extensions) has %d bytes; generator %s takes %d: send less metadata", size, s.Name(), s.Room())
+	return status.Errorf(codes.InvalidArgument,
+		"the node (with its extensions) has %d bytes; generator %s takes %d: send less metadata", size, s.Name(),
+		s.Room())
 }
 
 // Store keeps bodies, as far as the plugin may bring them.

@@ -35,7 +35,8 @@ func (r *Roster) Writers(table string) (all []store.Writer[*Session]) {
 	for _, k := range r.Sorted() {
 		if k.Ready != nil && slices.Contains(k.Ready.Writes, table) {
 			s := r.Session(k.Name())
-			all = append(all, store.Writer[*Session]{Name: k.Name(), Session: s, Lives: s != nil, Sleeps: s == nil && k.Sleep.Asleep, Call: k.Expected.Limits.Call})
+			all = append(all,
+				store.Writer[*Session]{Name: k.Name(), Session: s, Lives: s != nil, Sleeps: s == nil && k.Sleep.Asleep, Call: k.Expected.Limits.Call})
 		}
 	}
 	return all

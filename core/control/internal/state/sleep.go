@@ -13,7 +13,8 @@ import (
 const SleepAfter = 5 * time.Minute
 
 // ErrReads is why a plugin can't sleep.
-var ErrReads = errors.New("only what reads rows can start on demand (start), and of what derives some only what reads a table whole, derived rows too: nothing else says when it is needed")
+var ErrReads = errors.New("only what reads rows can start on demand (start), and of what derives some only what reads a " +
+	"table whole, derived rows too: nothing else says when it is needed")
 
 // CanSleep says why a plugin that is to start on demand can't, if so: rows that others need would
 // be missing from a revision, as nothing says that it has any.

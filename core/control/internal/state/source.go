@@ -116,7 +116,9 @@ func WellFormed(t *pb.TableRows, l Limits) error {
 		case size > outbox.MaxRow:
 			return fmt.Errorf("it published row %q of table %q with %d bytes; the limit is %d", r.Key, t.Table, size, outbox.MaxRow)
 		case l.RowBytes > 0 && size > l.RowBytes:
-			return carrier.Crossed("rowBytes", "it published row %q of table %q with %d bytes, more than it may (limits.rowBytes, %d)", r.Key, t.Table, size, l.RowBytes)
+			return carrier.Crossed("rowBytes",
+				"it published row %q of table %q with %d bytes, more than it may (limits.rowBytes, %d)", r.Key,
+				t.Table, size, l.RowBytes)
 		}
 	}
 	return nil

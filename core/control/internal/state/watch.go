@@ -102,7 +102,9 @@ func (s *Session) Hangs(now time.Time) error {
 		last = owed
 	}
 	if over(last, l.Progress) {
-		return carrier.Crossed("progress", "plugin %s did not finish revision %d: it showed no progress for limits.progress, %s", s.Name(), s.State.Sent, l.Progress)
+		return carrier.Crossed("progress",
+			"plugin %s did not finish revision %d: it showed no progress for limits.progress, %s", s.Name(),
+			s.State.Sent, l.Progress)
 	}
 	return nil
 }

@@ -122,17 +122,20 @@ func (o *Origins) Subject(node, typeURL, name string) (Subject, report.Explanati
 	}
 	sub, asks := conn.Subs[typeURL]
 	if !asks {
-		return Subject{}, report.Explanation{}, fmt.Errorf("proxy %q asks for no %s; it asks for %s", node, lastWord(typeURL), words(slices.Sorted(maps.Keys(conn.Subs))))
+		return Subject{}, report.Explanation{},
+			fmt.Errorf("proxy %q asks for no %s; it asks for %s", node, lastWord(typeURL), words(slices.Sorted(maps.Keys(conn.Subs))))
 	}
 	at := conn.Places.At(typeURL)
 	if at.View == nil {
-		return Subject{}, report.Explanation{}, fmt.Errorf("plugin %s has not placed proxy %q into a view of %s yet", conn.Generators[typeURL], node, lastWord(typeURL))
+		return Subject{}, report.Explanation{},
+			fmt.Errorf("plugin %s has not placed proxy %q into a view of %s yet", conn.Generators[typeURL], node, lastWord(typeURL))
 	}
 	seen := conn.Seen[typeURL]
 	body := seen.Get(name)
 	if !slices.Contains(sub.Names, name) && (body == nil || !sub.Wildcard) {
 		has := slices.Sorted(maps.Keys(wished(conn, typeURL)))
-		return Subject{}, report.Explanation{}, fmt.Errorf("proxy %q has no %s %q, and does not ask for one; it has %s", node, lastWord(typeURL), name, words(near(has, name)))
+		return Subject{}, report.Explanation{},
+			fmt.Errorf("proxy %q has no %s %q, and does not ask for one; it has %s", node, lastWord(typeURL), name, words(near(has, name)))
 	}
 	e := report.Explanation{
 		Node: node, Connection: conn.ID, Type: typeURL, Name: name, Plugin: at.Session.Name(), View: placed(at.View), Version: versionOf(body),

@@ -89,7 +89,8 @@ func (r *Requests[S]) Ask(asker S, m *pb.Store, to Route[S], now time.Time) (on 
 	var w Writer[S]
 	if code == pb.CodeOk {
 		if w = to.Writers[0]; r.of(w.Session).owed >= maxOwed || r.of(w.Session).bytes+len(m.Object) > maxOwedBytes {
-			code, why = pb.CodeUnavailable, fmt.Sprintf("plugin %s, which takes writes of %s, has too many requests to answer", w.Name, budget.Clip(m.Table, 300))
+			code, why = pb.CodeUnavailable,
+				fmt.Sprintf("plugin %s, which takes writes of %s, has too many requests to answer", w.Name, budget.Clip(m.Table, 300))
 		}
 	}
 	if code != pb.CodeOk {
@@ -182,7 +183,10 @@ func (r *Requests[S]) Late(now time.Time, at func(time.Time)) (missed []Missed[S
 			continue
 		}
 		w := q.writer
-		r.answer(q, &pb.Stored{Code: pb.CodeDeadline, Error: fmt.Sprintf("plugin %s did not answer within limits.call, %s; it may have made the change", w.Name, w.Call)})
+		r.answer(q, &pb.Stored{
+			Code:  pb.CodeDeadline,
+			Error: fmt.Sprintf("plugin %s did not answer within limits.call, %s; it may have made the change", w.Name, w.Call),
+		})
 		q.overdue = true
 		x := Missed[S]{Writer: w}
 		if owes := r.of(w.Session); owes.overdue+1 == MaxLate {
@@ -202,7 +206,8 @@ func (r *Requests[S]) Left(s S) {
 		}
 		if q.writer.Session == s {
 			r.close(q)
-			r.answer(q, &pb.Stored{Code: pb.CodeUnavailable, Error: fmt.Sprintf("plugin %s ended while it was asked; it may have made the change", q.writer.Name)})
+			r.answer(q,
+				&pb.Stored{Code: pb.CodeUnavailable, Error: fmt.Sprintf("plugin %s ended while it was asked; it may have made the change", q.writer.Name)})
 		}
 	}
 	delete(r.sessions, s)

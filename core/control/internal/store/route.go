@@ -48,7 +48,10 @@ func (r Route[S]) refuse(m *pb.Store, open int) (code pb.Code, why string, wake 
 	case !r.Served:
 		return pb.CodeUnavailable, fmt.Sprintf("plugin %s is not served (yet), and changes nothing meanwhile", r.Asker), false
 	case !r.Allowed:
-		return pb.CodeForbidden, fmt.Sprintf("plugins.yaml does not let plugin %s use objects of %s where they are kept: add `allow: {store: [%s]}` to its entry", r.Asker, table, table), false
+		return pb.CodeForbidden, fmt.Sprintf(
+			"plugins.yaml does not let plugin %s use objects of %s where they are kept: add `allow: {store: [%s]}` to its entry",
+			r.Asker, table, table,
+		), false
 	case len(m.Object) > MaxObject:
 		return pb.CodeInvalid, fmt.Sprintf("has %d bytes, which is more than the %d that an object may have", len(m.Object), MaxObject), false
 	case open >= carrier.MaxStores:
@@ -58,7 +61,8 @@ func (r Route[S]) refuse(m *pb.Store, open int) (code pb.Code, why string, wake 
 	case len(r.Writers) == 0 && r.Publisher == "":
 		return pb.CodeUnsupported, fmt.Sprintf("no plugin of plugins.yaml takes writes of %s", table), false
 	case len(r.Writers) == 0:
-		return pb.CodeUnsupported, fmt.Sprintf("no plugin of plugins.yaml takes writes of %s: what plugin %s (%s) publishes of it is changed at its source", table, r.Publisher, r.Plugin), false
+		return pb.CodeUnsupported, fmt.Sprintf("no plugin of plugins.yaml takes writes of %s: what plugin %s (%s) publishes of it is changed at its source",
+			table, r.Publisher, r.Plugin), false
 	}
 	switch w := r.Writers[0]; {
 	case !w.Lives && w.Sleeps:

@@ -64,7 +64,11 @@ func (w *world) line(words []string) error {
 	rest := strings.Join(words[1:], " ")
 	switch words[0] {
 	case "writer":
-		x := Writer[string]{Name: words[1], Session: words[1], Lives: !slices.Contains(words, "away") && !slices.Contains(words, "sleeps"), Sleeps: slices.Contains(words, "sleeps")}
+		x := Writer[string]{
+			Name: words[1], Session: words[1],
+			Lives:  !slices.Contains(words, "away") && !slices.Contains(words, "sleeps"),
+			Sleeps: slices.Contains(words, "sleeps"),
+		}
 		for _, word := range words[2:] {
 			if d, ok := strings.CutPrefix(word, "call="); ok {
 				var err error

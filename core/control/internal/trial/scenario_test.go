@@ -77,8 +77,11 @@ type world struct {
 func play(t *testing.T, script string) {
 	bodies := view.NewBodies(view.Types{})
 	w := &world{
-		bodies: bodies, vs: view.NewViews(bodies, view.NewRefusals()), old: environment.Tables{}, others: map[string]bool{}, shadow: NewShadow[string](environment.Tables{}), views: map[string]*view.View{},
-		in: map[string]*view.View{}, wants: map[string][]string{}, memo: Memo{}, waiting: map[string]*Barrier[string]{}, voices: map[string][2]string{}, state: map[string]string{}, now: time.Unix(0, 0),
+		bodies: bodies, vs: view.NewViews(bodies, view.NewRefusals()), old: environment.Tables{},
+		others: map[string]bool{}, shadow: NewShadow[string](environment.Tables{}), views: map[string]*view.View{},
+		in: map[string]*view.View{}, wants: map[string][]string{}, memo: Memo{},
+		waiting: map[string]*Barrier[string]{}, voices: map[string][2]string{}, state: map[string]string{},
+		now: time.Unix(0, 0),
 	}
 	archive.Lines(t, script, w.line)
 }

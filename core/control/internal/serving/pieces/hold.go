@@ -82,7 +82,8 @@ func bare(c *chain) proto.Message {
 func guarded(c *clusterv3.Cluster) proto.Message {
 	out := &clusterv3.Cluster{
 		Name: c.Name, TransportSocket: c.TransportSocket, TransportSocketMatches: c.TransportSocketMatches, TransportSocketMatcher: c.TransportSocketMatcher,
-		Filters: c.Filters, UpstreamBindConfig: c.UpstreamBindConfig, UpstreamConfig: c.UpstreamConfig, TypedExtensionProtocolOptions: c.TypedExtensionProtocolOptions,
+		Filters: c.Filters, UpstreamBindConfig: c.UpstreamBindConfig, UpstreamConfig: c.UpstreamConfig,
+		TypedExtensionProtocolOptions: c.TypedExtensionProtocolOptions,
 	}
 	if c.GetTransportSocketMatches() != nil { // endpoints are matched by their metadata
 		out.LoadAssignment, out.Metadata = c.LoadAssignment, c.Metadata
@@ -94,7 +95,8 @@ func guarded(c *clusterv3.Cluster) proto.Message {
 // are not on the list, wherever it stands. CORS is a browser's to enforce.
 func guardedHost(h *routev3.VirtualHost) proto.Message {
 	out := &routev3.VirtualHost{
-		RequireTls: h.RequireTls, RateLimits: h.RateLimits, RequestHeadersToRemove: h.RequestHeadersToRemove, TypedPerFilterConfig: decidingConfig(h.TypedPerFilterConfig),
+		RequireTls: h.RequireTls, RateLimits: h.RateLimits, RequestHeadersToRemove: h.RequestHeadersToRemove,
+		TypedPerFilterConfig: decidingConfig(h.TypedPerFilterConfig),
 	}
 	for _, r := range h.Routes {
 		config := decidingConfig(r.TypedPerFilterConfig)

@@ -67,7 +67,8 @@ func chains(t *testing.T, words ...string) *view.Body {
 		h := &hcmv3.HttpConnectionManager{StatPrefix: "s"}
 		for f := range strings.SplitSeq(filters, "+") {
 			kind, other := strings.CutSuffix(f, "'")
-			h.HttpFilters = append(h.HttpFilters, &hcmv3.HttpFilter{Name: kind, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: pack(t, filter(kind, other))}})
+			h.HttpFilters = append(h.HttpFilters,
+				&hcmv3.HttpFilter{Name: kind, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: pack(t, filter(kind, other))}})
 		}
 		m.FilterChains = append(m.FilterChains, &listenerv3.FilterChain{
 			Name: name, FilterChainMatch: &listenerv3.FilterChainMatch{ServerNames: []string{name}},
@@ -176,7 +177,8 @@ func TestSearch(t *testing.T) {
 		},
 		"a host alone": {RouteConfiguration, hosts(t, "a=bad"), hosts(t, "a"), has("=bad"), []string{"virtual host a"}, []string{"a"}},
 		"two of five": {
-			RouteConfiguration, hosts(t, "a=bad", "b", "c", "d=bad", "e"), nil, has("=bad"), []string{"virtual host a", "virtual host d"}, []string{"b", "c", "e"},
+			RouteConfiguration, hosts(t, "a=bad", "b", "c", "d=bad", "e"), nil, has("=bad"),
+			[]string{"virtual host a", "virtual host d"}, []string{"b", "c", "e"},
 		},
 		"two that can't be together": {
 			RouteConfiguration, hosts(t, "a=1", "b", "c=1"), nil,
@@ -188,22 +190,27 @@ func TestSearch(t *testing.T) {
 			Listener, chains(t, "x:router", "y:rbac'+router"), nil, has("rbac'"), []string{"filter chain y"}, []string{"x:router", "y: closed"},
 		},
 		"a chain that was there before": {
-			Listener, chains(t, "x:router'", "y:rbac'+router"), chains(t, "x:router", "y:rbac+router"), has("rbac'"), []string{"filter chain y"}, []string{"x:router'", "y:rbac+router"},
+			Listener, chains(t, "x:router'", "y:rbac'+router"), chains(t, "x:router", "y:rbac+router"), has("rbac'"),
+			[]string{"filter chain y"}, []string{"x:router'", "y:rbac+router"},
 		},
 		"a filter that may be left out": {
-			Listener, chains(t, "x:rbac+lua'+router", "y:lua+router"), nil, has("lua'"), []string{"filter lua of filter chain x"}, []string{"x:rbac+router", "y:lua+router"},
+			Listener, chains(t, "x:rbac+lua'+router", "y:lua+router"), nil, has("lua'"),
+			[]string{"filter lua of filter chain x"}, []string{"x:rbac+router", "y:lua+router"},
 		},
 		"a filter as it was, beside one that is enforced": {
-			Listener, chains(t, "x:rbac'+fault'+router"), chains(t, "x:rbac+fault+router"), has("fault'"), []string{"filter fault of filter chain x"}, []string{"x:rbac'+fault+router"},
+			Listener, chains(t, "x:rbac'+fault'+router"), chains(t, "x:rbac+fault+router"), has("fault'"),
+			[]string{"filter fault of filter chain x"}, []string{"x:rbac'+fault+router"},
 		},
 		"two filters of three": {
-			Listener, chains(t, "x:lua'+fault+buffer'+router"), nil, has("lua'", "buffer'"), []string{"filter buffer of filter chain x", "filter lua of filter chain x"}, []string{"x:fault+router"},
+			Listener, chains(t, "x:lua'+fault+buffer'+router"), nil, has("lua'", "buffer'"),
+			[]string{"filter buffer of filter chain x", "filter lua of filter chain x"}, []string{"x:fault+router"},
 		},
 		"code that stands where it can decide": {
 			Listener, chains(t, "x:lua'+rbac+router", "y:router"), nil, has("lua'"), []string{"filter chain x"}, []string{"x: closed", "y:router"},
 		},
 		"a match that is bad": {
-			Listener, chains(t, "x:router", "y:router"), nil, func(all []string) bool { return has("y")(all) }, []string{"filter chain y"}, []string{"x:router"},
+			Listener, chains(t, "x:router", "y:router"), nil, func(all []string) bool { return has("y")(all) },
+			[]string{"filter chain y"}, []string{"x:router"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -293,25 +300,35 @@ func TestHoldable(t *testing.T) {
 		p           Piece
 		want        bool
 	}{
-		"a cluster's timeout":     {Cluster, cluster(func(c *clusterv3.Cluster) { c.ConnectTimeout = durationpb.New(1) }), cluster(none), Whole, true},
-		"a cluster's TLS":         {Cluster, cluster(func(c *clusterv3.Cluster) { c.TransportSocket = nil }), cluster(none), Whole, false},
-		"a cluster, none before":  {Cluster, cluster(none), nil, Whole, false},
-		"a whole listener":        {Listener, chains(t, "x:router'"), chains(t, "x:router"), Whole, false},
-		"a whole configuration":   {RouteConfiguration, hosts(t, "a=1"), hosts(t, "a"), Whole, false},
-		"another type":            {"type.googleapis.com/x.Y", hosts(t, "a"), hosts(t, "a"), Whole, false},
-		"a host's domain":         {RouteConfiguration, host(func(h *routev3.VirtualHost) { h.Domains = []string{"i"} }), plain, aHost, true},
-		"a host that is new":      {RouteConfiguration, plain, hosts(t, "a"), aHost, true},
-		"a host's TLS":            {RouteConfiguration, host(func(h *routev3.VirtualHost) { h.RequireTls = routev3.VirtualHost_ALL }), plain, aHost, false},
-		"a host's rate limits":    {RouteConfiguration, host(func(h *routev3.VirtualHost) { h.RateLimits = []*routev3.RateLimit{{}} }), plain, aHost, false},
-		"a route's rate limits":   {RouteConfiguration, host(func(h *routev3.VirtualHost) { h.Routes[0].GetRoute().RateLimits = []*routev3.RateLimit{{}} }), plain, aHost, false},
-		"a header that is erased": {RouteConfiguration, host(func(h *routev3.VirtualHost) { h.Routes[0].RequestHeadersToRemove = []string{"x-user"} }), plain, aHost, false},
+		"a cluster's timeout":    {Cluster, cluster(func(c *clusterv3.Cluster) { c.ConnectTimeout = durationpb.New(1) }), cluster(none), Whole, true},
+		"a cluster's TLS":        {Cluster, cluster(func(c *clusterv3.Cluster) { c.TransportSocket = nil }), cluster(none), Whole, false},
+		"a cluster, none before": {Cluster, cluster(none), nil, Whole, false},
+		"a whole listener":       {Listener, chains(t, "x:router'"), chains(t, "x:router"), Whole, false},
+		"a whole configuration":  {RouteConfiguration, hosts(t, "a=1"), hosts(t, "a"), Whole, false},
+		"another type":           {"type.googleapis.com/x.Y", hosts(t, "a"), hosts(t, "a"), Whole, false},
+		"a host's domain":        {RouteConfiguration, host(func(h *routev3.VirtualHost) { h.Domains = []string{"i"} }), plain, aHost, true},
+		"a host that is new":     {RouteConfiguration, plain, hosts(t, "a"), aHost, true},
+		"a host's TLS":           {RouteConfiguration, host(func(h *routev3.VirtualHost) { h.RequireTls = routev3.VirtualHost_ALL }), plain, aHost, false},
+		"a host's rate limits":   {RouteConfiguration, host(func(h *routev3.VirtualHost) { h.RateLimits = []*routev3.RateLimit{{}} }), plain, aHost, false},
+		"a route's rate limits": {
+			RouteConfiguration,
+			host(func(h *routev3.VirtualHost) { h.Routes[0].GetRoute().RateLimits = []*routev3.RateLimit{{}} }),
+			plain, aHost, false,
+		},
+		"a header that is erased": {
+			RouteConfiguration,
+			host(func(h *routev3.VirtualHost) { h.Routes[0].RequestHeadersToRemove = []string{"x-user"} }), plain,
+			aHost, false,
+		},
 		"a route's policy": {RouteConfiguration, host(func(h *routev3.VirtualHost) {
 			h.Routes[0].TypedPerFilterConfig = map[string]*anypb.Any{"rbac": pack(t, &rbac.RBACPerRoute{})}
 		}), plain, aHost, false},
 		"a share's policy": {RouteConfiguration, host(func(h *routev3.VirtualHost) {
-			h.Routes[0].GetRoute().ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: &routev3.WeightedCluster{Clusters: []*routev3.WeightedCluster_ClusterWeight{
-				{Name: "c", TypedPerFilterConfig: map[string]*anypb.Any{"rbac": pack(t, &rbac.RBACPerRoute{})}},
-			}}}
+			h.Routes[0].GetRoute().ClusterSpecifier = &routev3.RouteAction_WeightedClusters{
+				WeightedClusters: &routev3.WeightedCluster{Clusters: []*routev3.WeightedCluster_ClusterWeight{
+					{Name: "c", TypedPerFilterConfig: map[string]*anypb.Any{"rbac": pack(t, &rbac.RBACPerRoute{})}},
+				}},
+			}
 		}), plain, aHost, false},
 		"a route's fault": {RouteConfiguration, host(func(h *routev3.VirtualHost) {
 			h.Routes[0].TypedPerFilterConfig = map[string]*anypb.Any{"fault": pack(t, &fault.HTTPFault{})}
@@ -376,7 +393,11 @@ func TestEachFilterIsClassified(t *testing.T) {
 		{"one that somebody has", []*hcmv3.HttpFilter{filterOf(own)}, true},
 		{"the same as a struct", []*hcmv3.HttpFilter{wrapped}, true},
 		{"code before that", []*hcmv3.HttpFilter{filterOf("type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua"), wrapped}, true},
-		{"code before one that nobody has classified", []*hcmv3.HttpFilter{filterOf("type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua"), filterOf(unknown)}, false},
+		{
+			"code before one that nobody has classified",
+			[]*hcmv3.HttpFilter{filterOf("type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua"), filterOf(unknown)},
+			false,
+		},
 	} {
 		if got := (more{"acme.Stats": true}).spared(tt.filters, 0); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)
@@ -391,14 +412,18 @@ func TestEachFieldIsClassified(t *testing.T) {
 		m             proto.Message
 		decide, other string
 	}{
-		{&clusterv3.Cluster{}, "name transport_socket transport_socket_matches transport_socket_matcher filters upstream_bind_config upstream_config typed_extension_protocol_options",
+		{
+			&clusterv3.Cluster{},
+			"name transport_socket transport_socket_matches transport_socket_matcher filters upstream_bind_config " +
+				"upstream_config typed_extension_protocol_options",
 			`alt_stat_name stats_matcher type cluster_type eds_cluster_config connect_timeout per_connection_buffer_limit_bytes per_connection_buffer_high_watermark_timeout
 			lb_policy load_assignment health_checks max_requests_per_connection circuit_breakers upstream_http_protocol_options common_http_protocol_options
 			http_protocol_options http2_protocol_options dns_refresh_rate dns_jitter dns_failure_refresh_rate respect_dns_ttl dns_lookup_family dns_resolvers
 			use_tcp_for_dns_lookups dns_resolution_config typed_dns_resolver_config wait_for_warm_on_init outlier_detection cleanup_interval lb_subset_config
 			ring_hash_lb_config maglev_lb_config original_dst_lb_config least_request_lb_config round_robin_lb_config common_lb_config metadata protocol_selection
 			upstream_connection_options close_connections_on_host_health_failure ignore_health_on_host_removal load_balancing_policy lrs_server
-			lrs_report_endpoint_metrics track_timeout_budgets track_cluster_stats preconnect_policy connection_pool_per_downstream_connection queuing_policies`},
+			lrs_report_endpoint_metrics track_timeout_budgets track_cluster_stats preconnect_policy connection_pool_per_downstream_connection queuing_policies`,
+		},
 		{&routev3.VirtualHost{}, "require_tls rate_limits request_headers_to_remove typed_per_filter_config",
 			`name domains routes matcher virtual_clusters request_headers_to_add response_headers_to_add response_headers_to_remove cors include_request_attempt_count
 			include_attempt_count_in_response retry_policy retry_policy_typed_config hedge_policy include_is_timeout_retry_header per_request_buffer_limit_bytes

@@ -105,7 +105,8 @@ func world(ctx context.Context, out sdk.Publisher) error {
 	defer cancel()
 	return errors.Join(
 		put("granted", get(os.Getenv("URL")+"/granted")), put("redirected", get(os.Getenv("URL")+"/away")),
-		put("denied", get("http://127.0.0.1:1/x")), put("denied again", get("http://127.0.0.1:1/y")), put("slept", strconv.FormatBool(time.Since(before) >= 20*time.Millisecond)),
+		put("denied", get("http://127.0.0.1:1/x")), put("denied again", get("http://127.0.0.1:1/y")),
+		put("slept", strconv.FormatBool(time.Since(before) >= 20*time.Millisecond)),
 		put("year", strconv.Itoa(time.Now().Year())), put("file", read(os.Getenv("FILE"))), put("other", read("/etc/passwd")),
 		put("environment", strings.Join(os.Environ(), " ")), out.Synced(),
 	)
