@@ -41,7 +41,8 @@ func TestExplainedByReads(t *testing.T) {
 		Name: "g", Version: "1", Reads: []string{"services", "endpoints"}, Types: []sdk.Type{{Url: clusters}},
 		New: sdk.WithoutConfig(func() (sdk.Generator, error) { return sdk.GeneratorFuncs{GenerateFunc: generate}, nil }),
 	}, nil)
-	h.Commit(plugintest.Rows{Table: "services", Upserts: []*sdk.Row{{Key: "a"}, {Key: "b"}}}, plugintest.Rows{Table: "endpoints", Upserts: []*sdk.Row{{Key: "e"}, {Key: "f"}}})
+	h.Commit(plugintest.Rows{Table: "services", Upserts: []*sdk.Row{{Key: "a"}, {Key: "b"}}},
+		plugintest.Rows{Table: "endpoints", Upserts: []*sdk.Row{{Key: "e"}, {Key: "f"}}})
 	p := &sdk.Proxy{Types: []string{clusters}}
 	view := h.Attach(p)[clusters]
 	if got := len(h.Resources(p.Connection, clusters)); got != 3 {

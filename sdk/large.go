@@ -58,7 +58,8 @@ func (ps *pluginSession) refuseRows(ctx context.Context, table string, upserts [
 		changed = l.forget(table, key) || changed
 	}
 	for _, r := range tooLarge {
-		reason := text.Of("it has ", r.Size(), " bytes, and a row may have ", ps.mostRow(), " (limits.rowBytes): it is not published, and what was published of it before stays")
+		reason := text.Of("it has ", r.Size(), " bytes, and a row may have ", ps.mostRow(),
+			" (limits.rowBytes): it is not published, and what was published of it before stays")
 		key := cutText(r.Key, maxReason)
 		ps.log(ctx, Error, "a row is too large", "table", table, "row", key, "reason", reason)
 		if len(l.rows) < mostLarge {

@@ -29,7 +29,8 @@ func Serve(d Declaration) {
 	})
 	if errors.Is(err, process.ErrByHand) {
 		fmt.Fprintf(os.Stderr, "This is %s %s, a plugin of the Coxswain control plane, which starts it itself. To use it, add to plugins.yaml:\n"+
-			"  - name: %s\n    kind: %s\n    process: {command: %s}\n    insecure: true # or sha256: what sha256sum prints of it\n", p.Name, p.Version, p.Name, p.kind, os.Args[0])
+			"  - name: %s\n    kind: %s\n    process: {command: %s}\n    insecure: true # or sha256: what sha256sum "+
+			"prints of it\n", p.Name, p.Version, p.Name, p.kind, os.Args[0])
 	}
 	if err != nil {
 		os.Exit(1)

@@ -190,5 +190,6 @@ func declared(p *plugin, table string) error {
 	if slices.Contains(p.Publishes, table) {
 		return nil
 	}
-	return text.Error("table ", table, " is not among those that ", p.Name, " declares (", text.Quoted(p.Publishes), "): add it to Publishes of its declaration")
+	return text.Error("table ", table, " is not among those that ", p.Name, " declares (", text.Quoted(p.Publishes),
+		"): add it to Publishes of its declaration")
 }

@@ -165,9 +165,10 @@ func (panics) Delete(context.Context, string, string, string, string) error { re
 
 // TestStoreFails: whatever a store's methods do, each call has its answer, and the plugin goes on.
 func TestStoreFails(t *testing.T) {
-	h := plugintest.Start(t, sdk.ConfigSourcePlugin{Name: "panics", Version: "1", Publishes: []string{"t"}, New: sdk.WithoutConfig(func() (sdk.ConfigSource, error) {
-		return panics{func(ctx context.Context, out sdk.Publisher) error { return out.Synced() }}, nil
-	})}, nil)
+	h := plugintest.Start(t,
+		sdk.ConfigSourcePlugin{Name: "panics", Version: "1", Publishes: []string{"t"}, New: sdk.WithoutConfig(func() (sdk.ConfigSource, error) {
+			return panics{func(ctx context.Context, out sdk.Publisher) error { return out.Synced() }}, nil
+		})}, nil)
 	if got := h.Ready().Writes; !slices.Equal(got, []string{"t"}) {
 		t.Errorf("writes %v", got)
 	}

@@ -48,7 +48,10 @@ func TestCheck(t *testing.T) {
 		{"cluster", &cluster.Cluster{Name: "c"}, "", ""},
 		{"a field", &cluster.Cluster{Name: "c", ConnectTimeout: durationpb.New(-1)}, "ConnectTimeout", "ConnectTimeout"},
 		{"wrapped", filters(good), "", ""},
-		{"wrapped and wrong", filters(good, bad), "", "filter_chains[0].filters[1].typed_config: envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy: invalid TcpProxy.StatPrefix"},
+		{
+			"wrapped and wrong", filters(good, bad), "",
+			"filter_chains[0].filters[1].typed_config: envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy: invalid TcpProxy.StatPrefix",
+		},
 		{"twice", filters(deep), "", "filter_chains[0].filters[0].typed_config.http_filters[0].typed_config"},
 		{"in a map", &cluster.Cluster{Name: "c", TypedExtensionProtocolOptions: map[string]*anypb.Any{"o": bad}}, "", `typed_extension_protocol_options["o"]`},
 		{"no message", filters(&anypb.Any{TypeUrl: good.TypeUrl, Value: []byte{0xff}}), "", "filters[0].typed_config"},

@@ -83,7 +83,10 @@ func TestDue(t *testing.T) {
 		{"work is not disturbed", []look{{allocates: 5 * mb}, {allocates: 5 * mb}, {allocates: 100 * mb, alive: 400 * mb}}},
 		{"much goes at once", []look{{due: true}, {allocates: 9 * mb, alive: 20 * mb}, {alive: 20 * mb, due: true}, {alive: 20 * mb}}},
 		{"a little goes after a long rest", []look{{due: true}, {allocates: 2 * mb, alive: 20 * mb}, {}, {}, {due: true}, {}, {}, {}}},
-		{"less than a part of what is alive stays", []look{{due: true}, {allocates: 2 * mb, alive: 640 * mb}, {alive: 640 * mb}, {alive: 640 * mb}, {alive: 640 * mb}}},
+		{
+			"less than a part of what is alive stays",
+			[]look{{due: true}, {allocates: 2 * mb, alive: 640 * mb}, {alive: 640 * mb}, {alive: 640 * mb}, {alive: 640 * mb}},
+		},
 		{"work ends a rest", []look{{due: true}, {allocates: 2 * mb}, {}, {}, {allocates: 2 * mb}, {}, {}, {due: true}}},
 		{"who has something to give back is heard", []look{{due: true}, {something: true, due: true}, {}}},
 	} {

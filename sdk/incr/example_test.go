@@ -48,13 +48,14 @@ func Example() {
 	})
 
 	// A collection of cluster keys, and of the clusters themselves.
-	keys := incr.FlatMap(incr.Each(services, ports), "cluster keys", incr.Same[string], func(c *incr.Ctx, name string, ports []int) ([]incr.Item[clusterKey, string], error) {
-		var keys []incr.Item[clusterKey, string]
-		for _, p := range ports {
-			keys = append(keys, incr.Item[clusterKey, string]{Key: clusterKey{name, p}, Value: name})
-		}
-		return keys, nil
-	})
+	keys := incr.FlatMap(incr.Each(services, ports), "cluster keys", incr.Same[string],
+		func(c *incr.Ctx, name string, ports []int) ([]incr.Item[clusterKey, string], error) {
+			var keys []incr.Item[clusterKey, string]
+			for _, p := range ports {
+				keys = append(keys, incr.Item[clusterKey, string]{Key: clusterKey{name, p}, Value: name})
+			}
+			return keys, nil
+		})
 	clusters := incr.Map(keys, "clusters", incr.Same[string], func(c *incr.Ctx, k clusterKey, _ string) (string, error) {
 		text := fmt.Sprintf("%s:%d ->", k.service, k.port)
 		for _, e := range byService.Of(c, k.service) {

@@ -8,7 +8,8 @@ import (
 // FlatMap is the collection of all that f makes of the elements: any number of new elements with
 // keys of their own. Where several make the same key, the one from the element that comes first in
 // the order of keys counts.
-func FlatMap[K comparable, A any, K2 comparable, V any](from Collection[K, A], name string, equal func(a, b V) bool, f func(c *Ctx, k K, a A) ([]Item[K2, V], error)) Collection[K2, V] {
+func FlatMap[K comparable, A any, K2 comparable, V any](from Collection[K, A], name string, equal func(a, b V) bool,
+	f func(c *Ctx, k K, a A) ([]Item[K2, V], error)) Collection[K2, V] {
 	return flatten[K2](rowsOf(Map(from, name, nil, f)), name, equal)
 }
 

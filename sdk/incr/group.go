@@ -3,7 +3,8 @@ package incr
 // Group is the collection of what f makes of the members of each index key. f gets them in the
 // order of their keys, and runs again for an index key when its members, or what it read through c,
 // changed.
-func Group[I, K comparable, V, R any](x *Index[I, K, V], name string, equal func(a, b R) bool, f func(c *Ctx, i I, members []Item[K, V]) (R, error)) Collection[I, R] {
+func Group[I, K comparable, V, R any](x *Index[I, K, V], name string, equal func(a, b R) bool,
+	f func(c *Ctx, i I, members []Item[K, V]) (R, error)) Collection[I, R] {
 	return Map(x, name, equal, f)
 }
 

@@ -18,7 +18,10 @@ func orderOf[K comparable](label string) comparer {
 	}
 	compare := orderByType(reflect.TypeFor[K]())
 	if compare == nil {
-		panic(fmt.Sprintf("incr: %s: keys of type %T have no order: use strings, numbers, booleans, arrays and structs of them, or give the type a method Compare(%T) int", label, zero, zero))
+		panic(fmt.Sprintf(
+			"incr: %s: keys of type %T have no order: use strings, numbers, booleans, arrays and structs of them, or give the type a method Compare(%T) int",
+			label, zero, zero,
+		))
 	}
 	return compare
 }

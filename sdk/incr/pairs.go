@@ -27,7 +27,8 @@ type side struct {
 }
 
 // newPairs is the collection of pairs of elements that have a join key in common.
-func newPairs[A, B, J comparable, VA, VB any](left Collection[A, VA], right Collection[B, VB], name string, byLeft func(A, VA) []J, byRight func(B, VB) []J) Collection[Pair[A, B], struct{}] {
+func newPairs[A, B, J comparable, VA, VB any](left Collection[A, VA], right Collection[B, VB], name string,
+	byLeft func(A, VA) []J, byRight func(B, VB) []J) Collection[Pair[A, B], struct{}] {
 	p := &pairs{keys: newDict(kindOf[J]())}
 	p.left.from, p.right.from = rowsOf(left), rowsOf(right)
 	p.left.in = newPlaces(placesBy(p.left.from, byLeft), p.keys.intern, p.keys.kind.typ)

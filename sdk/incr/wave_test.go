@@ -124,7 +124,10 @@ func TestOrderOfKeys(t *testing.T) {
 	g := New()
 	in := NewInput[key](g, "in", Same[int])
 	all := ObserveAll(in)
-	sorted := []key{{"a", -1, false, [2]float64{}}, {"a", 0, false, [2]float64{1, 2}}, {"a", 0, false, [2]float64{2, 1}}, {"a", 0, true, [2]float64{}}, {"b", -3, false, [2]float64{}}}
+	sorted := []key{
+		{"a", -1, false, [2]float64{}}, {"a", 0, false, [2]float64{1, 2}}, {"a", 0, false, [2]float64{2, 1}},
+		{"a", 0, true, [2]float64{}}, {"b", -3, false, [2]float64{}},
+	}
 	for _, i := range []int{3, 1, 4, 0, 2} {
 		in.Set(sorted[i], i)
 	}

@@ -153,7 +153,9 @@ func (l *lease) failed(ctx context.Context, err error) error {
 	}
 	if now := time.Now(); l.said != err.Error() || !now.Before(l.again) {
 		l.said, l.again = err.Error(), now.Add(pause)
-		l.Log(sdk.Warn, "who leads can't be decided, and nobody does unless another replica can tell; it is tried again", "lease", l.where(), "error", err.Error())
+		l.Log(sdk.Warn,
+			"who leads can't be decided, and nobody does unless another replica can tell; it is tried again",
+			"lease", l.where(), "error", err.Error())
 	}
 	return err
 }

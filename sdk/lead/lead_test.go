@@ -137,7 +137,10 @@ type candidates struct {
 }
 
 func newCandidates(t *testing.T, names ...string) *candidates {
-	c := &candidates{memory: &memory{refused: map[string]error{}, looked: map[string]int{}}, t: t, terms: make(chan string, 100), ends: map[string]context.CancelFunc{}}
+	c := &candidates{
+		memory: &memory{refused: map[string]error{}, looked: map[string]int{}}, t: t, terms: make(chan string, 100),
+		ends: map[string]context.CancelFunc{},
+	}
 	for _, n := range names {
 		c.add(n)
 	}

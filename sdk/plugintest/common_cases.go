@@ -46,7 +46,8 @@ func (k *kit) ready() *pb.Ready {
 		h.failed("a %s declares the tables that it publishes in Ready.publishes", r.Kind.Word())
 	}
 	for _, table := range r.Secrets {
-		if !slices.Contains(slices.Concat(r.Publishes, r.Writes), table) && !slices.ContainsFunc(r.Reads, func(read *pb.Read) bool { return read.Table == table }) {
+		if !slices.Contains(slices.Concat(r.Publishes, r.Writes), table) &&
+			!slices.ContainsFunc(r.Reads, func(read *pb.Read) bool { return read.Table == table }) {
 			h.failed("the plugin says of the table %s that its rows are secrets (Ready.secrets), and neither reads nor publishes nor writes it", table)
 		}
 	}

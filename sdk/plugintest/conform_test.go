@@ -175,16 +175,24 @@ func TestSuiteFindsFaults(t *testing.T) {
 			<-stuck
 			return nil, nil
 		})},
-		{"a secret in the log", "secrets in words", "the log has a secret that is in a row of the table example.com/Account", holders(func(out sdk.Publisher, row *sdk.Row) error {
-			out.Log(sdk.Warn, "it can't be read", "text", string(row.Payload))
-			return nil
-		})},
+		{
+			"a secret in the log", "secrets in words",
+			"the log has a secret that is in a row of the table example.com/Account",
+			holders(func(out sdk.Publisher, row *sdk.Row) error {
+				out.Log(sdk.Warn, "it can't be read", "text", string(row.Payload))
+				return nil
+			}),
+		},
 		{"a secret in a row", "secrets in words", "the row planted of example.com/Holder has a secret", holders(func(out sdk.Publisher, row *sdk.Row) error {
 			return out.Update("example.com/Holder", []*sdk.Row{row}, nil)
 		})},
-		{"a secret in an error", "secrets in words", "has a secret that is in a row of the table example.com/Account", holders(func(_ sdk.Publisher, row *sdk.Row) error {
-			return fmt.Errorf("what is %s?", row.Payload)
-		})},
+		{
+			"a secret in an error", "secrets in words",
+			"has a secret that is in a row of the table example.com/Account",
+			holders(func(_ sdk.Publisher, row *sdk.Row) error {
+				return fmt.Errorf("what is %s?", row.Payload)
+			}),
+		},
 		{"secrets of nobody's", "ready", "neither reads nor publishes nor writes it", sdk.ControllerPlugin{
 			Name: "rogue", Secrets: []string{"example.com/Account"}, New: sdk.WithoutConfig(func() (sdk.Controller, error) { return answers(nil), nil }),
 		}},

@@ -82,7 +82,8 @@ func TestWrongNumberIsNamed(t *testing.T) {
 	var failures []string
 	s.Run(plugintest.Memory(r.plugin()), func(got plugintest.Result) { failures = append(failures, got.Failures...) })
 	if text := strings.Join(failures, "\n"); len(failures) != 1 ||
-		!strings.Contains(text, "wanted 2 rows (in all, or in the table that has most); the plugin has 6 (4 example.com/A, 2 example.com/B), and has published nothing more for ") {
+		!strings.Contains(text,
+			"wanted 2 rows (in all, or in the table that has most); the plugin has 6 (4 example.com/A, 2 example.com/B), and has published nothing more for ") {
 		t.Errorf("%v", failures)
 	}
 	mu.Lock()

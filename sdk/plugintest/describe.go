@@ -43,7 +43,8 @@ func describeFromCore(m *pb.FromCore) string {
 	case m.Detach != nil:
 		return fmt.Sprintf("Detach{connection %d}", m.Detach.Connection)
 	case m.Want != nil:
-		return fmt.Sprintf("Want{id %d, %s, view %d%s, names %q}", m.Want.Id, last(m.Want.Type), m.Want.View, given(m.Want.Wildcard, ", wildcard"), m.Want.Names)
+		return fmt.Sprintf("Want{id %d, %s, view %d%s, names %q}", m.Want.Id, last(m.Want.Type), m.Want.View,
+			given(m.Want.Wildcard, ", wildcard"), m.Want.Names)
 	case m.Drop != nil:
 		return fmt.Sprintf("Drop{%s, view %d%s}", last(m.Drop.Type), m.Drop.View, given(m.Drop.All, ", all"))
 	case m.Authenticate != nil:

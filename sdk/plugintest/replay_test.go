@@ -39,7 +39,10 @@ func shouting(text string) sdk.PatchPlugin {
 		}
 		return out, removed, nil
 	}
-	return sdk.PatchPlugin{Name: "shouting", Types: []sdk.Type{{Url: "example.com/Text"}}, New: sdk.WithoutConfig(func() (sdk.Patch, error) { return sdk.PatchFunc(patch), nil })}
+	return sdk.PatchPlugin{
+		Name: "shouting", Types: []sdk.Type{{Url: "example.com/Text"}},
+		New: sdk.WithoutConfig(func() (sdk.Patch, error) { return sdk.PatchFunc(patch), nil }),
+	}
 }
 
 func TestReplayPatch(t *testing.T) {
@@ -60,7 +63,8 @@ func TestReplayPatch(t *testing.T) {
 		t.Errorf("timings are %+v", same.Timings)
 	}
 	other := plugintest.Replay(plugintest.Memory(shouting("?")), r, nil)[0]
-	if text := strings.Join(other.Failures, "\n"); !strings.Contains(text, "message 4, core   -> Patch{id 2") || !strings.Contains(text, `patch 1 of "a" has other bytes`) {
+	if text := strings.Join(other.Failures, "\n"); !strings.Contains(text, "message 4, core   -> Patch{id 2") ||
+		!strings.Contains(text, `patch 1 of "a" has other bytes`) {
 		t.Errorf("another plugin: %s", text)
 	}
 }
@@ -101,7 +105,8 @@ func TestReplayDeriver(t *testing.T) {
 		t.Errorf("the same plugin fails: %v", same.Failures)
 	}
 	other := plugintest.Replay(plugintest.Memory(naming("s")), r, nil)[0]
-	if text := strings.Join(other.Failures, "\n"); !strings.Contains(text, "after message 2, core   -> State{revision 3") || !strings.Contains(text, "workloads a/default is gone") {
+	if text := strings.Join(other.Failures, "\n"); !strings.Contains(text, "after message 2, core   -> State{revision 3") ||
+		!strings.Contains(text, "workloads a/default is gone") {
 		t.Errorf("another plugin: %s", text)
 	}
 }

@@ -333,13 +333,16 @@ func (k *kit) versions() {
 	old.set("labels", map[string]any{"n": "2"})
 	s.refuses("an update of an old version", &pb.Store{Verb: pb.VerbUpdate, Object: old.text()}, pb.CodeConflict)
 	s.refuses("an update of an old version's status", &pb.Store{Verb: pb.VerbUpdateStatus, Object: old.text()}, pb.CodeConflict)
-	s.refuses("a patch of an old version", s.named(pb.VerbPatch, o, &pb.Store{Object: []byte(`{"metadata":{"labels":{"n":"3"}}}`), Version: old.version()}), pb.CodeConflict)
+	s.refuses("a patch of an old version",
+		s.named(pb.VerbPatch, o, &pb.Store{Object: []byte(`{"metadata":{"labels":{"n":"3"}}}`), Version: old.version()}),
+		pb.CodeConflict)
 	s.refuses("the deletion of an old version", s.named(pb.VerbDelete, o, &pb.Store{Version: old.version()}), pb.CodeConflict)
 	s.equal("the object after all that", s.get(o), now)
 	without, _ := decode(now.text())
 	delete(without.meta(), "resourceVersion")
 	for _, verb := range []pb.Verb{pb.VerbUpdate, pb.VerbUpdateStatus} {
-		if a := s.refuses("an update that names no version", &pb.Store{Verb: verb, Object: without.text()}, pb.CodeInvalid); a.Field != "metadata.resourceVersion" {
+		if a := s.refuses("an update that names no version", &pb.Store{Verb: verb, Object: without.text()},
+			pb.CodeInvalid); a.Field != "metadata.resourceVersion" {
 			s.failed("an update that names no version is refused for the field %q, not metadata.resourceVersion", a.Field)
 		}
 	}
@@ -439,7 +442,8 @@ func (k *kit) writesAtOnce() {
 	made := s.create(o)
 	var ids []uint64
 	for i := range 20 {
-		ids = append(ids, beginStore(s.Harness, s.named(pb.VerbPatch, o, &pb.Store{Version: made.version(), Object: fmt.Appendf(nil, `{"metadata":{"labels":{"n":"%d"}}}`, i)})))
+		ids = append(ids, beginStore(s.Harness,
+			s.named(pb.VerbPatch, o, &pb.Store{Version: made.version(), Object: fmt.Appendf(nil, `{"metadata":{"labels":{"n":"%d"}}}`, i)})))
 	}
 	done, conflicts := 0, 0
 	s.wait("20 answers", func() bool {

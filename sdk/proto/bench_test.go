@@ -8,7 +8,8 @@ import (
 func sample() (*FromPlugin, *FromCore) {
 	rows := &TableRows{Table: "endpoints"}
 	for i := range 50 {
-		rows.Upserts = append(rows.Upserts, &Row{Key: fmt.Sprintf("ns/host-%d/http/10.0.0.1:80", i), Payload: make([]byte, 120), Labels: map[string]string{"a": "b", "app": "reviews"}})
+		rows.Upserts = append(rows.Upserts,
+			&Row{Key: fmt.Sprintf("ns/host-%d/http/10.0.0.1:80", i), Payload: make([]byte, 120), Labels: map[string]string{"a": "b", "app": "reviews"}})
 	}
 	p := &FromPlugin{Change: &Change{Type: "type.googleapis.com/envoy.config.cluster.v3.Cluster", View: 7, Revision: &Revision{Epoch: 1234567, Number: 99}}}
 	for i := range 50 {
@@ -46,7 +47,11 @@ func bench(b *testing.B, name string, x message, fresh func() message) {
 // BenchmarkMessages encodes and decodes what there is most of: rows and entries of views.
 func BenchmarkMessages(b *testing.B) {
 	p, c := sample()
-	s := &Service{Host: "reviews.default.svc.cluster.local", Namespace: "default", Name: "reviews", Addresses: []string{"10.0.0.1"}, Labels: map[string]string{"app": "reviews"}, Ports: []*Port{{Number: 80, Name: "http", Protocol: "HTTP"}}}
+	s := &Service{
+		Host: "reviews.default.svc.cluster.local", Namespace: "default", Name: "reviews",
+		Addresses: []string{"10.0.0.1"}, Labels: map[string]string{"app": "reviews"},
+		Ports: []*Port{{Number: 80, Name: "http", Protocol: "HTTP"}},
+	}
 	e := &Endpoint{Host: "reviews.default.svc.cluster.local", Namespace: "default", PortName: "http", ServicePort: 80, Address: "10.0.0.1", Port: 8080}
 	bench(b, "change", p, func() message { return new(FromPlugin) })
 	bench(b, "state", c, func() message { return new(FromCore) })

@@ -9,7 +9,9 @@ import (
 // when it is written and read again.
 func FuzzFrames(f *testing.F) {
 	f.Add((&FromCore{Hello: &Hello{Versions: []uint32{1}, Instance: "a"}}).AppendTo(nil))
-	f.Add((&FromPlugin{Rows: &Rows{Tables: []*TableRows{{Table: "t", Upserts: []*Row{{Key: "k", Payload: []byte("p"), Labels: map[string]string{"a": "b"}}}}}}}).AppendTo(nil))
+	f.Add((&FromPlugin{
+		Rows: &Rows{Tables: []*TableRows{{Table: "t", Upserts: []*Row{{Key: "k", Payload: []byte("p"), Labels: map[string]string{"a": "b"}}}}}},
+	}).AppendTo(nil))
 	f.Add((&FromPlugin{Done: &Done{Revision: &Revision{Epoch: 1, Number: 2}, Faults: []*Fault{{What: "w"}}}}).AppendTo(nil))
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		for name, fresh := range roots {

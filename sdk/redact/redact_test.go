@@ -51,12 +51,18 @@ func TestText(t *testing.T) {
 }
 
 func TestName(t *testing.T) {
-	for _, name := range []string{"password", "Passwd", "API-Key", "x-api-key", "clientSecret", "auth_token", "PRIVATE_KEY", "credentials", "spring.datasource.password"} {
+	for _, name := range []string{
+		"password", "Passwd", "API-Key", "x-api-key", "clientSecret", "auth_token", "PRIVATE_KEY", "credentials",
+		"spring.datasource.password",
+	} {
 		if !redact.Name(name) {
 			t.Errorf("%s is no secret's", name)
 		}
 	}
-	for _, name := range []string{"key", "name", "credentialName", "secret_name", "token_bucket", "max_tokens", "tokensPerFill", "tokenEndpoint", "imagePullSecret", "privateKeyProvider", "path"} {
+	for _, name := range []string{
+		"key", "name", "credentialName", "secret_name", "token_bucket", "max_tokens", "tokensPerFill",
+		"tokenEndpoint", "imagePullSecret", "privateKeyProvider", "path",
+	} {
 		if redact.Name(name) {
 			t.Errorf("%s is a secret's", name)
 		}
@@ -65,9 +71,11 @@ func TestName(t *testing.T) {
 
 func TestString(t *testing.T) {
 	in := `{"apiVersion":"v1","spec":{"pluginConfig":{"password":"hunter2-a","pin":{"token":12345},"mode":"seen-a","note":"password=hunter2-b"},` +
-		`"vmConfig":{"env":[{"name":"value","value":"hunter2-c"},{"value":"hunter2-d","name":"seen-b"}]},"headers":[{"name":"Cookie","value":"hunter2-e"},{"name":"a","value":"seen-c"}]}}`
+		`"vmConfig":{"env":[{"name":"value","value":"hunter2-c"},{"value":"hunter2-d","name":"seen-b"}]},` +
+		`"headers":[{"name":"Cookie","value":"hunter2-e"},{"name":"a","value":"seen-c"}]}}`
 	got := redact.String(in)
-	if strings.Contains(got, planted) || strings.Contains(got, "12345") || strings.Count(got, shown) != strings.Count(in, shown) || strings.Count(got, redact.Word) != 6 {
+	if strings.Contains(got, planted) || strings.Contains(got, "12345") ||
+		strings.Count(got, shown) != strings.Count(in, shown) || strings.Count(got, redact.Word) != 6 {
 		t.Error(got)
 	}
 }
@@ -107,12 +115,15 @@ func full(t testing.TB, with string) *cluster.Cluster {
 		Name: "seen-token-server",
 		TransportSocket: &core.TransportSocket{Name: "seen-socket", ConfigType: &core.TransportSocket_TypedConfig{TypedConfig: wrap(t, &tls.UpstreamTlsContext{
 			CommonTlsContext: &tls.CommonTlsContext{TlsCertificates: []*tls.TlsCertificate{{
-				CertificateChain: inline("seen-chain"), PrivateKey: inline(with + "key"), Password: &core.DataSource{Specifier: &core.DataSource_Filename{Filename: "/seen-file"}},
+				CertificateChain: inline("seen-chain"), PrivateKey: inline(with + "key"),
+				Password: &core.DataSource{Specifier: &core.DataSource_Filename{Filename: "/seen-file"}},
 			}}},
 		})}},
 		Metadata: &core.Metadata{
-			FilterMetadata: map[string]*structpb.Struct{"seen-a": made(t, `{"password": "`+with+`p", "deep": [{"api_key": {"is": "`+with+`q"}}], "other": "seen-b", "pin_token": 4711,
-				"env": [{"name": "seen-d", "value": "`+with+`r"}], "pair": {"value": "`+with+`s", "name": "authorization"}}`)},
+			FilterMetadata: map[string]*structpb.Struct{
+				"seen-a": made(t, `{"password": "`+with+`p", "deep": [{"api_key": {"is": "`+with+`q"}}], "other": "seen-b", "pin_token": 4711,
+				"env": [{"name": "seen-d", "value": "`+with+`r"}], "pair": {"value": "`+with+`s", "name": "authorization"}}`),
+			},
 			TypedFilterMetadata: map[string]*anypb.Any{"seen-c": config},
 		},
 	}

@@ -18,8 +18,10 @@ var (
 	// encoded is a PEM block in base64, as Kubernetes has it.
 	encoded = regexp.MustCompile(`LS0tLS1CRUdJTi[A-Za-z0-9+/_-]*=*`)
 	// pair is NAME=VALUE, "NAME": "VALUE" or NAME: VALUE; whether it is secret says the name.
-	pair = regexp.MustCompile(`([A-Za-z0-9_.-]*(?i:passw|passphrase|secret|token|key|authorization|credential)[A-Za-z0-9_-]*)(\\?["']?)\s*([=:])\s*(?:(?i:bearer|basic)\s+)?` +
-		`(?:\\"((?:[^"\\]|\\[^"])*)|"((?:[^"\\]|\\.)*)|'([^']*)|([^\s"',;&(){}\[\]<>\\]+))`)
+	pair = regexp.MustCompile(
+		`([A-Za-z0-9_.-]*(?i:passw|passphrase|secret|token|key|authorization|credential)[A-Za-z0-9_-]*)(\\?["']?)\s*([=:])\s*(?:(?i:bearer|basic)\s+)?` +
+			`(?:\\"((?:[^"\\]|\\[^"])*)|"((?:[^"\\]|\\.)*)|'([^']*)|([^\s"',;&(){}\[\]<>\\]+))`,
+	)
 	inline = regexp.MustCompile(`inline_?(?i:string|bytes)\\?"?\s*[:=]\s*(?:\\"((?:[^"\\]|\\[^"])+)|"((?:[^"\\]|\\.)+))`)
 	bearer = regexp.MustCompile(`(?i:\bbearer)[ +]+([A-Za-z0-9._~+/=:-]+)`)
 	basic  = regexp.MustCompile(`(?i:\bbasic)[ +]+([A-Za-z0-9+/_-]{8,}=*)`)

@@ -22,8 +22,11 @@ func TestLocation(t *testing.T) {
 		"path with a query":           {`{"pathRedirect": "/new?other"}`, "http", "a.example", "http://a.example/new?other"},
 		"without the query":           {`{"pathRedirect": "/new", "stripQuery": true}`, "http", "a.example", "http://a.example/new"},
 		"prefix":                      {`{"prefixRewrite": "/z"}`, "http", "a.example", "http://a.example/z/y?q"},
-		"regex":                       {`{"regexRewrite": {"pattern": {"regex": "/(x)/(y)"}, "substitution": "/\\2/\\1"}}`, "http", "a.example", "http://a.example/y/x?q"},
-		"IPv6":                        {`{"portRedirect": 81}`, "http", "[::1]:80", "http://[::1]:81/x/y?q"},
+		"regex": {
+			`{"regexRewrite": {"pattern": {"regex": "/(x)/(y)"}, "substitution": "/\\2/\\1"}}`, "http", "a.example",
+			"http://a.example/y/x?q",
+		},
+		"IPv6": {`{"portRedirect": 81}`, "http", "[::1]:80", "http://[::1]:81/x/y?q"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &routev3.RedirectAction{}

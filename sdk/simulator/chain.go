@@ -29,7 +29,10 @@ func (w *walk) criteria() []criterion {
 		{"destination address", w.local.String(), func(m *listenerv3.FilterChainMatch) int { return longest(m.PrefixRanges, w.local.Addr()) }},
 		{"server name", w.sni, func(m *listenerv3.FilterChainMatch) int { return fitName(m.ServerNames, w.sni) }},
 		{"transport", w.transport, w.fitTransport},
-		{"application protocol", strings.Join(w.protocols, ","), func(m *listenerv3.FilterChainMatch) int { return fitProtocol(m.ApplicationProtocols, w.protocols) }},
+		{
+			"application protocol", strings.Join(w.protocols, ","),
+			func(m *listenerv3.FilterChainMatch) int { return fitProtocol(m.ApplicationProtocols, w.protocols) },
+		},
 		{"direct source", source.String(), func(m *listenerv3.FilterChainMatch) int { return longest(m.DirectSourcePrefixRanges, source) }},
 		{"source type", source.String(), w.fitSourceType},
 		{"source address", source.String(), func(m *listenerv3.FilterChainMatch) int { return longest(m.SourcePrefixRanges, source) }},

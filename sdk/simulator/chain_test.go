@@ -27,27 +27,32 @@ func TestChains(t *testing.T) {
 		"a port before everything else": {`{"port": {"destinationPort": 443}, "name": {"serverNames": ["a.example"]}}`, tls("a.example"), "port"},
 		"no way back from a port":       {`{"port": {"destinationPort": 443, "serverNames": ["b.example"]}, "any": {}}`, tls("a.example"), ""},
 		"the longest range": {
-			`{"wide": {"prefixRanges": [{"addressPrefix": "10.0.0.0", "prefixLen": 8}]}, "narrow": {"prefixRanges": [{"addressPrefix": "10.0.0.0", "prefixLen": 24}]}}`,
+			`{"wide": {"prefixRanges": [{"addressPrefix": "10.0.0.0", "prefixLen": 8}]}, "narrow": {"prefixRanges": ` +
+				`[{"addressPrefix": "10.0.0.0", "prefixLen": 24}]}}`,
 			plain("10.0.0.1:443"), "narrow",
 		},
 		"a range before a name": {
 			`{"range": {"prefixRanges": [{"addressPrefix": "10.0.0.1", "prefixLen": 32}]}, "name": {"serverNames": ["a.example"]}}`, tls("a.example"), "range",
 		},
-		"the whole name":                {`{"all": {"serverNames": ["*.example"]}, "whole": {"serverNames": ["a.example"]}}`, tls("a.example"), "whole"},
-		"the longest suffix":            {`{"short": {"serverNames": ["*.example"]}, "long": {"serverNames": ["*.b.example"]}}`, tls("a.b.example"), "long"},
-		"names without their case":      {`{"name": {"serverNames": ["a.example"]}}`, tls("A.Example"), "name"},
-		"no suffix of itself":           {`{"name": {"serverNames": ["*.example"]}}`, tls("example"), ""},
-		"any name":                      {`{"name": {"serverNames": ["b.example"]}, "any": {}}`, tls("a.example"), "any"},
-		"a name before transport":       {`{"tls": {"transportProtocol": "tls"}, "name": {"serverNames": ["a.example"]}}`, tls("a.example"), "name"},
-		"plain text":                    {`{"tls": {"transportProtocol": "tls"}, "raw": {"transportProtocol": "raw_buffer"}}`, plain("10.0.0.1:443"), "raw"},
-		"TLS":                           {`{"tls": {"transportProtocol": "tls"}, "raw": {"transportProtocol": "raw_buffer"}}`, tls(""), "tls"},
-		"what the client says first":    {`{"h2": {"applicationProtocols": ["h2"]}, "http": {"applicationProtocols": ["http/1.1"]}}`, tls("", "http/1.1", "h2"), "http"},
+		"the whole name":           {`{"all": {"serverNames": ["*.example"]}, "whole": {"serverNames": ["a.example"]}}`, tls("a.example"), "whole"},
+		"the longest suffix":       {`{"short": {"serverNames": ["*.example"]}, "long": {"serverNames": ["*.b.example"]}}`, tls("a.b.example"), "long"},
+		"names without their case": {`{"name": {"serverNames": ["a.example"]}}`, tls("A.Example"), "name"},
+		"no suffix of itself":      {`{"name": {"serverNames": ["*.example"]}}`, tls("example"), ""},
+		"any name":                 {`{"name": {"serverNames": ["b.example"]}, "any": {}}`, tls("a.example"), "any"},
+		"a name before transport":  {`{"tls": {"transportProtocol": "tls"}, "name": {"serverNames": ["a.example"]}}`, tls("a.example"), "name"},
+		"plain text":               {`{"tls": {"transportProtocol": "tls"}, "raw": {"transportProtocol": "raw_buffer"}}`, plain("10.0.0.1:443"), "raw"},
+		"TLS":                      {`{"tls": {"transportProtocol": "tls"}, "raw": {"transportProtocol": "raw_buffer"}}`, tls(""), "tls"},
+		"what the client says first": {
+			`{"h2": {"applicationProtocols": ["h2"]}, "http": {"applicationProtocols": ["http/1.1"]}}`,
+			tls("", "http/1.1", "h2"), "http",
+		},
 		"protocols that aren't offered": {`{"h2": {"applicationProtocols": ["h2"]}, "any": {}}`, tls("", "istio"), "any"},
 		"a source": {
 			`{"source": {"sourcePrefixRanges": [{"addressPrefix": "10.1.0.0", "prefixLen": 16}]}, "any": {}}`, plain("10.0.0.1:443"), "source",
 		},
 		"a direct source before its type": {
-			`{"direct": {"directSourcePrefixRanges": [{"addressPrefix": "10.1.0.0", "prefixLen": 16}]}, "type": {"sourceType": "EXTERNAL"}}`, plain("10.0.0.1:443"), "direct",
+			`{"direct": {"directSourcePrefixRanges": [{"addressPrefix": "10.1.0.0", "prefixLen": 16}]}, "type": {"sourceType": "EXTERNAL"}}`,
+			plain("10.0.0.1:443"), "direct",
 		},
 		"from elsewhere": {`{"local": {"sourceType": "SAME_IP_OR_LOOPBACK"}, "external": {"sourceType": "EXTERNAL"}}`, plain("10.0.0.1:443"), "external"},
 		"from itself": {

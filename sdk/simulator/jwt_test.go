@@ -23,11 +23,14 @@ func TestTokens(t *testing.T) {
 		status          int
 		body            string
 	}{
-		"none where one must be":       {`{"providerName": "a"}`, "", 401, missing},
-		"none where none must be":      {optional, "", 0, ""},
-		"a good one":                   {`{"providerName": "a"}`, signed(`{"iss": "a", "aud": ["x", "y"]}`), 0, ""},
-		"another's":                    {`{"providerName": "b"}`, signed(`{"iss": "a"}`), 401, unknownIssuer},
-		"another's, where all do":      {`{"requiresAll": {"requirements": [{"providerName": "a"}, {"providerName": "b"}]}}`, signed(`{"iss": "a", "aud": "x"}`), 401, unknownIssuer},
+		"none where one must be":  {`{"providerName": "a"}`, "", 401, missing},
+		"none where none must be": {optional, "", 0, ""},
+		"a good one":              {`{"providerName": "a"}`, signed(`{"iss": "a", "aud": ["x", "y"]}`), 0, ""},
+		"another's":               {`{"providerName": "b"}`, signed(`{"iss": "a"}`), 401, unknownIssuer},
+		"another's, where all do": {
+			`{"requiresAll": {"requirements": [{"providerName": "a"}, {"providerName": "b"}]}}`,
+			signed(`{"iss": "a", "aud": "x"}`), 401, unknownIssuer,
+		},
 		"either's":                     {`{"requiresAny": {"requirements": [{"providerName": "a"}, {"providerName": "b"}]}}`, signed(`{"iss": "b"}`), 0, ""},
 		"a stranger's":                 {optional, signed(`{"iss": "c"}`), 401, unknownIssuer},
 		"no token at all":              {optional, "x.y", 401, malformed},
@@ -40,7 +43,8 @@ func TestTokens(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &jwtv3.JwtAuthentication{}
-			text := `{"providers": {"a": {"issuer": "a", "audiences": ["x"], "payloadInMetadata": "payload"}, "b": {"issuer": "b"}}, "rules": [{"match": {"prefix": "/"}, "requires": ` + c.requires + `}]}`
+			text := `{"providers": {"a": {"issuer": "a", "audiences": ["x"], "payloadInMetadata": "payload"}, "b": ` +
+				`{"issuer": "b"}}, "rules": [{"match": {"prefix": "/"}, "requires": ` + c.requires + `}]}`
 			if err := protojson.Unmarshal([]byte(text), f); err != nil {
 				t.Fatal(err)
 			}

@@ -32,7 +32,8 @@ func (w *walk) authorize(name string, r *rbacv3.RBAC) {
 	}
 	denied, policy := decide(w, r.Rules)
 	if denied {
-		w.answer(http.StatusForbidden, "RBAC: access denied", "rbac_access_denied_matched_policy["+policy+"]", "RBAC refuses the request: %s", because(r.Rules, policy))
+		w.answer(http.StatusForbidden, "RBAC: access denied", "rbac_access_denied_matched_policy["+policy+"]",
+			"RBAC refuses the request: %s", because(r.Rules, policy))
 	} else if r.Rules != nil {
 		w.step("filter", name, "RBAC lets it through: %s", because(r.Rules, policy))
 	}
@@ -54,7 +55,9 @@ func decide(w *walk, r *rbacconfigv3.RBAC) (denied bool, policy string) {
 
 // because says what a policy that matched does, or that none did.
 func because(r *rbacconfigv3.RBAC, policy string) string {
-	verb := map[rbacconfigv3.RBAC_Action]string{rbacconfigv3.RBAC_ALLOW: "allows", rbacconfigv3.RBAC_DENY: "denies", rbacconfigv3.RBAC_LOG: "logs"}[r.GetAction()]
+	verb := map[rbacconfigv3.RBAC_Action]string{
+		rbacconfigv3.RBAC_ALLOW: "allows", rbacconfigv3.RBAC_DENY: "denies", rbacconfigv3.RBAC_LOG: "logs",
+	}[r.GetAction()]
 	if policy == none {
 		return "no policy " + verb + " it"
 	}

@@ -13,24 +13,30 @@ import (
 // for a.example.
 func TestPolicies(t *testing.T) {
 	anyone := `{"any": true}`
-	conn := Connection{Source: addr("10.1.2.3:40000"), Destination: addr("10.0.0.1:80"), TLS: &TLS{SNI: "a.example", Peer: &Identity{URIs: []string{"spiffe://x/ns/a/sa/b"}, DNS: []string{"b.example"}}}}
+	conn := Connection{
+		Source: addr("10.1.2.3:40000"), Destination: addr("10.0.0.1:80"),
+		TLS: &TLS{SNI: "a.example", Peer: &Identity{URIs: []string{"spiffe://x/ns/a/sa/b"}, DNS: []string{"b.example"}}},
+	}
 	for name, c := range map[string]struct {
 		permission, principal string
 		want                  bool
 	}{
-		"anything":             {anyone, anyone, true},
-		"port":                 {`{"destinationPort": 80}`, anyone, true},
-		"another port":         {`{"destinationPort": 81}`, anyone, false},
-		"ports":                {`{"destinationPortRange": {"start": 79, "end": 80}}`, anyone, false},
-		"address":              {`{"destinationIp": {"addressPrefix": "10.0.0.0", "prefixLen": 8}}`, anyone, true},
-		"path":                 {`{"urlPath": {"path": {"exact": "/a"}}}`, anyone, true},
-		"header":               {`{"header": {"name": ":method", "stringMatch": {"exact": "POST"}}}`, anyone, false},
-		"not":                  {`{"notRule": {"header": {"name": ":method", "stringMatch": {"exact": "POST"}}}}`, anyone, true},
-		"all":                  {`{"andRules": {"rules": [{"any": true}, {"destinationPort": 81}]}}`, anyone, false},
-		"one":                  {`{"orRules": {"rules": [{"destinationPort": 81}, {"any": true}]}}`, anyone, true},
-		"server":               {`{"requestedServerName": {"suffix": ".example"}}`, anyone, true},
-		"metadata":             {`{"metadata": {"filter": "f", "path": [{"key": "k"}], "value": {"stringMatch": {"exact": "v"}}}}`, anyone, true},
-		"metadata's list":      {`{"metadata": {"filter": "f", "path": [{"key": "list"}], "value": {"listMatch": {"oneOf": {"stringMatch": {"exact": "two"}}}}}}`, anyone, true},
+		"anything":     {anyone, anyone, true},
+		"port":         {`{"destinationPort": 80}`, anyone, true},
+		"another port": {`{"destinationPort": 81}`, anyone, false},
+		"ports":        {`{"destinationPortRange": {"start": 79, "end": 80}}`, anyone, false},
+		"address":      {`{"destinationIp": {"addressPrefix": "10.0.0.0", "prefixLen": 8}}`, anyone, true},
+		"path":         {`{"urlPath": {"path": {"exact": "/a"}}}`, anyone, true},
+		"header":       {`{"header": {"name": ":method", "stringMatch": {"exact": "POST"}}}`, anyone, false},
+		"not":          {`{"notRule": {"header": {"name": ":method", "stringMatch": {"exact": "POST"}}}}`, anyone, true},
+		"all":          {`{"andRules": {"rules": [{"any": true}, {"destinationPort": 81}]}}`, anyone, false},
+		"one":          {`{"orRules": {"rules": [{"destinationPort": 81}, {"any": true}]}}`, anyone, true},
+		"server":       {`{"requestedServerName": {"suffix": ".example"}}`, anyone, true},
+		"metadata":     {`{"metadata": {"filter": "f", "path": [{"key": "k"}], "value": {"stringMatch": {"exact": "v"}}}}`, anyone, true},
+		"metadata's list": {
+			`{"metadata": {"filter": "f", "path": [{"key": "list"}], "value": {"listMatch": {"oneOf": {"stringMatch": {"exact": "two"}}}}}}`,
+			anyone, true,
+		},
 		"name":                 {anyone, `{"authenticated": {"principalName": {"exact": "spiffe://x/ns/a/sa/b"}}}`, true},
 		"the first kind alone": {anyone, `{"authenticated": {"principalName": {"exact": "b.example"}}}`, false},
 		"anybody with TLS":     {anyone, `{"authenticated": {}}`, true},
@@ -44,11 +50,16 @@ func TestPolicies(t *testing.T) {
 			if err := protojson.Unmarshal([]byte(`{"policies": {"p": {"permissions": [`+c.permission+`], "principals": [`+c.principal+`]}}}`), r); err != nil {
 				t.Fatal(err)
 			}
-			w := &walk{Config: &Config{}, connection: conn, local: conn.Destination, out: &Outcome{}, stream: newStream(Request{Host: "a.example", Path: "/a?b"}, conn)}
+			w := &walk{
+				Config: &Config{}, connection: conn, local: conn.Destination, out: &Outcome{},
+				stream: newStream(Request{Host: "a.example", Path: "/a?b"}, conn),
+			}
 			w.sni, w.stream.remote = "a.example", addr("192.0.2.9:1").Addr()
 			w.stream.metadata.put("f", "k", "v")
 			w.stream.metadata.put("f", "list", []any{"one", "two"})
-			for action, want := range map[rbacconfigv3.RBAC_Action]bool{rbacconfigv3.RBAC_ALLOW: !c.want, rbacconfigv3.RBAC_DENY: c.want, rbacconfigv3.RBAC_LOG: false} {
+			for action, want := range map[rbacconfigv3.RBAC_Action]bool{
+				rbacconfigv3.RBAC_ALLOW: !c.want, rbacconfigv3.RBAC_DENY: c.want, rbacconfigv3.RBAC_LOG: false,
+			} {
 				r.Action = action
 				if got, _ := w.denies(r); got != want {
 					t.Errorf("%s: denied %v", action, got)

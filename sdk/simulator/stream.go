@@ -158,7 +158,8 @@ func (s *stream) normalize(m *hcmv3.HttpConnectionManager) (fault string) {
 		case hcmv3.HttpConnectionManager_REJECT_REQUEST:
 			return "path_normalization_failed"
 		case hcmv3.HttpConnectionManager_UNESCAPE_AND_FORWARD, hcmv3.HttpConnectionManager_UNESCAPE_AND_REDIRECT:
-			plain = escapedSlashes.ReplaceAllStringFunc(plain, func(e string) string { return map[bool]string{true: "/", false: `\`}[strings.EqualFold(e, "%2f")] })
+			plain = escapedSlashes.ReplaceAllStringFunc(plain,
+				func(e string) string { return map[bool]string{true: "/", false: `\`}[strings.EqualFold(e, "%2f")] })
 		}
 	}
 	if m.GetNormalizePath().GetValue() && strings.HasPrefix(plain, "/") {
