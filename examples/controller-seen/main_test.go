@@ -28,7 +28,9 @@ func seen(t *testing.T, h *plugintest.Harness) {
 	h.OnStore(func(m *pb.Store) *pb.Stored {
 		switch {
 		case m.Verb == pb.VerbGet:
-			return &pb.Stored{Object: []byte(`{"metadata":{"name":"` + m.Name + `","finalizers":["x"]},"spec":{"n":12345678901234567890},"status":{"addresses":["a"]}}`)}
+			return &pb.Stored{
+				Object: []byte(`{"metadata":{"name":"` + m.Name + `","finalizers":["x"]},"spec":{"n":12345678901234567890},"status":{"addresses":["a"]}}`),
+			}
 		case !refused.Swap(true):
 			return &pb.Stored{Code: sdk.StoreConflict, Error: "it has changed"}
 		}
@@ -37,7 +39,10 @@ func seen(t *testing.T, h *plugintest.Harness) {
 	})
 	h.Update(table, []*sdk.Row{{Key: "shop/web"}})
 	got := <-written
-	for _, part := range []string{`"finalizers":["x"]`, `"n":12345678901234567890`, `"addresses":["a"]`, `"conditions":[{"status":"True","type":"example.com/Seen"}]`} {
+	for _, part := range []string{
+		`"finalizers":["x"]`, `"n":12345678901234567890`, `"addresses":["a"]`,
+		`"conditions":[{"status":"True","type":"example.com/Seen"}]`,
+	} {
 		if !strings.Contains(got, part) {
 			t.Errorf("%s is not in %s", part, got)
 		}

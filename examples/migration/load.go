@@ -33,7 +33,8 @@ type load struct {
 }
 
 func newLoad(address string) (*load, error) {
-	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority(authority), grpc.WithDisableRetry())
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithAuthority(authority), grpc.WithDisableRetry())
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +96,7 @@ func (l *load) say() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	answered := max(l.dubbo+l.successor, 1)
-	fmt.Printf("%6d calls: %3d %% answered by Dubbo, %3d %% by the successor; %d failed\n", l.total, (100*l.dubbo+answered/2)/answered, (100*l.successor+answered/2)/answered, l.failed)
+	fmt.Printf("%6d calls: %3d %% answered by Dubbo, %3d %% by the successor; %d failed\n", l.total,
+		(100*l.dubbo+answered/2)/answered, (100*l.successor+answered/2)/answered, l.failed)
 	l.dubbo, l.successor = 0, 0
 }

@@ -99,7 +99,8 @@ func (d *demo) to(text string) error {
 func (d *demo) routes() string { return filepath.Join(d.dir, "config", "routes.yaml") }
 
 func (d *demo) run(ctx context.Context) error {
-	if err := stage.Free(xds, pages, gateway, gatewayAdmin, zookeeper, consul, at(legacyPort), at(successorPort), at(consulServer), at(consulGossip)); err != nil {
+	if err := stage.Free(xds, pages, gateway, gatewayAdmin, zookeeper, consul, at(legacyPort), at(successorPort),
+		at(consulServer), at(consulGossip)); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(d.dir); err != nil {
@@ -183,11 +184,14 @@ func (d *demo) start(ctx context.Context, calls *load) error {
 // registries starts both.
 func (d *demo) registries() error {
 	for name, text := range map[string]string{
-		"zoo.cfg": fmt.Sprintf("dataDir=%s\nclientPort=2181\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\ntickTime=1000\n", filepath.Join(d.dir, "zookeeper")),
-		"consul.json": fmt.Sprintf(`{"server": true, "bootstrap_expect": 1, "node_name": "server", "data_dir": %q, "bind_addr": "127.0.0.1", "client_addr": "127.0.0.1",
+		"zoo.cfg": fmt.Sprintf("dataDir=%s\nclientPort=2181\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\ntickTime=1000\n",
+			filepath.Join(d.dir, "zookeeper")),
+		"consul.json": fmt.Sprintf(
+			`{"server": true, "bootstrap_expect": 1, "node_name": "server", "data_dir": %q, "bind_addr": "127.0.0.1", "client_addr": "127.0.0.1",
 	"disable_update_check": true, "log_level": "warn", "performance": {"raft_multiplier": 1},
 	"ports": {"http": 8500, "https": -1, "dns": -1, "grpc": -1, "grpc_tls": -1, "serf_wan": -1, "serf_lan": %d, "server": %d}}`,
-			filepath.Join(d.dir, "consul"), consulGossip, consulServer),
+			filepath.Join(d.dir, "consul"), consulGossip, consulServer,
+		),
 	} {
 		if err := os.WriteFile(filepath.Join(d.dir, name), []byte(text), 0o600); err != nil {
 			return err

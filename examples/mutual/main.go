@@ -81,7 +81,8 @@ func (d *demo) run(ctx context.Context) error {
 	if err := d.tokens(ctx, "web", "client"); err != nil {
 		return err
 	}
-	err = d.Launch("coxswain", d.coxswain, "discovery", "--plugins", d.in("plugins.yaml"), "--configDir", d.in("config"), "--grpcAddr=none", "--secureGRPCAddr", secure, "--httpAddr", pages, "--monitoringAddr=")
+	err = d.Launch("coxswain", d.coxswain, "discovery", "--plugins", d.in("plugins.yaml"), "--configDir",
+		d.in("config"), "--grpcAddr=none", "--secureGRPCAddr", secure, "--httpAddr", pages, "--monitoringAddr=")
 	if err != nil {
 		return err
 	}
@@ -137,7 +138,8 @@ func (d *demo) tokens(ctx context.Context, accounts ...string) error {
 // workload starts what gets a workload's certificates, and its Envoy.
 func (d *demo) workload(ctx context.Context, name, ip, admin string) error {
 	certs, sds := d.in(name), d.in(name+"-sds")
-	err := d.Launch(name+"-certificate", d.coxswain, "certificate", "--addr", secure, "--roots", d.in(trustFiles), "--token", d.in(name+".token"), "--dir", certs, "--ttl", "1h", "--follow")
+	err := d.Launch(name+"-certificate", d.coxswain, "certificate", "--addr", secure, "--roots", d.in(trustFiles),
+		"--token", d.in(name+".token"), "--dir", certs, "--ttl", "1h", "--follow")
 	if err != nil {
 		return err
 	}
@@ -148,8 +150,10 @@ func (d *demo) workload(ctx context.Context, name, ip, admin string) error {
 	if err := d.Wait(ctx, "the certificate of "+name, func(context.Context) error { _, err := os.Stat(chain); return err }); err != nil {
 		return err
 	}
-	bootstrap, err := d.command(ctx, "bootstrap", "--name", name, "--namespace", "shop", "--ip", ip, "--labels", "app="+name, "--interception", "NONE", "--protocol", "delta", "--admin", admin,
-		"--metadata", "SERVICE_ACCOUNT="+name, "--certs", certs, "--sds", sds, "--xds", secure, "--xdsName", serverName, "--xdsCA", d.in(trustFiles), "--xdsCert", chain, "--xdsKey", key)
+	bootstrap, err := d.command(ctx, "bootstrap", "--name", name, "--namespace", "shop", "--ip", ip, "--labels",
+		"app="+name, "--interception", "NONE", "--protocol", "delta", "--admin", admin,
+		"--metadata", "SERVICE_ACCOUNT="+name, "--certs", certs, "--sds", sds, "--xds", secure, "--xdsName",
+		serverName, "--xdsCA", d.in(trustFiles), "--xdsCert", chain, "--xdsKey", key)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,9 @@ func main() {
 	dubbo, err := dubbo.NewInstance(
 		dubbo.WithName("greetings"),
 		dubbo.WithRegistry(registry.WithZookeeper(), registry.WithAddress(*zookeeper), registry.WithRegisterServiceAndInterface()),
-		dubbo.WithShutdown(graceful_shutdown.WithTimeout(5*time.Second), graceful_shutdown.WithStepTimeout(time.Second), graceful_shutdown.WithConsumerUpdateWaitTime(time.Second)),
+		dubbo.WithShutdown(graceful_shutdown.WithTimeout(5*time.Second),
+			graceful_shutdown.WithStepTimeout(time.Second),
+			graceful_shutdown.WithConsumerUpdateWaitTime(time.Second)),
 		dubbo.WithProtocol(protocol.WithTriple(), protocol.WithIp("127.0.0.1"), protocol.WithPort(*port)),
 	)
 	if err != nil {

@@ -86,11 +86,13 @@ func put(ctx context.Context, url string, body []byte) error {
 // google.protobuf.StringValue.
 var greeter = grpc.ServiceDesc{
 	ServiceName: "greet.Greeter", HandlerType: (*any)(nil),
-	Methods: []grpc.MethodDesc{{MethodName: "Greet", Handler: func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-		var name wrapperspb.StringValue
-		if err := decode(&name); err != nil {
-			return nil, err
-		}
-		return wrapperspb.String("hello " + name.GetValue() + ", from the successor"), nil
-	}}},
+	Methods: []grpc.MethodDesc{
+		{MethodName: "Greet", Handler: func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+			var name wrapperspb.StringValue
+			if err := decode(&name); err != nil {
+				return nil, err
+			}
+			return wrapperspb.String("hello " + name.GetValue() + ", from the successor"), nil
+		}},
+	},
 }
