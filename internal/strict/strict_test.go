@@ -147,7 +147,8 @@ func TestBounds(t *testing.T) {
 	}
 	got := bounded{Wait: 2 * time.Second}
 	err := Decode([]byte(`{"host": "a", "any": ["udp"], "rate": 0.5, "wait": "", "net": "10.0.0.0/8", "raw": {"a": [1]}, "tls": {"file": "f"}}`), &got)
-	if err != nil || got.Any[0] != "udp" || got.Rate != 0.5 || got.Wait != 2*time.Second || got.Net.Bits() != 8 || string(got.Raw) != `{"a": [1]}` || got.TLS.File != "f" {
+	if err != nil || got.Any[0] != "udp" || got.Rate != 0.5 || got.Wait != 2*time.Second || got.Net.Bits() != 8 ||
+		string(got.Raw) != `{"a": [1]}` || got.TLS.File != "f" {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -186,7 +187,8 @@ func TestSchema(t *testing.T) {
 // nothing else.
 func FuzzJSON(f *testing.F) {
 	for _, s := range []string{
-		`"a\u00e4\ud83d\ude00\n"`, `"\ud83d"`, `"\ud83d\u0041"`, "\"\xff\"", `-0.5e+3`, `01`, `[1, {"a": null}]`, `{"a": 1,}`, `tru`, `"\x"`, ` 1 `, `-`, "\"\n\"",
+		`"a\u00e4\ud83d\ude00\n"`, `"\ud83d"`, `"\ud83d\u0041"`, "\"\xff\"", `-0.5e+3`, `01`, `[1, {"a": null}]`,
+		`{"a": 1,}`, `tru`, `"\x"`, ` 1 `, `-`, "\"\n\"",
 	} {
 		f.Add([]byte(s))
 	}
