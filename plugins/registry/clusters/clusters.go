@@ -68,7 +68,9 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 	var said kube.LogLimiter
 	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
 		if said.Allow("secrets", err, time.Now()) {
-			out.Log(sdk.Warn, "the Secrets of other clusters can't be watched; what is known stays, and it is tried again", "namespace", r.config.Namespace, "error", err.Error())
+			out.Log(sdk.Warn,
+				"the Secrets of other clusters can't be watched; what is known stays, and it is tried again",
+				"namespace", r.config.Namespace, "error", err.Error())
 		}
 	}); err != nil {
 		return err

@@ -91,7 +91,8 @@ func defaults() Config {
 		Services: selection{Names: instances.Names{Exclude: []string{"consul"}}},
 		Host:     "{service}.service.consul", Locality: placeKeys{"region", "zone", "subzone"}, Protocol: "HTTP",
 		Meta: metaFields{"protocol", "port", "external", "service-account"}, MeshNamespace: "default", Cluster: "Kubernetes",
-		Watches: min(most, 90), MaxServices: 10_000, MaxInstances: 100_000, MaxBytes: 64 << 20, Wait: time.Minute, Refresh: 15 * time.Second, Interval: 250 * time.Millisecond, MaxRetry: 15 * time.Second,
+		Watches: min(most, 90), MaxServices: 10_000, MaxInstances: 100_000, MaxBytes: 64 << 20, Wait: time.Minute,
+		Refresh: 15 * time.Second, Interval: 250 * time.Millisecond, MaxRetry: 15 * time.Second,
 	}
 }
 
@@ -125,7 +126,8 @@ func (c *Config) checkAddress() error {
 	switch t := c.TLS; {
 	case t == tlsFiles{}:
 	case !canStop:
-		return strict.Errorf("tls", "a module's calls are made by its runner, which trusts the system's roots and has no certificate of its own: run registry/consul as a process for this")
+		return strict.Errorf("tls", "a module's calls are made by its runner, which trusts the system's roots and has "+
+			"no certificate of its own: run registry/consul as a process for this")
 	case u.Scheme != "https":
 		return strict.Errorf("tls", "the address does not start with https://")
 	case (t.CertFile == "") != (t.KeyFile == ""):
@@ -161,7 +163,9 @@ func (c *Config) checkMapping() error {
 		return err
 	}
 	if host := c.host("web"); host == c.Host || strings.ContainsAny(host, "{}") || !hosts.ValidName(host, false) {
-		return strict.Errorf("host", "%q makes no DNS name of each service; write such as {service}.service.consul, with {namespace} and {partition} if you like", c.Host)
+		return strict.Errorf("host",
+			"%q makes no DNS name of each service; write such as {service}.service.consul, with {namespace} and {partition} if you like",
+			c.Host)
 	}
 	if err := instances.CheckProtocol("protocol", &c.Protocol); err != nil {
 		return err

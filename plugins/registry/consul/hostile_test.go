@@ -116,12 +116,24 @@ func lies(written *atomic.Int64) map[string]struct {
 		"names without end": {path: ofAll, lie: says(ofAll, "99", forever("{", strings.Repeat(" ", 4096), written))},
 		"a bomb":            {path: ofWeb, lie: says(ofWeb, "99", zip), says: "answer"},
 		"deep":              {path: ofWeb, lie: says(ofWeb, "99", text(`[{"Node":`, strings.Repeat(`{"a":`, 100_000))), says: "answer"},
-		"deep, and whole":   {path: ofWeb, lie: says(ofWeb, "99", text(`[{"Node":`, strings.Repeat(`[`, 9_000), strings.Repeat(`]`, 9_000), `}]`)), says: "record"},
-		"nulls":             {path: ofWeb, lie: says(ofWeb, "99", jsonOf(nil, nil, two)), rest: true, says: "record"},
-		"of other types":    {path: ofWeb, lie: says(ofWeb, "99", text(`[7, "a", [], {"Node": {"Node": 7}, "Service": []}, `+encode(two)+`]`)), rest: true, says: "record"},
-		"an ID of its own":  {path: ofWeb, lie: says(ofWeb, "99", text(`[{"Node": {"Node": "n1"}, "Service": {"ID": "web-1", "Port": "x"}}, `+encode(two)+`]`)), rest: true, says: "record"},
-		"one too large":     {path: ofWeb, lie: says(ofWeb, "99", jsonOf(at("web", 1), large, two)), rest: true, says: ""},
-		"by the thousand":   {path: ofWeb, lie: says(ofWeb, "99", text("[", strings.Repeat("{},", 300_000), "{}]")), says: "record"},
+		"deep, and whole": {
+			path: ofWeb,
+			lie:  says(ofWeb, "99", text(`[{"Node":`, strings.Repeat(`[`, 9_000), strings.Repeat(`]`, 9_000), `}]`)),
+			says: "record",
+		},
+		"nulls": {path: ofWeb, lie: says(ofWeb, "99", jsonOf(nil, nil, two)), rest: true, says: "record"},
+		"of other types": {
+			path: ofWeb,
+			lie:  says(ofWeb, "99", text(`[7, "a", [], {"Node": {"Node": 7}, "Service": []}, `+encode(two)+`]`)),
+			rest: true, says: "record",
+		},
+		"an ID of its own": {
+			path: ofWeb,
+			lie:  says(ofWeb, "99", text(`[{"Node": {"Node": "n1"}, "Service": {"ID": "web-1", "Port": "x"}}, `+encode(two)+`]`)),
+			rest: true, says: "record",
+		},
+		"one too large":   {path: ofWeb, lie: says(ofWeb, "99", jsonOf(at("web", 1), large, two)), rest: true, says: ""},
+		"by the thousand": {path: ofWeb, lie: says(ofWeb, "99", text("[", strings.Repeat("{},", 300_000), "{}]")), says: "record"},
 		"more than may be": {path: ofWeb, lie: says(ofWeb, "99", func(out io.Writer, _ *http.Request) {
 			_, _ = io.WriteString(out, encode(append([]entry{at("web", 1), two}, some(5000)...)))
 		}), rest: true, says: "limit"},
@@ -266,7 +278,9 @@ func TestLiarLeadsElsewhere(t *testing.T) {
 			return true
 		},
 		"what it was told": func(out http.ResponseWriter, r *http.Request) bool {
-			http.Error(out, "ACL not found: "+r.Header.Get("X-Consul-Token")+" "+base64.StdEncoding.EncodeToString([]byte(token))+strings.Repeat(" ", mostRefusal), http.StatusForbidden)
+			http.Error(out,
+				"ACL not found: "+r.Header.Get("X-Consul-Token")+" "+base64.StdEncoding.EncodeToString([]byte(token))+strings.Repeat(" ", mostRefusal),
+				http.StatusForbidden)
 			return true
 		},
 		"a header": func(out http.ResponseWriter, r *http.Request) bool {

@@ -20,16 +20,26 @@ const (
 
 // reasons is never changed.
 var reasons = map[instances.Reason]instances.Meaning{
-	lostKind:     {Effect: instances.Left, Text: "belong to Consul's own mesh (proxies, gateways) and are left out"},
-	lostAddress:  {Effect: instances.Left, Text: "have an address that is neither an IP address nor a DNS name; what they were before stays, new ones are left out"},
+	lostKind: {Effect: instances.Left, Text: "belong to Consul's own mesh (proxies, gateways) and are left out"},
+	lostAddress: {
+		Effect: instances.Left,
+		Text:   "have an address that is neither an IP address nor a DNS name; what they were before stays, new ones are left out",
+	},
 	lostPort:     {Effect: instances.Left, Text: "have no port, or none between 1 and 65535; what they were before stays, new ones are left out"},
 	lostSocket:   {Effect: instances.Left, Text: "listen on a Unix socket of their machine and are left out"},
 	lostPortMeta: {Effect: instances.Partly, Text: "have metadata for the service's port that is no port; their own port counts"},
 	lostTag:      {Effect: instances.Partly, Text: "are tags that can be no label"},
 	lostTwice:    {Effect: instances.Partly, Text: "are tags that say otherwise than metadata or an earlier tag, which count"},
 	lostRecord:   {Effect: instances.Left, Text: "can't be read; what they were before stays, new ones are left out"},
-	lostService:  {Effect: instances.Left, Text: "have a name that no service can have (empty, with control characters, or a path that leads elsewhere) and are left out"},
-	lostLimit:    {Effect: instances.Left, Text: "are beyond maxServices or maxInstances and are left out"},
-	lostAnswer:   {Effect: instances.Kept, Text: "can't be read; what was read last stays", Told: true},
-	lostHidden:   {Effect: instances.Kept, Text: "are hidden by Consul's ACLs since the token's rights became less; what was read last stays until the plugin is restarted", Told: true},
+	lostService: {
+		Effect: instances.Left,
+		Text:   "have a name that no service can have (empty, with control characters, or a path that leads elsewhere) and are left out",
+	},
+	lostLimit:  {Effect: instances.Left, Text: "are beyond maxServices or maxInstances and are left out"},
+	lostAnswer: {Effect: instances.Kept, Text: "can't be read; what was read last stays", Told: true},
+	lostHidden: {
+		Effect: instances.Kept,
+		Text:   "are hidden by Consul's ACLs since the token's rights became less; what was read last stays until the plugin is restarted",
+		Told:   true,
+	},
 }

@@ -117,14 +117,17 @@ endpoints default/web.service.consul/http2-8080/10.1.0.3:8080 weight 1 locality 
 endpoints default/web.service.consul/http2-8080/10.1.0.4:8080 weight 1 locality eu/eu-1 labels protocol=http2 node n1 draining
 lost tag 1: urlprefix-/shop strip=/shop
 `},
-		{"web", "Web", `{"healthy": ["passing"], "taggedAddress": "wan", "servicePort": 80, "host": "{service}.{partition}.example.com", "meshNamespace": "shop",
+		{
+			"web", "Web",
+			`{"healthy": ["passing"], "taggedAddress": "wan", "servicePort": 80, "host": "{service}.{partition}.example.com", "meshNamespace": "shop",
 			"meta": {"protocol": "none", "serviceAccount": ""}, "protocol": "", "locality": {"subzone": "rack"}}`, `services shop/web.default.example.com auto-80 
 endpoints shop/web.default.example.com/auto-80/10.0.0.2:8080 weight 2 locality dc1 labels protocol=http2,service-account=web,version=v2 node n2 not healthy
 endpoints shop/web.default.example.com/auto-80/10.1.0.3:8080 weight 1 locality dc1 labels protocol=http2 node n2 not healthy
 endpoints shop/web.default.example.com/auto-80/10.1.0.4:8080 weight 1 locality eu/eu-1/r7 labels protocol=http2 node n1 draining
 endpoints shop/web.default.example.com/auto-80/203.0.113.11:18080 weight 5 locality eu/eu-1/r7 labels owner=shop,protocol=http2,tag/canary=true,team=shop,version=v1 node n1
 lost tag 1: urlprefix-/shop strip=/shop
-`},
+`,
+		},
 		{"db", "db", `{}`, `services default/db.service.consul tcp-5432 TCP by DNS external
 endpoints default/db.service.consul/tcp-5432/db.example.com:5432 weight 1 locality eu/eu-1 labels external=true,tag/tcp=true node n1
 `},

@@ -39,7 +39,8 @@ func (r *Registry) Run(ctx context.Context, out sdk.Publisher) error {
 	defer asking.Wait()
 	defer cancel()
 	l := &loop{
-		config: r.config, out: out, plan: newSchedule(r.config), book: newBook(r.config), watches: map[string]*watch{}, lists: map[string]*watch{}, missing: map[*watch]bool{},
+		config: r.config, out: out, plan: newSchedule(r.config), book: newBook(r.config),
+		watches: map[string]*watch{}, lists: map[string]*watch{}, missing: map[*watch]bool{},
 		complaints: newComplaints(out),
 	}
 	for _, d := range r.config.Datacenters {

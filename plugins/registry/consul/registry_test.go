@@ -260,13 +260,17 @@ func TestQuestions(t *testing.T) {
 	}
 	h := begin(t, w, map[string]any{
 		"tokenFile": file, "datacenters": []string{"east"}, "namespace": "shop", "partition": "p1",
-		"services": map[string]any{"exclude": []string{"*-old"}, "tags": []string{"prod"}, "nodeMeta": map[string]string{"rack": "7"}, "filter": "Node.Node != n9"},
+		"services": map[string]any{
+			"exclude": []string{"*-old"}, "tags": []string{"prod"}, "nodeMeta": map[string]string{"rack": "7"},
+			"filter": "Node.Node != n9",
+		},
 	})
 	has(t, h, "web", "10.0.0.1")
 	w.mu.Lock()
 	for _, r := range w.asked {
 		q := r.URL.Query()
-		if q.Get("dc") != "east" || q.Get("ns") != "shop" || q.Get("partition") != "p1" || q.Get("node-meta") != "rack:7" || r.Header.Get("X-Consul-Token") != "first" {
+		if q.Get("dc") != "east" || q.Get("ns") != "shop" || q.Get("partition") != "p1" || q.Get("node-meta") != "rack:7" ||
+			r.Header.Get("X-Consul-Token") != "first" {
 			t.Errorf("%s, %v", r.URL, r.Header)
 		}
 		if want := `(Node.Node != n9) and "prod" in Service.Tags`; strings.Contains(r.URL.Path, "/health/") && q.Get("filter") != want {
@@ -309,7 +313,9 @@ func TestDatacenters(t *testing.T) {
 		out.Header().Set("X-Consul-Index", fmt.Sprint(w.index))
 		out.Header().Set("X-Consul-Knownleader", "true")
 		out.Header().Set("X-Consul-Lastcontact", "0")
-		_, _ = out.Write([]byte(`[{"Node":{"Node":"w1","Address":"10.7.0.1","Datacenter":"west"},"Service":{"ID":"web-w","Service":"web","Port":8080},"Checks":[]}]`))
+		_, _ = out.Write(
+			[]byte(`[{"Node":{"Node":"w1","Address":"10.7.0.1","Datacenter":"west"},"Service":{"ID":"web-w","Service":"web","Port":8080},"Checks":[]}]`),
+		)
 		return true
 	}
 	h := begin(t, w, map[string]any{"datacenters": []string{"east", "west"}})

@@ -29,10 +29,19 @@ func TestJudge(t *testing.T) {
 		{"nothing new", watch{index: 10, had: 2}, stale, answer{index: 10, leader: true, same: true}, nothingNew, nil},
 		{"no leader", watch{index: 10}, stale, answer{index: 11}, fails, errLeader},
 		{"broken", watch{index: 10}, stale, answer{err: broken}, fails, broken},
-		{"rights became less", watch{index: 10, had: 2}, certain, answer{index: 11, leader: true, filtered: true, listed: listed{entries: some(1)}}, hides, nil},
-		{"rights were less before", watch{index: 10, had: 2, filtered: true}, certain, answer{index: 11, leader: true, filtered: true, listed: listed{entries: some(1)}}, counts, nil},
+		{
+			"rights became less", watch{index: 10, had: 2}, certain,
+			answer{index: 11, leader: true, filtered: true, listed: listed{entries: some(1)}}, hides, nil,
+		},
+		{
+			"rights were less before", watch{index: 10, had: 2, filtered: true}, certain,
+			answer{index: 11, leader: true, filtered: true, listed: listed{entries: some(1)}}, counts, nil,
+		},
 		{"nothing without a token", watch{index: 10, had: 2}, certain, answer{index: 11, leader: true, anonymous: true}, hides, nil},
-		{"less without a token", watch{index: 10, had: 2}, certain, answer{index: 11, leader: true, anonymous: true, listed: listed{entries: some(1)}}, counts, nil},
+		{
+			"less without a token", watch{index: 10, had: 2}, certain,
+			answer{index: 11, leader: true, anonymous: true, listed: listed{entries: some(1)}}, counts, nil,
+		},
 		{"gone without a token", watch{index: 10, had: 2, unlisted: true}, certain, answer{index: 11, leader: true, anonymous: true}, gone, nil},
 		{"unlisted, hidden", watch{index: 10, had: 2, filtered: true, unlisted: true}, certain, answer{index: 11, leader: true, filtered: true}, hides, nil},
 		{"unlisted, gone", watch{index: 10, had: 2, unlisted: true}, certain, answer{index: 11, leader: true}, gone, nil},

@@ -179,7 +179,8 @@ func TestRefusals(t *testing.T) {
 func TestRows(t *testing.T) {
 	p, out := newTest(t, `, "cluster": "c"`)
 	p.must(t, etcd.Batch{Whole: true, Put: []etcd.Pair{
-		pair("web/1", `{"host": "Web.example", "namespace": "shop", "address": "10.0.0.1", "ports": [{"number": 80, "name": "http", "protocol": "http", "targetPort": 8080}],
+		pair("web/1",
+			`{"host": "Web.example", "namespace": "shop", "address": "10.0.0.1", "ports": [{"number": 80, "name": "http", "protocol": "http", "targetPort": 8080}],
 			"weight": 5, "health": "draining", "labels": {"version": "v1"}, "locality": "r/z", "network": "n", "serviceAccount": "sa", "workload": "w",
 			"service": {"name": "web", "addresses": ["240.0.0.1/32"], "exportTo": ["."], "subjectAltNames": ["san"], "labels": {"l": "v"}, "external": true}}`),
 		pair("web/2", `{"host": "web.example", "namespace": "shop", "address": "unix:///run/s", "port": 80, "protocol": "HTTP"}`),
@@ -234,7 +235,11 @@ func TestLastGood(t *testing.T) {
 			}
 		}
 	}
-	all := []string{"etcd:/m/a host: expected a string, not a number; its last good version stays", "etcd:/m/b has 201 bytes, which is more than limits.recordBytes, 200; its last good", "etcd:/m/c is no JSON: at byte"}
+	all := []string{
+		"etcd:/m/a host: expected a string, not a number; its last good version stays",
+		"etcd:/m/b has 201 bytes, which is more than limits.recordBytes, 200; its last good",
+		"etcd:/m/c is no JSON: at byte",
+	}
 	check(all...)
 	if got := out.keys(state.Endpoints); !slices.Equal(got, before) {
 		t.Errorf("endpoints %q, before %q", got, before)

@@ -53,7 +53,8 @@ type publication struct {
 
 func newPublication(c Config, out sdk.Publisher) *publication {
 	return &publication{
-		config: c, out: out, parts: sdk.NewParts(out), faultSet: kinds.NewFaultSet(time.Now), records: map[string]*record{}, services: map[string]map[string]*record{},
+		config: c, out: out, parts: sdk.NewParts(out), faultSet: kinds.NewFaultSet(time.Now),
+		records: map[string]*record{}, services: map[string]map[string]*record{},
 		faults: map[string]kinds.Fault{}, disputes: map[string][]kinds.Fault{},
 	}
 }
@@ -152,7 +153,8 @@ func (p *publication) make(service string) {
 	p.parts.Set(service, []*sdk.Service{s}, endpoints)
 	for _, d := range disputes {
 		p.news = true
-		p.disputes[service] = append(p.disputes[service], kinds.Fault{File: p.place(d.key), Reason: "disputed", Field: d.field, Message: d.reason, Severity: finding.Warning})
+		p.disputes[service] = append(p.disputes[service],
+			kinds.Fault{File: p.place(d.key), Reason: "disputed", Field: d.field, Message: d.reason, Severity: finding.Warning})
 	}
 }
 
@@ -191,10 +193,15 @@ func (p *publication) tell() error {
 	}
 	kinds.SortFaults(all)
 	if more := len(all) - mostFaults; more > 0 {
-		all = append(all[:mostFaults:mostFaults], kinds.Fault{File: p.place(""), Message: fmt.Sprintf("%d more records have something wrong", more), Reason: "more", Left: more})
+		all = append(all[:mostFaults:mostFaults],
+			kinds.Fault{File: p.place(""), Message: fmt.Sprintf("%d more records have something wrong", more), Reason: "more", Left: more})
 	}
 	if p.left > 0 {
-		all = append(all, kinds.Fault{File: p.place(""), Message: fmt.Sprintf("%d keys are left out: there are more than limits.records, %d", p.left, p.config.Limits.Records), Reason: "limits.records", Left: p.left})
+		all = append(all, kinds.Fault{
+			File:    p.place(""),
+			Message: fmt.Sprintf("%d keys are left out: there are more than limits.records, %d", p.left, p.config.Limits.Records),
+			Reason:  "limits.records", Left: p.left,
+		})
 	}
 	c := p.faultSet.Show(all)
 	for _, f := range c.New[:min(len(c.New), mostLogged)] {

@@ -36,7 +36,10 @@ func rowsOf(cluster string, records map[string]*record) (s *sdk.Service, endpoin
 			switch {
 			case known == nil:
 				if other, taken := byName[p.Name]; taken {
-					disputes = append(disputes, dispute{key, fmt.Sprintf("ports[%d].name", i), fmt.Sprintf("%q is the name of port %d in %s; this port is left out", p.Name, other, said[other])})
+					disputes = append(disputes, dispute{
+						key, fmt.Sprintf("ports[%d].name", i),
+						fmt.Sprintf("%q is the name of port %d in %s; this port is left out", p.Name, other, said[other]),
+					})
 					continue
 				}
 				known = &sdk.Port{Number: p.Number, Name: p.Name, Protocol: p.Protocol}

@@ -324,7 +324,8 @@ func (r *refusal) Error() string {
 	case 401:
 		hint = "; username and passwordFile have to be those that the server wants"
 	case 403:
-		hint = "; it may be one that was just started and doesn't answer before eureka.server.wait-time-in-ms-when-sync-empty has passed, or one that wants other credentials"
+		hint = "; it may be one that was just started and doesn't answer before " +
+			"eureka.server.wait-time-in-ms-when-sync-empty has passed, or one that wants other credentials"
 	case 404:
 		hint = "; the server's URL ends before /apps: .../eureka for Spring Cloud, .../eureka/v2 for Netflix' own"
 	}

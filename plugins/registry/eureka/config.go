@@ -71,7 +71,8 @@ func defaults() Config {
 		Servers: []string{"http://127.0.0.1:8761/eureka"}, By: byVIP, Healthy: []string{up}, Host: "{service}.eureka", Address: atIP, Protocol: "HTTP",
 		Meta: metaKeys{"weight", "protocol", "external", "service-account"}, Locality: placeKeys{"region", "zone", "subzone"},
 		MeshNamespace: "default", Cluster: "Kubernetes", MaxInstances: 100_000, MaxBytes: 128 << 20,
-		Interval: 5 * time.Second, Full: 30 * time.Second, DeltaWindow: 2 * time.Minute, Keep: 5 * time.Minute, Timeout: 20 * time.Second, MaxRetry: 15 * time.Second,
+		Interval: 5 * time.Second, Full: 30 * time.Second, DeltaWindow: 2 * time.Minute, Keep: 5 * time.Minute,
+		Timeout: 20 * time.Second, MaxRetry: 15 * time.Second,
 	}
 }
 
@@ -135,7 +136,8 @@ func (c *Config) checkAccess() error {
 	case c.TLS == nil:
 		return nil
 	case !hasFiles:
-		return strict.Errorf("tls", "a module's calls are made by its runner, which trusts the system's roots and has no certificate of its own: run registry/eureka as a process for this")
+		return strict.Errorf("tls", "a module's calls are made by its runner, which trusts the system's roots and has "+
+			"no certificate of its own: run registry/eureka as a process for this")
 	case !secured:
 		return strict.Errorf("tls", "no server starts with https://")
 	}

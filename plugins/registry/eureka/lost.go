@@ -17,13 +17,18 @@ const (
 
 // reasons is never changed.
 var reasons = map[instances.Reason]instances.Meaning{
-	lostAddress: {Effect: instances.Left, Text: "have an address that is neither an IP address nor a DNS name; what they were before stays, new ones are left out"},
-	lostPort:    {Effect: instances.Left, Text: "have no port that is enabled, or one that is not between 1 and 65535; without another one, what they were before stays, and new ones are left out"},
-	lostRecord:  {Effect: instances.Left, Text: "can't be read; what they were before stays, new ones are left out"},
-	lostStatus:  {Effect: instances.Partly, Text: "have a status that is none of UP, DOWN, STARTING, OUT_OF_SERVICE and UNKNOWN, and are taken for UNKNOWN"},
-	lostWeight:  {Effect: instances.Partly, Text: "have metadata for the weight that is no whole number; 1 counts"},
-	lostRegion:  {Effect: instances.Partly, Text: "are in a zone without a region, and so have no locality: set region"},
-	lostLabel:   {Effect: instances.Partly, Text: "are metadata that can be no label"},
-	lostLimit:   {Effect: instances.Left, Text: "are beyond maxInstances and are left out; what is there stays until there are fewer"},
-	lostMissing: {Effect: instances.Kept, Text: "are not there any more since the server was started anew, or another one answers; they stay for as long as their lease, or until keep has passed"},
+	lostAddress: {
+		Effect: instances.Left,
+		Text:   "have an address that is neither an IP address nor a DNS name; what they were before stays, new ones are left out",
+	},
+	lostPort: {Effect: instances.Left, Text: "have no port that is enabled, or one that is not between 1 and 65535; " +
+		"without another one, what they were before stays, and new ones are left out"},
+	lostRecord: {Effect: instances.Left, Text: "can't be read; what they were before stays, new ones are left out"},
+	lostStatus: {Effect: instances.Partly, Text: "have a status that is none of UP, DOWN, STARTING, OUT_OF_SERVICE and UNKNOWN, and are taken for UNKNOWN"},
+	lostWeight: {Effect: instances.Partly, Text: "have metadata for the weight that is no whole number; 1 counts"},
+	lostRegion: {Effect: instances.Partly, Text: "are in a zone without a region, and so have no locality: set region"},
+	lostLabel:  {Effect: instances.Partly, Text: "are metadata that can be no label"},
+	lostLimit:  {Effect: instances.Left, Text: "are beyond maxInstances and are left out; what is there stays until there are fewer"},
+	lostMissing: {Effect: instances.Kept, Text: "are not there any more since the server was started anew, or another " +
+		"one answers; they stay for as long as their lease, or until keep has passed"},
 }

@@ -78,14 +78,22 @@ func TestOdd(t *testing.T) {
 		return []byte(`{"applications": {"apps__hashcode": "", "application": ` + text + `}}`)
 	}
 	for name, c := range map[string]struct{ config, apps, want string }{
-		"single elements, numbers as text, no ID": {`{}`, `{"name": "A", "instance": {"hostName": "h", "ipAddr": "10.0.0.1", "status": "UP", "port": {"$": "80"}, "leaseInfo": null, "metadata": null}}`,
-			"services default/a.eureka http-80 HTTP\nendpoints default/a.eureka/http-80/10.0.0.1:80 weight 1 node h\n"},
-		"several VIP addresses": {`{}`, `[{"name": "A", "instance": [{"instanceId": "1", "hostName": "h", "ipAddr": "10.0.0.1", "status": "UP", "vipAddress": "a, B:7001 ,b", "port": {"$": 80, "@enabled": "true"}}]}]`,
+		"single elements, numbers as text, no ID": {
+			`{}`,
+			`{"name": "A", "instance": {"hostName": "h", "ipAddr": "10.0.0.1", "status": "UP", "port": {"$": "80"}, "leaseInfo": null, "metadata": null}}`,
+			"services default/a.eureka http-80 HTTP\nendpoints default/a.eureka/http-80/10.0.0.1:80 weight 1 node h\n",
+		},
+		"several VIP addresses": {`{}`, `[{"name": "A", "instance": [{"instanceId": "1", "hostName": "h", "ipAddr": ` +
+			`"10.0.0.1", "status": "UP", "vipAddress": "a, B:7001 ,b", "port": {"$": 80, "@enabled": "true"}}]}]`,
 			"services default/a.eureka http-80 HTTP\nservices default/b.eureka http-80 HTTP\nendpoints default/a.eureka/http-80/10.0.0.1:80 weight 1 node h\n" +
 				"endpoints default/b.eureka/http-80/10.0.0.1:80 weight 1 labels eureka/application=A node h\n"},
-		"by application, at host names": {`{"by": "application", "address": "hostname", "servicePort": 80, "secureServicePort": 443, "host": "{service}.example", "meshNamespace": "n"}`,
-			`[{"name": "A", "instance": [{"instanceId": "1", "hostName": "h.example", "status": "UP", "vipAddress": "x", "port": {"$": 8081}, "securePort": {"$": 8444, "@enabled": true}}]}]`,
-			"services n/a.example http-80 HTTP https-443 HTTPS by DNS\nendpoints n/a.example/http-80/h.example:8081 weight 1 node h.example\nendpoints n/a.example/https-443/h.example:8444 weight 1 node h.example\n"},
+		"by application, at host names": {
+			`{"by": "application", "address": "hostname", "servicePort": 80, "secureServicePort": 443, "host": "{service}.example", "meshNamespace": "n"}`,
+			`[{"name": "A", "instance": [{"instanceId": "1", "hostName": "h.example", "status": "UP", "vipAddress": "x",` +
+				` "port": {"$": 8081}, "securePort": {"$": 8444, "@enabled": true}}]}]`,
+			"services n/a.example http-80 HTTP https-443 HTTPS by DNS\nendpoints n/a.example/http-80/h.example:8081 " +
+				"weight 1 node h.example\nendpoints n/a.example/https-443/h.example:8444 weight 1 node h.example\n",
+		},
 		"zones": {`{"region": "eu", "healthy": ["UP", "STARTING"]}`, `[{"name": "A", "instance": [
 			{"instanceId": "1", "ipAddr": "10.0.0.1", "status": "STARTING", "port": {"$": 80}, "metadata": {"zone": "z/1"}},
 			{"instanceId": "2", "ipAddr": "10.0.0.2", "status": "UNKNOWN", "port": {"$": 80}, "dataCenterInfo": {"metadata": {"availability-zone": "local"}}},
@@ -99,7 +107,8 @@ func TestOdd(t *testing.T) {
 			"services default/a.eureka http-80 HTTP\nendpoints default/a.eureka/http-80/10.0.0.4:80 weight 1 node \n" +
 				"lost ${x}:host 1 (${x})\nlost ${x}:status 1 (A/6:)\nlost a:address 2 (A/1)\nlost a:port 1 (A/3)\n" +
 				"lost a:record 3 (A/#1: it is null)\n" +
-				"lost a:region 1 (A/4)\nlost a:same 1 (A/4)\nlost a:status 1 (A/4: ODD)\nlost a:weight 1 (A/4: -1)\nlost applications:record 1 (APPLICATIONS/#4: an application is neither an object nor null)\n"},
+				"lost a:region 1 (A/4)\nlost a:same 1 (A/4)\nlost a:status 1 (A/4: ODD)\nlost a:weight 1 (A/4: " +
+				"-1)\nlost applications:record 1 (APPLICATIONS/#4: an application is neither an object nor null)\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, describe(t, configured(t, c.config), apps(c.apps))); diff != "" {

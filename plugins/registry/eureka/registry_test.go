@@ -29,7 +29,8 @@ func TestConformance(t *testing.T) {
 	}
 	const each = 100
 	plugintest.Conform(t, plugintest.Suite{
-		Kind: "registry", Config: map[string]any{"servers": []string{w.URL + "/eureka"}, "interval": "50ms", "allowEmpty": true, "keep": "0s"}, Many: 1500, // an answer for a module has less than 1 MiB
+		// an answer for a module has less than 1 MiB
+		Kind: "registry", Config: map[string]any{"servers": []string{w.URL + "/eureka"}, "interval": "50ms", "allowEmpty": true, "keep": "0s"}, Many: 1500,
 		BadConfigs: []any{`{"server": "http://127.0.0.1:8761"}`, `{"servers": 1}`, `{"servers": []}`, `{"servers": ["127.0.0.1:8761"]}`},
 		Source: func(rows int) error {
 			w.change(func() {

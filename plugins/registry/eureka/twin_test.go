@@ -19,7 +19,8 @@ type record map[string]any
 func at(app string, n int, with ...func(record)) record {
 	address := fmt.Sprintf("10.%d.%d.%d", n>>16&255, n>>8&255, n&255)
 	r := record{
-		"instanceId": fmt.Sprintf("%s-%d", strings.ToLower(app), n), "app": strings.ToUpper(app), "hostName": fmt.Sprintf("h%d", n), "ipAddr": address, "vipAddress": strings.ToLower(app),
+		"instanceId": fmt.Sprintf("%s-%d", strings.ToLower(app), n), "app": strings.ToUpper(app),
+		"hostName": fmt.Sprintf("h%d", n), "ipAddr": address, "vipAddress": strings.ToLower(app),
 		"status": up, "port": map[string]any{"$": 8080, "@enabled": "true"}, "securePort": map[string]any{"$": 443, "@enabled": "false"},
 		"metadata": map[string]any{"@class": "java.util.Collections$EmptyMap"},
 	}

@@ -36,7 +36,10 @@ type held struct {
 }
 
 func newView(most int) *view {
-	return &view{most: most, have: map[string]*instance{}, status: map[string]string{}, counts: map[string]int{}, held: map[string]*held{}, bad: map[string]string{}, changed: map[string]bool{}}
+	return &view{
+		most: most, have: map[string]*instance{}, status: map[string]string{}, counts: map[string]int{},
+		held: map[string]*held{}, bad: map[string]string{}, changed: map[string]bool{},
+	}
 }
 
 // errEmpty says why a list of everything is none.

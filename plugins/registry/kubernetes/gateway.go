@@ -52,7 +52,9 @@ func leanGateway(sent any) (any, error) {
 	if !ok {
 		return sent, nil // kept already
 	}
-	out := &gateway{ObjectMeta: metav1.ObjectMeta{Name: u.GetName(), Namespace: u.GetNamespace(), ResourceVersion: u.GetResourceVersion(), Labels: u.GetLabels()}}
+	out := &gateway{
+		ObjectMeta: metav1.ObjectMeta{Name: u.GetName(), Namespace: u.GetNamespace(), ResourceVersion: u.GetResourceVersion(), Labels: u.GetLabels()},
+	}
 	spec, _ := u.Object["spec"].(map[string]any)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &out.Spec); err != nil {
 		return &gateway{ObjectMeta: out.ObjectMeta}, nil // its definition is another one; it has no addresses that could be read

@@ -47,10 +47,12 @@ const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 func (k *keeper) pod(p *corev1.Pod) *pod {
 	return &pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: p.Name, Namespace: once(p.Namespace), ResourceVersion: p.ResourceVersion, Labels: k.labels.one(p.Labels, once), DeletionTimestamp: p.DeletionTimestamp,
+			Name: p.Name, Namespace: once(p.Namespace), ResourceVersion: p.ResourceVersion,
+			Labels: k.labels.one(p.Labels, once), DeletionTimestamp: p.DeletionTimestamp,
 		},
 		node: once(p.Spec.NodeName), account: once(p.Spec.ServiceAccountName), workload: once(ownerOf(p)),
-		hostname: p.Spec.Hostname, subdomain: once(p.Spec.Subdomain), addresses: addresses(p), ports: k.ports.one(portsOf(p), func(n uint32) uint32 { return n }),
+		hostname: p.Spec.Hostname, subdomain: once(p.Spec.Subdomain), addresses: addresses(p),
+		ports: k.ports.one(portsOf(p), func(n uint32) uint32 { return n }),
 		ready: ready(p), failed: p.Status.Phase == corev1.PodFailed, ended: p.Status.Phase == corev1.PodSucceeded,
 	}
 }

@@ -31,7 +31,8 @@ status: {podIP: 10.0.0.1, phase: Running, conditions: [{type: Ready, status: "Tr
 		ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "shop", Labels: map[string]string{"a": "b"}},
 		node:       "one", account: "s", workload: "p", addresses: []string{"10.0.0.1"}, ports: map[string]uint32{"http": 80}, ready: true,
 	}
-	one, other := kept(object[corev1.Pod](t, strings.Replace(text, "NAME", "p", 1))).(*pod), kept(object[corev1.Pod](t, strings.Replace(text, "NAME", "q", 1))).(*pod)
+	one, other := kept(object[corev1.Pod](t, strings.Replace(text, "NAME", "p", 1))).(*pod),
+		kept(object[corev1.Pod](t, strings.Replace(text, "NAME", "q", 1))).(*pod)
 	if diff := cmp.Diff(want, one, cmp.AllowUnexported(pod{})); diff != "" {
 		t.Error(diff)
 	}

@@ -72,7 +72,10 @@ spec:
 status: {loadBalancer: {ingress: [{ip: 192.0.2.2}, {hostname: lb.example.org}]}}`)
 	want := &pb.Service{
 		Host: "web.shop.svc.example.org", Namespace: "shop", Name: "web", Registry: "Kubernetes", Cluster: "east", Addresses: []string{"10.96.0.1", "fd00::1"},
-		Ports:    []*pb.Port{{Number: 80, Name: "http", Protocol: "HTTP", Target: 8080}, {Number: 81, Name: "named", TargetName: "name"}, {Number: 82, Name: "same"}},
+		Ports: []*pb.Port{
+			{Number: 80, Name: "http", Protocol: "HTTP", Target: 8080},
+			{Number: 81, Name: "named", TargetName: "name"}, {Number: 82, Name: "same"},
+		},
 		ExportTo: []string{".", "infra"}, Labels: map[string]string{"app": "web"}, Selector: map[string]string{"app": "web"}, SubjectAltNames: []string{"a"},
 		NodeLocal: true, TrafficDistribution: "PreferClose", Aliases: []string{"old.shop.svc.example.org"},
 		ExternalAddresses: map[string]string{"east": "192.0.2.1,192.0.2.2,lb.example.org"},
@@ -146,8 +149,10 @@ endpoints:
 - {addresses: [10.0.0.9], targetRef: {kind: Pod, name: web-9, namespace: shop}}
 - {addresses: [10.0.0.8], targetRef: {kind: Pod, name: web-8, namespace: shop}}
 - {addresses: [10.0.0.1], conditions: {ready: false}}`),
-			object[discoveryv1.EndpointSlice](t, `{metadata: {name: a}, addressType: IPv4, ports: [{name: http, port: 80}], endpoints: [{addresses: [192.0.2.1], nodeName: one}]}`),
-			object[discoveryv1.EndpointSlice](t, `{metadata: {name: f}, addressType: FQDN, ports: [{name: http, port: 80}], endpoints: [{addresses: [example.com]}]}`),
+			object[discoveryv1.EndpointSlice](t,
+				`{metadata: {name: a}, addressType: IPv4, ports: [{name: http, port: 80}], endpoints: [{addresses: [192.0.2.1], nodeName: one}]}`),
+			object[discoveryv1.EndpointSlice](t,
+				`{metadata: {name: f}, addressType: FQDN, ports: [{name: http, port: 80}], endpoints: [{addresses: [example.com]}]}`),
 		},
 		pod: func(namespace, name string) *pod { return pods[namespace+"/"+name] },
 		node: func(name string) *corev1.Node {
@@ -201,7 +206,8 @@ endpoints: [{addresses: ["fd00::1"], nodeName: one, targetRef: {kind: Pod, name:
 func TestWorkload(t *testing.T) {
 	c := &Config{Cluster: "east"}
 	pod := func(spec, status string) *pod {
-		return podOf(t, `{metadata: {name: p, namespace: shop}, spec: {containers: [{name: a, ports: [{name: http, containerPort: 80}]}]`+spec+`}, status: {`+status+`}}`)
+		return podOf(t,
+			`{metadata: {name: p, namespace: shop}, spec: {containers: [{name: a, ports: [{name: http, containerPort: 80}]}]`+spec+`}, status: {`+status+`}}`)
 	}
 	want := &pb.Workload{
 		Name: "p", Namespace: "shop", Addresses: []string{"10.0.0.1", "fd00::1"}, Cluster: "east", TlsMode: "disabled", Ready: true, Workload: "p",
@@ -236,7 +242,8 @@ status: {podIP: 10.0.0.1}`)
 
 func TestOwners(t *testing.T) {
 	of := func(kind, owner, labels string) string {
-		return `{metadata: {name: p, generateName: p-, labels: {` + labels + `}, ownerReferences: [{kind: ` + kind + `, name: ` + owner + `, controller: true}]}}`
+		return `{metadata: {name: p, generateName: p-, labels: {` + labels + `}, ownerReferences: [{kind: ` + kind +
+			`, name: ` + owner + `, controller: true}]}}`
 	}
 	for text, want := range map[string]string{
 		`{metadata: {name: p}}`:                                                                     "p",
@@ -274,8 +281,10 @@ func TestRemote(t *testing.T) {
 		t.Error(a, b)
 	}
 	s := &pb.Service{
-		Host: "web", Namespace: "shop", Addresses: []string{"10.0.0.1", "fd00::1"}, ExternalAddresses: map[string]string{"east": "1.2.3.4"}, SubjectAltNames: []string{"a"},
-		Labels: map[string]string{"app": "web"}, Ports: []*pb.Port{{Number: 80}}, Cluster: "east", Registry: "Kubernetes", Name: "web", Selector: map[string]string{"app": "web"},
+		Host: "web", Namespace: "shop", Addresses: []string{"10.0.0.1", "fd00::1"},
+		ExternalAddresses: map[string]string{"east": "1.2.3.4"}, SubjectAltNames: []string{"a"},
+		Labels: map[string]string{"app": "web"}, Ports: []*pb.Port{{Number: 80}}, Cluster: "east",
+		Registry: "Kubernetes", Name: "web", Selector: map[string]string{"app": "web"},
 		Aliases: []string{"other"},
 	}
 	if row := here.here(s, 0); row != nil {
@@ -299,8 +308,10 @@ func TestRemote(t *testing.T) {
 		t.Fatal(row, err)
 	}
 	want := &pb.Service{
-		Host: "web", Namespace: "shop", ClusterAddresses: map[string]string{"east": "10.0.0.1,fd00::1"}, ExternalAddresses: map[string]string{"east": "1.2.3.4"},
-		SubjectAltNames: []string{"a"}, Labels: s.Labels, Ports: s.Ports, Cluster: "east", Registry: "Kubernetes", Name: "web", Selector: s.Selector, Aliases: s.Aliases,
+		Host: "web", Namespace: "shop", ClusterAddresses: map[string]string{"east": "10.0.0.1,fd00::1"},
+		ExternalAddresses: map[string]string{"east": "1.2.3.4"},
+		SubjectAltNames:   []string{"a"}, Labels: s.Labels, Ports: s.Ports, Cluster: "east", Registry: "Kubernetes",
+		Name: "web", Selector: s.Selector, Aliases: s.Aliases,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -337,7 +348,10 @@ func TestAliases(t *testing.T) {
 	}
 	p := &publication{config: &Config{Domain: "x"}, watched: w}
 	of := func(name string) *corev1.Service { return get[corev1.Service](w.services, "a/"+name) }
-	for name, to := range map[string]string{"one": "web.a.svc.x", "two": "one.a.svc.x", "here": "there.a.svc.x", "there": "here.a.svc.x", "far": "example.com"} {
+	for name, to := range map[string]string{
+		"one": "web.a.svc.x", "two": "one.a.svc.x", "here": "there.a.svc.x", "there": "here.a.svc.x",
+		"far": "example.com",
+	} {
 		s := object[corev1.Service](t, fmt.Sprintf(`{metadata: {name: %s, namespace: a}, spec: {type: ExternalName, externalName: %s}}`, name, to))
 		if err := w.services.GetStore().Add(s); err != nil {
 			t.Fatal(err)
@@ -459,10 +473,12 @@ func TestOnNodes(t *testing.T) {
 	p, put := publishing(t, out)
 	put(p.watched.services, object[corev1.Service](t, `{metadata: {name: web, namespace: a, annotations: {traffic.istio.io/nodeSelector: '{"edge": "yes"}'}},
   spec: {type: NodePort, ports: [{port: 80, nodePort: 30080}]}}`))
-	put(p.watched.services, object[corev1.Service](t, "{metadata: {name: other, namespace: a, annotations: {traffic.istio.io/nodeSelector: '{'}}, spec: {type: NodePort, ports: [{port: 80}]}}"))
+	put(p.watched.services, object[corev1.Service](t,
+		"{metadata: {name: other, namespace: a, annotations: {traffic.istio.io/nodeSelector: '{'}}, spec: {type: NodePort, ports: [{port: 80}]}}"))
 	node := func(name, label, kind string) {
 		t.Helper()
-		n := object[corev1.Node](t, "{metadata: {name: "+name+", labels: {edge: '"+label+"'}}, status: {addresses: [{type: "+kind+", address: "+name+"}, {type: InternalIP, address: x}]}}")
+		n := object[corev1.Node](t, "{metadata: {name: "+name+", labels: {edge: '"+label+
+			"'}}, status: {addresses: [{type: "+kind+", address: "+name+"}, {type: InternalIP, address: x}]}}")
 		kept, err := (&keeper{}).lean(n)
 		if err != nil {
 			t.Fatal(err)
@@ -475,8 +491,10 @@ func TestOnNodes(t *testing.T) {
 			t.Fatal(err)
 		}
 		var s, other pb.Service
-		err := errors.Join(s.Unmarshal(out[state.Services]["a/web.a.svc.cluster.local"].Payload), other.Unmarshal(out[state.Services]["a/other.a.svc.cluster.local"].Payload))
-		if got := s.ExternalAddresses["east"]; err != nil || got != addresses || addresses != "" && s.ExternalPorts["east/80"] != 30080 || len(other.ExternalAddresses) > 0 {
+		err := errors.Join(s.Unmarshal(out[state.Services]["a/web.a.svc.cluster.local"].Payload),
+			other.Unmarshal(out[state.Services]["a/other.a.svc.cluster.local"].Payload))
+		if got := s.ExternalAddresses["east"]; err != nil || got != addresses ||
+			addresses != "" && s.ExternalPorts["east/80"] != 30080 || len(other.ExternalAddresses) > 0 {
 			t.Errorf("%s %v, want %s; %v; the other has %v", got, s.ExternalPorts, addresses, err, other.ExternalAddresses)
 		}
 	}

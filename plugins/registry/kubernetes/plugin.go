@@ -45,7 +45,12 @@ const agent = "coxswain/registry-kubernetes"
 
 // defaults are what counts where the config says nothing.
 func defaults() Config {
-	return Config{Access: kube.DefaultAccess(), Cluster: "Kubernetes", Domain: "cluster.local", SystemNamespace: "istio-system", DiscoverySelectors: true, WorkloadEntries: WorkloadEntries{Read: true, Services: true}, MultiCluster: MultiCluster{Group: "multicluster.x-k8s.io", Version: "v1alpha1"}}
+	return Config{
+		Access: kube.DefaultAccess(), Cluster: "Kubernetes", Domain: "cluster.local",
+		SystemNamespace: "istio-system", DiscoverySelectors: true,
+		WorkloadEntries: WorkloadEntries{Read: true, Services: true},
+		MultiCluster:    MultiCluster{Group: "multicluster.x-k8s.io", Version: "v1alpha1"},
+	}
 }
 
 // Check is an sdk.Checker's.
@@ -68,10 +73,13 @@ func (c *Config) Check() error {
 // Plugin returns the plugin for sdk.Serve.
 func Plugin() sdk.RegistryPlugin {
 	return sdk.RegistryPlugin{
-		Name:      "registry/kubernetes",
-		Version:   "1",
-		Reads:     []string{state.Mesh},
-		Publishes: []string{state.Services, state.Endpoints, state.Workloads, state.Namespaces, state.ClusterServices, state.NetworkGateways, mcs.Exports, mcs.Imports},
+		Name:    "registry/kubernetes",
+		Version: "1",
+		Reads:   []string{state.Mesh},
+		Publishes: []string{
+			state.Services, state.Endpoints, state.Workloads, state.Namespaces, state.ClusterServices,
+			state.NetworkGateways, mcs.Exports, mcs.Imports,
+		},
 		New: sdk.WithConfig(defaults(), func(c Config) (sdk.Registry, error) {
 			client, err := c.Client(agent)
 			if err != nil {

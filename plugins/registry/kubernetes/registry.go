@@ -42,7 +42,9 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 	}
 	failed := func(kind string, err error) {
 		if said.Allow(kind, err, time.Now()) {
-			out.Log(sdk.Warn, "what the API server has of a kind can't be watched; what is known stays, and it is tried again", "kind", kind, "error", err.Error())
+			out.Log(sdk.Warn,
+				"what the API server has of a kind can't be watched; what is known stays, and it is tried again",
+				"kind", kind, "error", err.Error())
 		}
 	}
 	var err error
@@ -393,7 +395,10 @@ func (p *publication) publish(units map[unit]bool) error {
 }
 
 // tables in the order in which they are published.
-var tables = []string{mcs.Exports, mcs.Imports, state.Namespaces, state.Services, state.ClusterServices, state.Endpoints, state.Workloads, state.NetworkGateways}
+var tables = []string{
+	mcs.Exports, mcs.Imports, state.Namespaces, state.Services, state.ClusterServices, state.Endpoints,
+	state.Workloads, state.NetworkGateways,
+}
 
 // rows makes the rows of a unit; none: there is no such thing, or its namespace doesn't count. The
 // endpoints of one that keeps them are those that were published before.
@@ -499,7 +504,9 @@ func (p *publication) keeps(u unit, made []*pb.Endpoint, unknown int) bool {
 		return true
 	}
 	if _, stands := p.standing[u]; stood && !stands && unknown > 0 {
-		p.out.Log(sdk.Warn, "the slices of a service name pods that the API server doesn't show; it has no endpoint any more that takes requests", "service", u.key)
+		p.out.Log(sdk.Warn,
+			"the slices of a service name pods that the API server doesn't show; it has no endpoint any more that takes requests",
+			"service", u.key)
 	}
 	return false
 }

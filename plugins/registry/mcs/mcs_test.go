@@ -29,7 +29,10 @@ func of(cluster string, addresses ...string) *sdk.Row {
 // that import it say which endpoints are for all. All of it goes as it came, whatever goes first.
 func TestClusterSet(t *testing.T) {
 	h := plugintest.Start(t, Plugin(), nil)
-	service := sdk.ServiceRow(&pb.Service{Host: host, Namespace: "shop", Name: "web", Registry: "Kubernetes", Cluster: "west", Addresses: []string{"10.0.0.1"}, Ports: []*pb.Port{{Number: 80, Name: "http"}}})
+	service := sdk.ServiceRow(&pb.Service{
+		Host: host, Namespace: "shop", Name: "web", Registry: "Kubernetes", Cluster: "west",
+		Addresses: []string{"10.0.0.1"}, Ports: []*pb.Port{{Number: 80, Name: "http"}},
+	})
 	service.Created = 7
 	is := func(what, want string) {
 		t.Helper()

@@ -89,10 +89,22 @@ func TestRefusals(t *testing.T) {
 		{with(`{"host": "a.x", "resolution": "dns", "ports": [{"number": 1}]}`), "services[0].resolution", `did you mean "DNS"`},
 		{with(`{"host": "a.x", "addresses": ["10"], "ports": [{"number": 1}]}`), "services[0].addresses[0]", "CIDR"},
 		{with(`{"host": "a.x", "ports": [{"number": 1}], "endpoints": [{}]}`), "services[0].endpoints[0].address", "missing"},
-		{with(`{"host": "a.x", "ports": [{"number": 1}], "endpoints": [{"address": "b.x"}]}`), "services[0].endpoints[0].address", "resolution DNS takes names"},
-		{with(`{"host": "a.x", "ports": [{"number": 1}], "endpoints": [{"address": "1.1.1.1", "ports": {"x": 1}}]}`), "services[0].endpoints[0].ports.x", "no such port"},
-		{with(`{"host": "a.x", "ports": [{"number": 1}, {"number": 2}], "endpoints": [{"address": "1.1.1.1", "port": 1}]}`), "services[0].endpoints[0].port", "2 ports"},
-		{with(`{"host": "a.x", "ports": [{"number": 1}], "endpoints": [{"address": "1.1.1.1", "labels": {"a": 1}}]}`), "services[0].endpoints[0].labels.a", "a string"},
+		{
+			with(`{"host": "a.x", "ports": [{"number": 1}], "endpoints": [{"address": "b.x"}]}`),
+			"services[0].endpoints[0].address", "resolution DNS takes names",
+		},
+		{
+			with(`{"host": "a.x", "ports": [{"number": 1}], "endpoints": [{"address": "1.1.1.1", "ports": {"x": 1}}]}`),
+			"services[0].endpoints[0].ports.x", "no such port",
+		},
+		{
+			with(`{"host": "a.x", "ports": [{"number": 1}, {"number": 2}], "endpoints": [{"address": "1.1.1.1", "port": 1}]}`),
+			"services[0].endpoints[0].port", "2 ports",
+		},
+		{
+			with(`{"host": "a.x", "ports": [{"number": 1}], "endpoints": [{"address": "1.1.1.1", "labels": {"a": 1}}]}`),
+			"services[0].endpoints[0].labels.a", "a string",
+		},
 		{with(`{"host": "a.x", "ports": [{"number": 1}]}, {"host": "a.x", "ports": [{"number": 1}]}`), "services[1].host", "services[0]"},
 	} {
 		field, reason := plugintest.Refusal(t, Plugin(), c.config)

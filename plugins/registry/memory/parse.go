@@ -82,7 +82,9 @@ func (s *service) completePorts(list string) error {
 		}
 		protocol := hosts.Protocol(p.Protocol)
 		if protocol == "" && p.Protocol != "" {
-			return strict.Errorf(at+".protocol", "unknown protocol %q; known are HTTP, HTTPS, HTTP2, GRPC, GRPC-WEB, TCP, TLS, MONGO, REDIS, MYSQL, UDP", p.Protocol)
+			return strict.Errorf(at+".protocol",
+				"unknown protocol %q; known are HTTP, HTTPS, HTTP2, GRPC, GRPC-WEB, TCP, TLS, MONGO, REDIS, MYSQL, UDP",
+				p.Protocol)
 		}
 		p.Protocol = protocol
 		p.Name = or(p.Name, strings.ToLower(or(protocol, "port"))+"-"+strconv.Itoa(int(p.Number)))

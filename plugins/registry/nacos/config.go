@@ -126,7 +126,8 @@ func (c *Config) checkServers() error {
 		u, err := url.Parse(s)
 		switch {
 		case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-			return strict.Errorf(at, "this is no HOST:PORT such as 127.0.0.1:8848, and no URL such as https://nacos.example.com:8848") // what is there may have a password in it
+			// what is there may have a password in it
+			return strict.Errorf(at, "this is no HOST:PORT such as 127.0.0.1:8848, and no URL such as https://nacos.example.com:8848")
 		case u.User != nil:
 			return strict.Errorf(at, "a user doesn't belong there: there are username and passwordFile")
 		case strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":

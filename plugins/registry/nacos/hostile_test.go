@@ -79,16 +79,20 @@ func TestLiar(t *testing.T) {
 		rest  bool
 		says  string
 	}{
-		"nulls":             {hostsOf("null", one, two, "null"), subscribe, true, "record"},
-		"of other types":    {hostsOf("7", `"a"`, "[]", one, two, `{"ip": 7}`, `{"ip": "10.0.0.9", "port": {}, "metadata": 7}`), subscribe, true, "record"},
-		"empty ones":        {hostsOf(several(100_000, func(int) string { return "{}" })...), subscribe, false, ""},
-		"too many":          {hostsOf(append([]string{one, two}, several(2000, ill)...)...), subscribe, true, "limit"},
-		"again and again":   {hostsOf(append([]string{one, two}, several(2000, func(int) string { return one })...)...), subscribe, true, ""},
-		"deep":              {ofWeb(strings.Repeat("[", 100_000)), subscribe, false, ""},
-		"deep metadata":     {hostsOf(one, two, `{"ip": "10.0.0.3", "port": 1, "healthy": false, "metadata": {"a": `+strings.Repeat(`{"a":`, 5000)+"1"+strings.Repeat("}", 5000)+"}}"), subscribe, true, ""},
+		"nulls":           {hostsOf("null", one, two, "null"), subscribe, true, "record"},
+		"of other types":  {hostsOf("7", `"a"`, "[]", one, two, `{"ip": 7}`, `{"ip": "10.0.0.9", "port": {}, "metadata": 7}`), subscribe, true, "record"},
+		"empty ones":      {hostsOf(several(100_000, func(int) string { return "{}" })...), subscribe, false, ""},
+		"too many":        {hostsOf(append([]string{one, two}, several(2000, ill)...)...), subscribe, true, "limit"},
+		"again and again": {hostsOf(append([]string{one, two}, several(2000, func(int) string { return one })...)...), subscribe, true, ""},
+		"deep":            {ofWeb(strings.Repeat("[", 100_000)), subscribe, false, ""},
+		"deep metadata": {hostsOf(one, two, `{"ip": "10.0.0.3", "port": 1, "healthy": false, "metadata": {"a": `+
+			strings.Repeat(`{"a":`, 5000)+"1"+strings.Repeat("}", 5000)+"}}"), subscribe, true, ""},
 		"numbers too large": {hostsOf(one, two, `{"ip": "10.0.0.3", "port": 1e99, "weight": 1e308, "healthy": false}`), subscribe, true, "port"},
-		"odd names":         {hostsOf(one, two, `{"ip": "10.0.0.3", "port": 1, "healthy": false, "clusterName": "\u0000/../\u001b", "metadata": {"\u001b": "\u0000", "k": "\u001b[2J"}}`), subscribe, true, "label"},
-		"of another":        {ofWeb(`{"name": "other", "groupName": "SECRET", "hosts": {}}`), subscribe, false, ""},
+		"odd names": {hostsOf(
+			one, two,
+			`{"ip": "10.0.0.3", "port": 1, "healthy": false, "clusterName": "\u0000/../\u001b", "metadata": {"\u001b": "\u0000", "k": "\u001b[2J"}}`,
+		), subscribe, true, "label"},
+		"of another": {ofWeb(`{"name": "other", "groupName": "SECRET", "hosts": {}}`), subscribe, false, ""},
 		"an error": {func(context.Context, *payload, map[string]any) (*payload, error) {
 			return nil, status.Error(codes.Code(99), strings.Repeat("\x1b no", 1000))
 		}, "", false, ""},
@@ -118,7 +122,10 @@ func TestLiar(t *testing.T) {
 			w := newTwin(t)
 			w.set("web", at(1))
 			w.set("other", at(9))
-			h := begin(t, map[string]any{"limits": map[string]int{"messageBytes": 1 << 20, "instances": 50, "services": 20}, "refresh": "1s", "timeout": "1s", "keep": "0s"}, w)
+			h := begin(t, map[string]any{
+				"limits": map[string]int{"messageBytes": 1 << 20, "instances": 50, "services": 20}, "refresh": "1s",
+				"timeout": "1s", "keep": "0s",
+			}, w)
 			has(t, h, "web", "10.0.0.1")
 			has(t, h, "other", "10.0.0.9")
 			w.change(func() { w.apart = tt.lie })
@@ -196,7 +203,8 @@ func TestLiarIsToldNothing(t *testing.T) {
 	w.password = "first-secret"
 	w.set("web", at(1))
 	address, offset := w.ports(t)
-	h := plugintest.Start(t, Plugin(), configOf(map[string]any{"servers": []string{address}, "grpcOffset": offset, "username": "mesh", "password": "first-secret"}))
+	h := plugintest.Start(t, Plugin(),
+		configOf(map[string]any{"servers": []string{address}, "grpcOffset": offset, "username": "mesh", "password": "first-secret"}))
 	h.WaitSynced()
 	has(t, h, "web", "10.0.0.1")
 	for _, l := range []lie{

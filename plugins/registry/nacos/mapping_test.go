@@ -63,38 +63,66 @@ func TestMapping(t *testing.T) {
 	for name, c := range map[string]struct {
 		config, service, want string
 	}{
-		"protocols": {`{` + short + `}`, of("a", at(1, with("port", 1), meta("protocol", "grpc")), at(1, with("port", 2), meta("protocol", "tri")), at(1, with("port", 3), meta("protocol", "dubbo")),
+		"protocols": {`{` + short + `}`, of("a", at(1, with("port", 1), meta("protocol", "grpc")),
+			at(1, with("port", 2), meta("protocol", "tri")), at(1, with("port", 3), meta("protocol", "dubbo")),
 			at(1, with("port", 4), meta("protocol", "odd")), at(1, with("port", 5), meta("secure", "true")), at(1, with("port", 6))),
 			"services default/a.nacos grpc-1 GRPC grpc-2 GRPC tcp-3 TCP tcp-4 TCP https-5 HTTPS http-6 HTTP\n" +
-				"endpoints default/a.nacos/grpc-1/10.0.0.1:1 weight 1 labels nacos/cluster=DEFAULT,protocol=grpc\nendpoints default/a.nacos/grpc-2/10.0.0.1:2 weight 1 labels nacos/cluster=DEFAULT,protocol=tri\n" +
-				"endpoints default/a.nacos/http-6/10.0.0.1:6 weight 1 labels nacos/cluster=DEFAULT\nendpoints default/a.nacos/https-5/10.0.0.1:5 weight 1 labels nacos/cluster=DEFAULT,secure=true\n" +
-				"endpoints default/a.nacos/tcp-3/10.0.0.1:3 weight 1 labels nacos/cluster=DEFAULT,protocol=dubbo\nendpoints default/a.nacos/tcp-4/10.0.0.1:4 weight 1 labels nacos/cluster=DEFAULT,protocol=odd\n" +
+				"endpoints default/a.nacos/grpc-1/10.0.0.1:1 weight 1 labels " +
+				"nacos/cluster=DEFAULT,protocol=grpc\nendpoints default/a.nacos/grpc-2/10.0.0.1:2 weight 1 labels " +
+				"nacos/cluster=DEFAULT,protocol=tri\n" +
+				"endpoints default/a.nacos/http-6/10.0.0.1:6 weight 1 labels nacos/cluster=DEFAULT\nendpoints " +
+				"default/a.nacos/https-5/10.0.0.1:5 weight 1 labels nacos/cluster=DEFAULT,secure=true\n" +
+				"endpoints default/a.nacos/tcp-3/10.0.0.1:3 weight 1 labels " +
+				"nacos/cluster=DEFAULT,protocol=dubbo\nendpoints default/a.nacos/tcp-4/10.0.0.1:4 weight 1 labels " +
+				"nacos/cluster=DEFAULT,protocol=odd\n" +
 				"lost a.nacos:speaks 1 (public/DEFAULT_GROUP/a 10.0.0.1:4 odd)\n"},
-		"weights": {`{` + short + `, "servicePort": 80}`, of("a", at(1, with("weight", 0.25)), at(2, with("weight", 0)), at(3, with("weight", 10000.0)), at(4, with("weight", "NaN")), at(5, with("weight", 0.0001))),
+		"weights": {`{` + short + `, "servicePort": 80}`, of("a", at(1, with("weight", 0.25)),
+			at(2, with("weight", 0)), at(3, with("weight", 10000.0)), at(4, with("weight", "NaN")),
+			at(5, with("weight", 0.0001))),
 			"services default/a.nacos http-80 HTTP\nendpoints default/a.nacos/http-80/10.0.0.1:8080 weight 25 labels nacos/cluster=DEFAULT\n" +
-				"endpoints default/a.nacos/http-80/10.0.0.2:8080 weight 1 labels nacos/cluster=DEFAULT not healthy\nendpoints default/a.nacos/http-80/10.0.0.3:8080 weight 1000000 labels nacos/cluster=DEFAULT\n" +
-				"endpoints default/a.nacos/http-80/10.0.0.4:8080 weight 100 labels nacos/cluster=DEFAULT\nendpoints default/a.nacos/http-80/10.0.0.5:8080 weight 1 labels nacos/cluster=DEFAULT\n" +
+				"endpoints default/a.nacos/http-80/10.0.0.2:8080 weight 1 labels nacos/cluster=DEFAULT not " +
+				"healthy\nendpoints default/a.nacos/http-80/10.0.0.3:8080 weight 1000000 labels " +
+				"nacos/cluster=DEFAULT\n" +
+				"endpoints default/a.nacos/http-80/10.0.0.4:8080 weight 100 labels nacos/cluster=DEFAULT\nendpoints " +
+				"default/a.nacos/http-80/10.0.0.5:8080 weight 1 labels nacos/cluster=DEFAULT\n" +
 				"lost a.nacos:weight 1 (public/DEFAULT_GROUP/a 10.0.0.4:8080: NaN)\n"},
 		"clusters are zones": {`{` + short + `, "servicePort": 80, "region": "eu", "locality": {"cluster": "zone"}}`,
-			of("a", at(1, with("clusterName", "B/1")), at(2), at(3, with("clusterName", "B"), meta("zone", "z", "region", "us", "subzone", "s")), at(4, meta("topology.istio.io/locality", "r.z"))),
+			of("a", at(1, with("clusterName", "B/1")), at(2),
+				at(3, with("clusterName", "B"), meta("zone", "z", "region", "us", "subzone", "s")),
+				at(4, meta("topology.istio.io/locality", "r.z"))),
 			"services default/a.nacos http-80 HTTP\nendpoints default/a.nacos/http-80/10.0.0.1:8080 weight 1 locality eu/B-1 labels nacos/cluster=B/1\n" +
 				"endpoints default/a.nacos/http-80/10.0.0.2:8080 weight 1 labels nacos/cluster=DEFAULT\n" +
 				"endpoints default/a.nacos/http-80/10.0.0.3:8080 weight 1 locality us/z/s labels nacos/cluster=B,region=us,subzone=s,zone=z\n" +
 				"endpoints default/a.nacos/http-80/10.0.0.4:8080 weight 1 locality r/z labels nacos/cluster=DEFAULT,topology.istio.io/locality=r.z\n"},
 		"clusters are regions": {`{` + short + `, "locality": {"cluster": "region"}}`, of("a", at(1, with("clusterName", "B")), at(2, meta("zone", "z"))),
 			"services default/a.nacos http-8080 HTTP\nendpoints default/a.nacos/http-8080/10.0.0.1:8080 weight 1 locality B labels nacos/cluster=B\n" +
-				"endpoints default/a.nacos/http-8080/10.0.0.2:8080 weight 1 labels nacos/cluster=DEFAULT,zone=z\nlost a.nacos:region 1 (public/DEFAULT_GROUP/a 10.0.0.2:8080)\n"},
+				"endpoints default/a.nacos/http-8080/10.0.0.2:8080 weight 1 labels nacos/cluster=DEFAULT,zone=z\nlost " +
+				"a.nacos:region 1 (public/DEFAULT_GROUP/a 10.0.0.2:8080)\n"},
 		"names, accounts, outside": {`{` + short + `}`, of("A_b", at(1, with("ip", "db.example.com"), meta("external", "true", "service-account", "web"))),
-			"services default/a_b.nacos http-8080 HTTP by DNS external\nendpoints default/a_b.nacos/http-8080/db.example.com:8080 weight 1 labels external=true,nacos/cluster=DEFAULT,service-account=web account web\n"},
-		"no host": {`{` + short + `}`, of("providers:com.example.Web:1.0:", at(1)), "lost providers:com.example.web:1.0:.nacos:host 1 (providers:com.example.web:1.0:.nacos)\n"},
+			"services default/a_b.nacos http-8080 HTTP by DNS external\nendpoints " +
+				"default/a_b.nacos/http-8080/db.example.com:8080 weight 1 labels " +
+				"external=true,nacos/cluster=DEFAULT,service-account=web account web\n"},
+		"no host": {
+			`{` + short + `}`, of("providers:com.example.Web:1.0:", at(1)),
+			"lost providers:com.example.web:1.0:.nacos:host 1 (providers:com.example.web:1.0:.nacos)\n",
+		},
 		"the same place in two clusters": {`{` + short + `}`, of("a", at(1, with("healthy", false)), at(1, with("clusterName", "B"))),
-			"services default/a.nacos http-8080 HTTP\nendpoints default/a.nacos/http-8080/10.0.0.1:8080 weight 1 labels nacos/cluster=B\nlost a.nacos:same 1 (public/DEFAULT_GROUP/a 10.0.0.1:8080)\n"},
-		"what can't be used": {`{` + short + `}`, `{"name": "a", "groupName": "DEFAULT_GROUP", "hosts": [null, 5, [], {"ip": 7, "port": 1}, {"ip": "no host!", "port": 80}, {"ip": "10.0.0.2", "port": 0},
+			"services default/a.nacos http-8080 HTTP\nendpoints default/a.nacos/http-8080/10.0.0.1:8080 weight 1 labels " +
+				"nacos/cluster=B\nlost a.nacos:same 1 (public/DEFAULT_GROUP/a 10.0.0.1:8080)\n"},
+		"what can't be used": {
+			`{` + short + `}`,
+			`{"name": "a", "groupName": "DEFAULT_GROUP", "hosts": [null, 5, [], {"ip": 7, "port": 1}, {"ip": "no host!", "port": 80}, {"ip": "10.0.0.2", "port": 0},
 			{"ip": "10.0.0.3", "port": "x"}, {"ip": "10.0.0.4", "port": 80, "metadata": {"gRPC_port": "99999"}}, {"ip": "10.0.0.5", "port": "80", "metadata": null}, {"ip": "10.0.0.6", "port": 80, "healthy": "yes"}]}`,
-			"services default/a.nacos http-80 HTTP\nendpoints default/a.nacos/http-80/10.0.0.5:80 weight 1\nlost a.nacos:address 1 (public/DEFAULT_GROUP/a no host!:80)\n" +
-				"lost a.nacos:port 3 (public/DEFAULT_GROUP/a 10.0.0.2:0)\nlost a.nacos:record 5"},
-		"protected": {`{` + short + `}`, `{"name": "a", "groupName": "DEFAULT_GROUP", "reachProtectionThreshold": true, "hosts": [{"ip": "10.0.0.2", "port": 80, "healthy": true}]}`,
-			"services default/a.nacos http-80 HTTP\nendpoints default/a.nacos/http-80/10.0.0.2:80 weight 1\nlost a.nacos:protected 1 (public/DEFAULT_GROUP/a)\n"},
+			"services default/a.nacos http-80 HTTP\nendpoints default/a.nacos/http-80/10.0.0.5:80 weight 1\nlost " +
+				"a.nacos:address 1 (public/DEFAULT_GROUP/a no host!:80)\n" +
+				"lost a.nacos:port 3 (public/DEFAULT_GROUP/a 10.0.0.2:0)\nlost a.nacos:record 5",
+		},
+		"protected": {
+			`{` + short + `}`,
+			`{"name": "a", "groupName": "DEFAULT_GROUP", "reachProtectionThreshold": true, "hosts": [{"ip": "10.0.0.2", "port": 80, "healthy": true}]}`,
+			"services default/a.nacos http-80 HTTP\nendpoints default/a.nacos/http-80/10.0.0.2:80 weight 1\nlost " +
+				"a.nacos:protected 1 (public/DEFAULT_GROUP/a)\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := describe(t, configured(t, c.config), c.service)
@@ -188,7 +216,8 @@ func FuzzPayload(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := (codec{}).Unmarshal(again, &second); err != nil || second.kind != first.kind || string(second.body) != string(first.body) || !maps.Equal(second.headers, first.headers) {
+		if err := (codec{}).Unmarshal(again, &second); err != nil || second.kind != first.kind ||
+			string(second.body) != string(first.body) || !maps.Equal(second.headers, first.headers) {
 			t.Errorf("%+v, not %+v: %v", second, first, err)
 		}
 	})

@@ -189,7 +189,9 @@ func (l *loop) believes(now time.Time) bool {
 	}
 	if l.emptySince.IsZero() {
 		if l.emptySince = now; l.config.Keep > 0 {
-			l.out.Log(sdk.Info, "Nacos has no instance in these namespaces and groups, as one has that was just started; it is believed after a while", "keep", l.config.Keep)
+			l.out.Log(sdk.Info,
+				"Nacos has no instance in these namespaces and groups, as one has that was just started; it is believed after a while",
+				"keep", l.config.Keep)
 		}
 	}
 	return now.Sub(l.emptySince) >= l.config.Keep

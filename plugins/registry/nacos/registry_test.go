@@ -65,7 +65,10 @@ func configOf(more map[string]any, twins ...*twin) map[string]any {
 	for _, w := range twins {
 		servers = append(servers, w.address)
 	}
-	config := map[string]any{"servers": servers, "grpcOffset": 0, "host": "{service}.nacos", "interval": "50ms", "maxRetry": "300ms", "timeout": "1m", "keep": "2s"}
+	config := map[string]any{
+		"servers": servers, "grpcOffset": 0, "host": "{service}.nacos", "interval": "50ms", "maxRetry": "300ms",
+		"timeout": "1m", "keep": "2s",
+	}
 	maps.Copy(config, more)
 	return config
 }
@@ -322,7 +325,11 @@ func TestTold(t *testing.T) {
 	w.set("web", at(1), at(2))
 	h := begin(t, nil, w)
 	has(t, h, "web", "10.0.0.1", "10.0.0.2")
-	for _, body := range []string{"", "null", "[]", `{"serviceInfo": 5}`, `{"serviceInfo": {"name": "web", "groupName": "DEFAULT_GROUP", "hosts": 7}}`, `{"serviceInfo": {"name": "unknown", "hosts": []}}`} {
+	for _, body := range []string{
+		"", "null", "[]", `{"serviceInfo": 5}`,
+		`{"serviceInfo": {"name": "web", "groupName": "DEFAULT_GROUP", "hosts": 7}}`,
+		`{"serviceInfo": {"name": "unknown", "hosts": []}}`,
+	} {
 		w.until(t, "it is connected", func() bool { return len(w.known) == 1 })
 		w.change(func() {
 			for _, c := range w.known {
@@ -378,7 +385,8 @@ func TestBroken(t *testing.T) {
 	w.set("web", at(1), at(2), at(3))
 	h := begin(t, nil, w)
 	has(t, h, "web", "10.0.0.1", "10.0.0.2", "10.0.0.3")
-	w.set("web", at(1, meta("gRPC_port", "none")), at(2, with("healthy", "perhaps")), at(3, with("weight", "heavy")), at(4, with("metadata", 5)), at(5), at(6, with("ip", "???")))
+	w.set("web", at(1, meta("gRPC_port", "none")), at(2, with("healthy", "perhaps")), at(3, with("weight", "heavy")),
+		at(4, with("metadata", 5)), at(5), at(6, with("ip", "???")))
 	has(t, h, "web", "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.5")
 	faulty(t, h, "nacos:web.nacos:address", "nacos:web.nacos:port", "nacos:web.nacos:record", "nacos:web.nacos:weight")
 	w.set("web", at(5))
@@ -443,7 +451,9 @@ func TestNamespaces(t *testing.T) {
 	w.set("web", at(1))
 	w.setAt(two, at(2))
 	w.setAt(key{"two", "GROUP_B", "web"}, at(3))
-	h := begin(t, map[string]any{"namespaces": []string{"public", "two"}, "groups": []string{"DEFAULT_GROUP", "GROUP_B"}, "host": "{service}.{group}.{namespace}.nacos"}, w)
+	h := begin(t,
+		map[string]any{"namespaces": []string{"public", "two"}, "groups": []string{"DEFAULT_GROUP", "GROUP_B"}, "host": "{service}.{group}.{namespace}.nacos"},
+		w)
 	has(t, h, "web.default-group.public", "10.0.0.1")
 	has(t, h, "web.default-group.two", "10.0.0.2")
 	has(t, h, "web.group-b.two", "10.0.0.3")

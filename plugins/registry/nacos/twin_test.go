@@ -159,7 +159,11 @@ func (w *twin) hangUp() {
 }
 
 func (w *twin) info(k key) map[string]any {
-	return map[string]any{"name": k.name, "groupName": k.group, "clusters": "", "cacheMillis": 10000, "hosts": append([]record{}, w.services[k]...), "lastRefTime": 1, "checksum": "", "allIPs": false, "reachProtectionThreshold": false, "valid": true}
+	return map[string]any{
+		"name": k.name, "groupName": k.group, "clusters": "", "cacheMillis": 10000,
+		"hosts": append([]record{}, w.services[k]...), "lastRefTime": 1, "checksum": "", "allIPs": false,
+		"reachProtectionThreshold": false, "valid": true,
+	}
 }
 
 func encode(kind string, body any) *payload {

@@ -39,7 +39,8 @@ func upsert(table string, rows ...*sdk.Row) plugintest.Rows {
 
 func pod(name, address string, ready bool, labels map[string]string) *sdk.Row {
 	return sdk.WorkloadRow(&pb.Workload{
-		Name: name, Namespace: "default", Addresses: strings.Split(address, "+"), Labels: labels, Ready: ready, Cluster: "east", Ports: map[string]uint32{"http": 8080},
+		Name: name, Namespace: "default", Addresses: strings.Split(address, "+"), Labels: labels, Ready: ready,
+		Cluster: "east", Ports: map[string]uint32{"http": 8080},
 	})
 }
 
@@ -55,32 +56,54 @@ func TestSelection(t *testing.T) {
 		change(s)
 		return sdk.ServiceRow(s)
 	}
-	const entry = "{hosts: [a.x], ports: [{name: http, number: 80}, {name: other, number: 90, targetPort: 91}], resolution: STATIC, workloadSelector: {labels: {app: web}}}"
+	const entry = "{hosts: [a.x], ports: [{name: http, number: 80}, {name: other, number: 90, targetPort: 91}], " +
+		"resolution: STATIC, workloadSelector: {labels: {app: web}}}"
 	for _, c := range []struct {
 		name, config string
 		steps        []plugintest.Rows
 		want         string
 	}{
-		{"an entry's pods", "", append(read(t, se("a", entry)), upsert(state.Workloads, pod("p", "10.0.0.1", true, app("web")), pod("q", "10.0.0.2", false, app("web")), pod("r", "10.0.0.3", true, app("other")))),
+		{"an entry's pods", "", append(read(t, se("a", entry)),
+			upsert(state.Workloads, pod("p", "10.0.0.1", true, app("web")), pod("q", "10.0.0.2", false, app("web")), pod("r", "10.0.0.3", true, app("other")))),
 			"a.x/http/10.0.0.1:8080! a.x/other/10.0.0.1:91!"},
-		{"those that were there before", "", append([]plugintest.Rows{upsert(state.Workloads, pod("p", "10.0.0.1", true, app("web")))}, read(t, se("a", entry))...), "a.x/http/10.0.0.1:8080! a.x/other/10.0.0.1:91!"},
-		{"those that changed while no entry selected them", "", slices.Concat(read(t, se("a", entry)), []plugintest.Rows{upsert(state.Workloads, pod("p", "10.0.0.1", true, app("web")), pod("q", "10.0.0.2", true, app("web"))),
-			{Table: kinds.ServiceEntry, Deletes: []string{"default/a"}}, {Table: state.Workloads, Deletes: []string{"default/q"}}, upsert(state.Workloads, pod("p", "10.0.0.9", true, app("web")))},
+		{
+			"those that were there before", "",
+			append([]plugintest.Rows{upsert(state.Workloads, pod("p", "10.0.0.1", true, app("web")))}, read(t, se("a", entry))...),
+			"a.x/http/10.0.0.1:8080! a.x/other/10.0.0.1:91!",
+		},
+		{"those that changed while no entry selected them", "", slices.Concat(read(t, se("a", entry)),
+			[]plugintest.Rows{upsert(state.Workloads, pod("p", "10.0.0.1", true, app("web")), pod("q", "10.0.0.2", true, app("web"))),
+				{Table: kinds.ServiceEntry, Deletes: []string{"default/a"}},
+				{Table: state.Workloads, Deletes: []string{"default/q"}},
+				upsert(state.Workloads, pod("p", "10.0.0.9", true, app("web")))},
 			read(t, se("a", entry))), "a.x/http/10.0.0.9:8080! a.x/other/10.0.0.9:91!"},
-		{"services that were there before", "", append([]plugintest.Rows{upsert(state.Services, service("s", func(*pb.Service) {}))}, read(t, we("default", "vm", "{address: 10.0.0.4, labels: {app: vm}}"))...), "s.x/http/10.0.0.4:81"},
+		{"services that were there before", "", append([]plugintest.Rows{upsert(state.Services, service("s", func(*pb.Service) {}))},
+			read(t, we("default", "vm", "{address: 10.0.0.4, labels: {app: vm}}"))...), "s.x/http/10.0.0.4:81"},
 		{"one with two addresses", "", append(read(t, se("a", entry)), upsert(state.Workloads, pod("p", "10.0.0.1+fd00::1", true, app("web")))),
 			"a.x/http/10.0.0.1+fd00::1:8080! a.x/other/10.0.0.1+fd00::1:91!"},
-		{"one that ends", "", append(read(t, se("a", entry)), upsert(state.Workloads, pod("p", "10.0.0.1", true, app("web"))), upsert(state.Workloads, pod("p", "10.0.0.1", false, app("web")))), ""},
+		{"one that ends", "", append(read(t, se("a", entry)),
+			upsert(state.Workloads, pod("p", "10.0.0.1", true, app("web"))),
+			upsert(state.Workloads, pod("p", "10.0.0.1", false, app("web")))), ""},
 		{"one that is gone", "", append(read(t, se("a", entry)), upsert(state.Workloads, pod("p", "10.0.0.1", true, app("web"))),
 			plugintest.Rows{Table: state.Workloads, Deletes: []string{"default/p"}}), ""},
 		{"no pods", "{\"selectPods\": false}", append(read(t, se("a", entry)), upsert(state.Workloads, pod("p", "10.0.0.1", true, app("web")))), ""},
-		{"a service's entries", "", append(read(t, we("default", "vm", "{address: 10.0.0.4, labels: {app: vm}, ports: {own: 9000}}")+we("default", "vn", "{address: 10.0.0.5, labels: {app: vm}}")),
+		{"a service's entries", "", append(read(t,
+			we("default", "vm", "{address: 10.0.0.4, labels: {app: vm}, ports: {own: 9000}}")+we("default", "vn", "{address: 10.0.0.5, labels: {app: vm}}")),
 			upsert(state.Services, service("s", func(*pb.Service) {}))), "s.x/http/10.0.0.4:81 s.x/http/10.0.0.5:81 s.x/named/10.0.0.4:9000"},
-		{"one that is relabelled", "", append(append(read(t, we("default", "vm", "{address: 10.0.0.4, labels: {app: vm}}")), upsert(state.Services, service("s", func(*pb.Service) {}))),
-			read(t, we("default", "vm", "{address: 10.0.0.4, labels: {app: other}}"))...), ""},
+		{
+			"one that is relabelled", "",
+			append(append(read(t, we("default", "vm", "{address: 10.0.0.4, labels: {app: vm}}")), upsert(state.Services, service("s", func(*pb.Service) {}))),
+				read(t, we("default", "vm", "{address: 10.0.0.4, labels: {app: other}}"))...), "",
+		},
 		{"services of others", "", append(read(t, we("default", "vm", "{address: 10.0.0.4, labels: {app: vm}}")), upsert(state.Services,
-			service("s", func(s *pb.Service) { s.Registry = "Consul" }), service("h", func(s *pb.Service) { s.Headless = true }), service("n", func(s *pb.Service) { s.Selector = nil }))), ""},
-		{"no entries", "{\"selectWorkloadEntries\": false}", append(read(t, we("default", "vm", "{address: 10.0.0.4, labels: {app: vm}}")), upsert(state.Services, service("s", func(*pb.Service) {}))), ""},
+			service("s", func(s *pb.Service) { s.Registry = "Consul" }),
+			service("h", func(s *pb.Service) { s.Headless = true }),
+			service("n", func(s *pb.Service) { s.Selector = nil }))), ""},
+		{
+			"no entries", "{\"selectWorkloadEntries\": false}",
+			append(read(t, we("default", "vm", "{address: 10.0.0.4, labels: {app: vm}}")), upsert(state.Services, service("s", func(*pb.Service) {}))),
+			"",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := plugintest.Start(t, Plugin(), []byte(c.config))

@@ -130,7 +130,8 @@ func (d *deriver) handleOthers(change *state.Change) {
 // handle has one take the rows of a table that have changed, of namespaces that count. Those of one
 // that counts since then are taken all, those of one that no longer does are forgotten. known are
 // the namespaces that counted so far, and taken what was taken of one.
-func (d *deriver) handle(change *state.Change, table string, known map[string]bool, counts map[string]bool, one func(key string, row *sdk.Row), taken func(namespace string) []string) {
+func (d *deriver) handle(change *state.Change, table string, known map[string]bool, counts map[string]bool,
+	one func(key string, row *sdk.Row), taken func(namespace string) []string) {
 	for namespace := range known {
 		if !counts[namespace] {
 			for _, key := range taken(namespace) {

@@ -128,7 +128,8 @@ func (a assignment) lines() (out []string) {
 			if tls == "" {
 				tls = hosts.TLSModeDisabled
 			}
-			out = append(out, fmt.Sprint(address, " ", m.Endpoint.Address.Socket.Port, " ", m.Weight, " ", m.Metadata.Filter.Istio.Workload, " ", tls, " ", locality))
+			out = append(out,
+				fmt.Sprint(address, " ", m.Endpoint.Address.Socket.Port, " ", m.Weight, " ", m.Metadata.Filter.Istio.Workload, " ", tls, " ", locality))
 		}
 	}
 	slices.Sort(out)

@@ -161,7 +161,8 @@ func TestKeys(t *testing.T) {
 		},
 		{
 			name: "one endpoint for a port that has one at a time: the oldest entry's first",
-			text: se("a", `{hosts: [a.x], addresses: [10.0.0.1, 10.0.0.2], ports: [{name: t, number: 1}], resolution: DNS_ROUND_ROBIN, endpoints: [{address: b.x}, {address: a.x}]}`) +
+			text: se("a", `{hosts: [a.x], addresses: [10.0.0.1, 10.0.0.2], ports: [{name: t, number: 1}], resolution: `+
+				`DNS_ROUND_ROBIN, endpoints: [{address: b.x}, {address: a.x}]}`) +
 				se("b", `{hosts: [a.x], ports: [{name: t, number: 1}, {name: u, number: 2}], resolution: DNS_ROUND_ROBIN}`),
 			services: []string{"default/a.x"}, endpoints: []string{"default/a.x/t/b.x:1", "default/a.x/u/a.x:2"},
 		},
@@ -178,7 +179,8 @@ func TestKeys(t *testing.T) {
 		{
 			name: "workloads of the same namespace",
 			text: se("a", `{hosts: [a.x], ports: [{name: h, number: 80, protocol: HTTP}], resolution: STATIC, workloadSelector: {labels: {app: a}}}`) +
-				we("default", "w2", "{address: 10.1.0.2, labels: {app: a, v: b}, ports: {h: 81}}") + we("default", "w1", "{address: 10.1.0.1, labels: {app: a}}") +
+				we("default", "w2", "{address: 10.1.0.2, labels: {app: a, v: b}, ports: {h: 81}}") +
+				we("default", "w1", "{address: 10.1.0.1, labels: {app: a}}") +
 				we("default", "w3", "{address: 10.1.0.3, labels: {app: b}}") + we("other", "w4", "{address: 10.1.0.4, labels: {app: a}}") +
 				we("default", "named", "{address: vm.example, labels: {app: a}}") + we("default", "socket", "{address: 'unix:///a', labels: {app: a}}"),
 			services: []string{"default/a.x"}, endpoints: []string{"default/a.x/h/10.1.0.1:80", "default/a.x/h/10.1.0.2:81"},
@@ -305,8 +307,11 @@ func TestFaults(t *testing.T) {
 		"name with STATIC":    {`{hosts: [a.x], ports: [{name: h, number: 80}], resolution: STATIC, endpoints: [{address: b.x}]}`, "endpoints[0].address"},
 		"socket with DNS":     {`{hosts: [a.x], ports: [{name: h, number: 80}], resolution: DNS, endpoints: [{address: "unix:///a"}]}`, "Unix sockets"},
 		"no address":          {`{hosts: [a.x], ports: [{name: h, number: 80}], resolution: STATIC, endpoints: [{}]}`, "endpoints[0]: address: needed"},
-		"unknown port":        {`{hosts: [a.x], ports: [{name: h, number: 80}], resolution: STATIC, endpoints: [{address: 1.1.1.1, ports: {g: 1}}]}`, `no port "g"`},
-		"wildcard by DNS":     {`{hosts: ["*.x"], ports: [{name: h, number: 80}], resolution: DNS}`, "can't be resolved"},
+		"unknown port": {
+			`{hosts: [a.x], ports: [{name: h, number: 80}], resolution: STATIC, endpoints: [{address: 1.1.1.1, ports: {g: 1}}]}`,
+			`no port "g"`,
+		},
+		"wildcard by DNS": {`{hosts: ["*.x"], ports: [{name: h, number: 80}], resolution: DNS}`, "can't be resolved"},
 		"selector, endpoints": {
 			`{hosts: [a.x], ports: [{name: h, number: 80}], resolution: STATIC, endpoints: [{address: 1.1.1.1}], workloadSelector: {labels: {a: b}}}`,
 			"exclude each other",

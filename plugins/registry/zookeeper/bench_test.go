@@ -14,7 +14,9 @@ func BenchmarkOneOfMany(b *testing.B) {
 	p := newTable()
 	book := newBook(configured(b, `{}`), p)
 	value := func(i, net int) []byte {
-		return fmt.Appendf(nil, `{"name": "app", "id": "%d", "address": "%d.%d.%d.%d", "port": 20880, "payload": {"metadata": {"dubbo.endpoints": "[{\"port\":20880,\"protocol\":\"tri\"}]", "dubbo.metadata.revision": "r", "zone": "a"}}}`,
+		return fmt.Appendf(nil, `{"name": "app", "id": "%d", "address": "%d.%d.%d.%d", "port": 20880, "payload": `+
+			`{"metadata": {"dubbo.endpoints": "[{\"port\":20880,\"protocol\":\"tri\"}]", "dubbo.metadata.revision": "r",`+
+			` "zone": "a"}}}`,
 			i%many, net, i>>16&255, i>>8&255, i&255)
 	}
 	book.serves("/dubbo/metadata/app/r", []byte(`{"services": {"a.B:tri": {"name": "a.B", "protocol": "tri"}}}`))

@@ -44,11 +44,13 @@ type source struct {
 
 func newBook(c *Config, out sdk.Publisher) *book {
 	b := &book{
-		config: c, out: out, sources: map[string]*source{}, hosts: map[string]map[string][]*offer{}, names: map[string]map[igv]int{}, rules: map[string]map[string]*override{},
+		config: c, out: out, sources: map[string]*source{}, hosts: map[string]map[string][]*offer{},
+		names: map[string]map[igv]int{}, rules: map[string]map[string]*override{},
 		served: map[string]*served{}, waiting: map[string]map[string]bool{}, notes: map[string]instances.Tally{}, wrong: map[string]kinds.Fault{},
 	}
 	b.services = instances.New(instances.Naming{
-		Registry: "Zookeeper", Namespace: c.MeshNamespace, Host: func(host string) string { return host }, Name: func(host string) string { return b.first(host).String() },
+		Registry: "Zookeeper", Namespace: c.MeshNamespace, Host: func(host string) string { return host },
+		Name: func(host string) string { return b.first(host).String() },
 	})
 	return b
 }

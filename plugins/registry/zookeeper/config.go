@@ -78,7 +78,8 @@ func defaults() Config {
 		Interfaces: instances.Names{Exclude: []string{"org.apache.dubbo.metadata.*"}},
 		Host:       "{service}.dubbo", ApplicationHost: "{application}.dubbo-application",
 		Labels: map[string]string{"tag": "dubbo.tag"}, Meta: metaFields{"region", "zone", "subzone", "service-account"},
-		MeshNamespace: "default", Cluster: "Kubernetes", Session: 10 * time.Second, Settle: 30 * time.Second, MaxRetry: 15 * time.Second, Refresh: 5 * time.Minute,
+		MeshNamespace: "default", Cluster: "Kubernetes", Session: 10 * time.Second, Settle: 30 * time.Second,
+		MaxRetry: 15 * time.Second, Refresh: 5 * time.Minute,
 		Limits: limits{10_000, 100_000, 64 << 10, 64 << 20, 32},
 	}
 }
@@ -135,12 +136,16 @@ func (c *Config) checkRoots() error {
 func (c *Config) checkNames() error {
 	whole := c.host(igv{"com.example.Orders", "blue", "1.0.0"})
 	if whole == c.host(igv{"com.example.Items", "blue", "1.0.0"}) || strings.ContainsAny(whole, "{}") || !hosts.ValidName(whole, false) {
-		return strict.Errorf("host", "%q makes no DNS name of each interface; write such as {service}.dubbo, or {interface}.dubbo for all groups and versions in one", c.Host)
+		return strict.Errorf("host",
+			"%q makes no DNS name of each interface; write such as {service}.dubbo, or {interface}.dubbo for all groups and versions in one",
+			c.Host)
 	}
 	if c.ApplicationHost != "" {
 		host := c.applicationHost("orders")
 		if host == c.applicationHost("items") || strings.ContainsAny(host, "{}") || !hosts.ValidName(host, false) {
-			return strict.Errorf("applicationHost", "%q makes no DNS name of each application; write such as {application}.dubbo-application", c.ApplicationHost)
+			return strict.Errorf("applicationHost",
+				"%q makes no DNS name of each application; write such as {application}.dubbo-application",
+				c.ApplicationHost)
 		}
 	}
 	for label, parameter := range c.Labels {

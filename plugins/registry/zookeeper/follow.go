@@ -76,7 +76,10 @@ const (
 )
 
 func newFollower(c *Config, b *book) *follower {
-	f := &follower{config: c, book: b, nodes: map[target]*node{}, unread: map[target]bool{}, later: map[target]time.Time{}, starved: map[target]bool{}, refused: map[target]error{}, reading: map[int]time.Time{}}
+	f := &follower{
+		config: c, book: b, nodes: map[target]*node{}, unread: map[target]bool{}, later: map[target]time.Time{},
+		starved: map[target]bool{}, refused: map[target]error{}, reading: map[int]time.Time{},
+	}
 	for what, root := range map[what]string{interfaces: c.Roots.Interfaces, applications: c.Roots.Applications, configuration: c.Roots.Rules} {
 		if root != "" {
 			f.want(target{path: root}, what, "")
@@ -383,7 +386,8 @@ func (f *follower) goneAbove(path string) bool {
 func (f *follower) named(r found) (all []string) {
 	odd, example := 0, ""
 	for _, child := range r.children {
-		if child == "" || child == "." || child == ".." || strings.Contains(child, "/") || !utf8.ValidString(child) || strings.ContainsFunc(child, unicode.IsControl) {
+		if child == "" || child == "." || child == ".." || strings.Contains(child, "/") || !utf8.ValidString(child) ||
+			strings.ContainsFunc(child, unicode.IsControl) {
 			odd, example = odd+1, child
 			continue
 		}

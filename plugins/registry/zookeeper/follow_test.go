@@ -181,7 +181,8 @@ func TestLimits(t *testing.T) {
 // that is.
 func TestRevisions(t *testing.T) {
 	instance := func(revision string) string {
-		return `{"name": "app", "address": "10.0.0.1", "port": 1, "payload": {"metadata": {"dubbo.endpoints": "[{\"port\":1,\"protocol\":\"tri\"}]", "dubbo.metadata.revision": "` + revision + `"}}}`
+		return `{"name": "app", "address": "10.0.0.1", "port": 1, "payload": {"metadata": {"dubbo.endpoints": ` +
+			`"[{\"port\":1,\"protocol\":\"tri\"}]", "dubbo.metadata.revision": "` + revision + `"}}}`
 	}
 	serves := `{"services": {"a.B:tri": {"name": "a.B", "protocol": "tri"}}}`
 	w := newWorld(t, `{}`, "")

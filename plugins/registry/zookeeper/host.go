@@ -52,7 +52,8 @@ func (c *Config) host(k igv) string {
 	if k.version != "" {
 		service = "version-" + version + "." + service
 	}
-	return strings.ToLower(strings.NewReplacer("{service}", service, "{interface}", name, "{group}", or(group, "default"), "{version}", or(version, "0-0-0")).Replace(c.Host))
+	return strings.ToLower(strings.NewReplacer("{service}", service, "{interface}", name, "{group}",
+		or(group, "default"), "{version}", or(version, "0-0-0")).Replace(c.Host))
 }
 
 // applicationHost is an application's host. Its dots and dashes stay.

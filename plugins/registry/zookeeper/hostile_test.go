@@ -243,21 +243,33 @@ func TestLiar(t *testing.T) {
 		"there and not there": {func(c net.Conn, n, op int, path string) bool {
 			return path == ofB && op != opExists && len(must(c.Write(frame(words(n, 0, 7, -101))))) > 0
 		}, ofB, "answer", true},
-		"too many":               {children(append(repeat(5000, func(i int) string { return at(fmt.Sprintf("10.1.%d.%d", i>>8, i&255), "&disabled=true") }), first)...), ofB, "limit", true},
+		"too many": {
+			children(append(repeat(5000, func(i int) string { return at(fmt.Sprintf("10.1.%d.%d", i>>8, i&255), "&disabled=true") }), first)...),
+			ofB, "limit", true,
+		},
 		"too many that are none": {children(append(repeat(5000, func(i int) string { return fmt.Sprintf("no-url-%d", i) }), first)...), ofB, "limit", true},
 		"one again and again":    {children(repeat(5000, func(int) string { return first })...), ofB, "", true},
-		"odd names":              {children(first, "", ".", "..", "a/b", "../../x", "a\x00b", "\x1b[2J", "\xff\xfe", "%ff%fe", "%", at("10.0.0.2", "&disabled=true&k=\x1b%1b")), ofB, "name-of-node", true},
-		"a deep value":           {value(strings.Repeat(`{"payload":`, 5_000)), ofApp + "/i1", "", true},
-		"a value of null":        {value(`null`), ofApp + "/i1", "", true},
-		"a value of other type":  {value(`{"address": 7, "port": "x", "payload": []}`), ofApp + "/i1", "", true},
-		"a large value":          {value(strings.Repeat("x", 900<<10)), ofApp + "/i1", "", true},
-		"a value out of bounds":  {value(strings.Repeat("x", 2<<20)), ofApp + "/i1", "answer", true},
-		"a path for a revision":  {value(`{"address": "10.0.1.1", "port": 80, "payload": {"metadata": {"dubbo.metadata.revision": ".."}}}`), ofApp + "/i1", "metadata", true},
-		"odd bytes for one":      {value(`{"address": "10.0.1.1", "port": 80, "payload": {"metadata": {"dubbo.metadata.revision": "\u0000/../\u001b"}}}`), ofApp + "/i1", "metadata", true},
-		"transactions go back":   {of(ofB, func(n int) []byte { return frame(words(n, -1, -1-n, 0, 1, first, make([]byte, statBytes))) }), ofB, "", true},
-		"of another form":        {of(ofB, func(n int) []byte { return frame(words(n, 0, 7, 0, 1<<30, "a")) }), ofB, "", false},
-		"no answer":              {of(ofB, func(int) []byte { return nil }), ofB, "", false},
-		"half an answer":         {of(ofB, func(n int) []byte { return words(1000, n, 0) }), ofB, "", false},
+		"odd names": {
+			children(first, "", ".", "..", "a/b", "../../x", "a\x00b", "\x1b[2J", "\xff\xfe", "%ff%fe", "%", at("10.0.0.2", "&disabled=true&k=\x1b%1b")),
+			ofB, "name-of-node", true,
+		},
+		"a deep value":          {value(strings.Repeat(`{"payload":`, 5_000)), ofApp + "/i1", "", true},
+		"a value of null":       {value(`null`), ofApp + "/i1", "", true},
+		"a value of other type": {value(`{"address": 7, "port": "x", "payload": []}`), ofApp + "/i1", "", true},
+		"a large value":         {value(strings.Repeat("x", 900<<10)), ofApp + "/i1", "", true},
+		"a value out of bounds": {value(strings.Repeat("x", 2<<20)), ofApp + "/i1", "answer", true},
+		"a path for a revision": {
+			value(`{"address": "10.0.1.1", "port": 80, "payload": {"metadata": {"dubbo.metadata.revision": ".."}}}`),
+			ofApp + "/i1", "metadata", true,
+		},
+		"odd bytes for one": {
+			value(`{"address": "10.0.1.1", "port": 80, "payload": {"metadata": {"dubbo.metadata.revision": "\u0000/../\u001b"}}}`),
+			ofApp + "/i1", "metadata", true,
+		},
+		"transactions go back": {of(ofB, func(n int) []byte { return frame(words(n, -1, -1-n, 0, 1, first, make([]byte, statBytes))) }), ofB, "", true},
+		"of another form":      {of(ofB, func(n int) []byte { return frame(words(n, 0, 7, 0, 1<<30, "a")) }), ofB, "", false},
+		"no answer":            {of(ofB, func(int) []byte { return nil }), ofB, "", false},
+		"half an answer":       {of(ofB, func(n int) []byte { return words(1000, n, 0) }), ofB, "", false},
 		"a long one, drop by drop": {func(c net.Conn, n, op int, path string) bool {
 			if path == ofB {
 				slowly(c, words(1<<29, n, 0, 7, 0))
@@ -326,7 +338,8 @@ func must(n int, err error) []int { return make([]int, max(n, 0)) }
 // TestLiarGreets: a server whose session can't be lived in is no server.
 func TestLiarGreets(t *testing.T) {
 	for name, greets := range map[string][]byte{
-		"no time": hello(0), "too much time": hello(1 << 30), "nothing": {}, "garbage": []byte("HTTP/1.1 400 Bad Request\r\n\r\n"), "without end": words(1<<31-1, 0, 0),
+		"no time": hello(0), "too much time": hello(1 << 30), "nothing": {},
+		"garbage": []byte("HTTP/1.1 400 Bad Request\r\n\r\n"), "without end": words(1<<31-1, 0, 0),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -136,7 +136,10 @@ func readServed(value []byte) (*served, error) {
 func (i *instance) offers(application string, s *served) (all []*offer) {
 	of := fmt.Sprintf("%s of application %s", or(i.ID, i.Address), application)
 	make := func(service igv, protocol string, port int64, parameters map[string]string) *offer {
-		o := &offer{of: of, service: service, protocol: protocol, address: i.Address, port: uint32(port), parameters: parameters, owner: application, stamp: i.Time}
+		o := &offer{
+			of: of, service: service, protocol: protocol, address: i.Address, port: uint32(port),
+			parameters: parameters, owner: application, stamp: i.Time,
+		}
 		_ = o.common() // looked at before
 		o.disabled = o.disabled || i.Enabled != nil && !*i.Enabled
 		all = append(all, o)

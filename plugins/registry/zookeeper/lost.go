@@ -51,13 +51,14 @@ var explanations = map[instances.Reason]string{
 	lostExtra:          "speak another protocol at the same port (ext.protocol), which is not offered",
 	lostOverride:       "are overrides with more than weight and disabled in them; that is not done",
 	lostRule:           "are rules for Dubbo's consumers (routers, the configuration center) that proxies don't follow; a VirtualService has to say so",
-	lostMetadata:       "don't say in ZooKeeper which interfaces they serve, and are known by application alone; have their applications say metadata-type: remote, or register by interface, too",
-	lostHidden:         "may not be read; what was read last stays",
-	lostAnswer:         "can't be read: ZooKeeper answers with an error, or with more than limits.answerBytes (4 MiB of a value); what was read last stays",
-	lostName:           "are nodes with a name that no node can have, and are left out",
-	lostLimit:          "are beyond a limit and are left out",
-	lostRoot:           "is not there any more; what was read last stays until it is: is it another ZooKeeper, or one that has lost its disk?",
-	lostGone:           "went while there was no session; they stay until settle has passed",
+	lostMetadata: "don't say in ZooKeeper which interfaces they serve, and are known by application alone; have " +
+		"their applications say metadata-type: remote, or register by interface, too",
+	lostHidden: "may not be read; what was read last stays",
+	lostAnswer: "can't be read: ZooKeeper answers with an error, or with more than limits.answerBytes (4 MiB of a value); what was read last stays",
+	lostName:   "are nodes with a name that no node can have, and are left out",
+	lostLimit:  "are beyond a limit and are left out",
+	lostRoot:   "is not there any more; what was read last stays until it is: is it another ZooKeeper, or one that has lost its disk?",
+	lostGone:   "went while there was no session; they stay until settle has passed",
 }
 
 // informs are reasons that leave no endpoint out.
@@ -66,7 +67,10 @@ var informs = map[instances.Reason]bool{lostPolicy: true, lostLabels: true, lost
 // faults are what is to be shown of a place.
 func faults(t instances.Tally, place string) (all []kinds.Fault) {
 	for _, r := range slices.Sorted(maps.Keys(t)) {
-		f := kinds.Fault{File: "zookeeper:" + place, Reason: string(r), Field: string(r), Severity: finding.Warning, Message: fmt.Sprintf("%d (%s) %s", t[r].Count, clip(t[r].Of), explanations[r])}
+		f := kinds.Fault{
+			File: "zookeeper:" + place, Reason: string(r), Field: string(r), Severity: finding.Warning,
+			Message: fmt.Sprintf("%d (%s) %s", t[r].Count, clip(t[r].Of), explanations[r]),
+		}
 		if informs[r] {
 			f.Severity = finding.Info
 		}

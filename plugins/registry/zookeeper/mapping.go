@@ -12,11 +12,13 @@ import (
 
 // Parameters that become no labels: what Dubbo and its consumers say to each other.
 var (
-	mechanics = setOf(`IDL-mode export registry.type max-server-recv-msg-size max-server-send-msg-size anyhost background bean.name bind.ip bind.port category check default deprecated disabled dubbo dynamic enabled
+	mechanics = setOf(
+		`IDL-mode export registry.type max-server-recv-msg-size max-server-send-msg-size anyhost background bean.name bind.ip bind.port category check default deprecated disabled dubbo dynamic enabled
 		environment executor-management-mode exporter ext.protocol file-cache generic group init interface ipv6 logger metadata-type methods
 		metadata-service-port metadata-service-protocol module monitor name organization owner path pid port prefer.protocol prefer.serialization provider.random-port qos.accept.foreign.ip qos.enable qos.host
 		qos.port register register-mode registry registry.role REGISTRY_CLUSTER meta-v registry-type release revision serialization service-name-mapping service.filter side
-		ssl-enabled timestamp use-as-config-center use-as-metadata-center version weight`)
+		ssl-enabled timestamp use-as-config-center use-as-metadata-center version weight`,
+	)
 	policies = setOf(`accesslog actives async cluster connections delay executes executor forks iothreads limit loadbalance merger mock payload
 		reconnect heartbeat retries router sent sticky stub timeout tps tps.limit.rate validation cache callbacks threadpool threads queues warmup
 		warmup.step max-server-workers`)

@@ -174,7 +174,11 @@ func describe(t testing.TB, c *Config, all tree) string {
 
 // TestMapping: what becomes of what Dubbo 3.3.2 wrote, and of what others write.
 func TestMapping(t *testing.T) {
-	for name, config := range map[string]string{"dubbo": `{}`, "odd": `{}`, "ports": `{"servicePorts": {"tri": 50051, "dubbo": 20880}}`, "merged": `{"host": "{interface}.dubbo", "roots": {"applications": ""}}`, "rules": `{}`, "applications": `{}`} {
+	for name, config := range map[string]string{
+		"dubbo": `{}`, "odd": `{}`, "ports": `{"servicePorts": {"tri": 50051, "dubbo": 20880}}`,
+		"merged": `{"host": "{interface}.dubbo", "roots": {"applications": ""}}`, "rules": `{}`,
+		"applications": `{}`,
+	} {
 		t.Run(name, func(t *testing.T) {
 			in, err := os.ReadFile("testdata/" + name + ".tree")
 			if err != nil {
@@ -290,7 +294,8 @@ func FuzzMapping(f *testing.F) {
 		providers := 0
 		for at := range all {
 			parts := strings.Split(at, "/")
-			if len(parts) == 5 && parts[0] == "" && parts[1] == "dubbo" && parts[3] == "providers" && !slices.Contains(notInterfaces, parts[2]) && parts[2] != "" && parts[4] != "" {
+			if len(parts) == 5 && parts[0] == "" && parts[1] == "dubbo" && parts[3] == "providers" &&
+				!slices.Contains(notInterfaces, parts[2]) && parts[2] != "" && parts[4] != "" {
 				if name, err := url.QueryUnescape(parts[2]); err == nil && c.Interfaces.Select(name) && !slices.Contains(notInterfaces, name) {
 					providers++
 				}
@@ -305,12 +310,20 @@ func FuzzMapping(f *testing.F) {
 // TestConfigs: what is wrong with a config is said with its place.
 func TestConfigs(t *testing.T) {
 	for config, field := range map[string]string{
-		`{"servers": []}`: "servers", `{"servers": ["zk:2181/chroot"]}`: "", `{"servers": ["zk"]}`: "servers[0]", `{"password": "x"}`: "username", `{"username": "a:b"}`: "username",
-		`{"tls": {"caFile": "x"}}`: "tls.enabled", `{"tls": {"enabled": true, "certFile": "x"}}`: "tls", `{"roots": {"interfaces": "dubbo"}}`: "roots.interfaces",
-		`{"roots": {"interfaces": "/dubbo/"}}`: "roots.interfaces", `{"roots": {"interfaces": "", "applications": ""}}`: "roots", `{"interfaces": {"include": ["["]}}`: "interfaces.include[0]",
-		`{"host": "dubbo"}`: "host", `{"host": "{service}.{x}"}`: "host", `{"applicationHost": "x"}`: "applicationHost", `{"servicePorts": {"tri": 0}}`: "servicePorts",
-		`{"protocols": {"tri": "SMTP"}}`: "protocols", `{"labels": {"-": "x"}}`: "labels", `{"labels": {"x": "token"}}`: "labels", `{"session": "1ms"}`: "session",
-		`{"settle": "x"}`: "settle", `{"limits": {"reads": 0}}`: "limits.reads", `{"limits": {"nodeBytes": 1}}`: "limits.nodeBytes", `{"meshNamespace": "a/b"}`: "meshNamespace", `{"sevrers": []}`: "sevrers",
+		`{"servers": []}`: "servers", `{"servers": ["zk:2181/chroot"]}`: "", `{"servers": ["zk"]}`: "servers[0]",
+		`{"password": "x"}`: "username", `{"username": "a:b"}`: "username",
+		`{"tls": {"caFile": "x"}}`: "tls.enabled", `{"tls": {"enabled": true, "certFile": "x"}}`: "tls",
+		`{"roots": {"interfaces": "dubbo"}}`:                "roots.interfaces",
+		`{"roots": {"interfaces": "/dubbo/"}}`:              "roots.interfaces",
+		`{"roots": {"interfaces": "", "applications": ""}}`: "roots",
+		`{"interfaces": {"include": ["["]}}`:                "interfaces.include[0]",
+		`{"host": "dubbo"}`:                                 "host", `{"host": "{service}.{x}"}`: "host",
+		`{"applicationHost": "x"}`: "applicationHost", `{"servicePorts": {"tri": 0}}`: "servicePorts",
+		`{"protocols": {"tri": "SMTP"}}`: "protocols", `{"labels": {"-": "x"}}`: "labels",
+		`{"labels": {"x": "token"}}`: "labels", `{"session": "1ms"}`: "session",
+		`{"settle": "x"}`: "settle", `{"limits": {"reads": 0}}`: "limits.reads",
+		`{"limits": {"nodeBytes": 1}}`: "limits.nodeBytes", `{"meshNamespace": "a/b"}`: "meshNamespace",
+		`{"sevrers": []}`: "sevrers",
 	} {
 		_, err := parse([]byte(config))
 		at, ok := err.(*sdk.FieldError)

@@ -54,7 +54,8 @@ func readOverride(name string) (*override, error) {
 	o.application, o.group, o.version = p["application"], p["group"], p["version"]
 	for k := range p {
 		switch k {
-		case "weight", "disabled", "disbaled", "application", "group", "version", "category", "dynamic", "enabled", "side", "name", "runtime", "force", "priority", "compatible_config":
+		case "weight", "disabled", "disbaled", "application", "group", "version", "category", "dynamic", "enabled",
+			"side", "name", "runtime", "force", "priority", "compatible_config":
 		default:
 			o.others = append(o.others, k)
 		}

@@ -47,7 +47,8 @@ var errSilent = errors.New("no session within the session timeout")
 
 func newSession(c *Config) *session {
 	return &session{
-		config: c, ready: make(chan struct{}), over: make(chan struct{}), large: make(chan struct{}, 1), wake: make(chan struct{}, 1), changed: map[string]bool{},
+		config: c, ready: make(chan struct{}), over: make(chan struct{}), large: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), changed: map[string]bool{},
 	}
 }
 
@@ -284,7 +285,8 @@ func (s *session) read(t target) found {
 // end a session.
 func refused(err error) bool {
 	for _, of := range []error{
-		zk.ErrNoAuth, zk.ErrUnknown, zk.ErrAPIError, zk.ErrBadArguments, zk.ErrInvalidPath, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists, zk.ErrNotEmpty,
+		zk.ErrNoAuth, zk.ErrUnknown, zk.ErrAPIError, zk.ErrBadArguments, zk.ErrInvalidPath, zk.ErrBadVersion,
+		zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists, zk.ErrNotEmpty,
 		zk.ErrInvalidACL, zk.ErrNothing, errComes,
 	} {
 		if errors.Is(err, of) {

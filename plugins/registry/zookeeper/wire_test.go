@@ -69,7 +69,8 @@ func answered(most int, answers []byte) (n int, err error) {
 func TestWire(t *testing.T) {
 	greeting, stat := hello(10000), make([]byte, statBytes)
 	good := [][]byte{
-		frame(words(1, 0, 7, 0, 2, "a", "bc", stat)), frame(words(2, 0, 7, 0, "value", stat)), frame(words(2, 0, 7, 0, -1, stat)), frame(words(3, 0, 7, 0, stat)),
+		frame(words(1, 0, 7, 0, 2, "a", "bc", stat)), frame(words(2, 0, 7, 0, "value", stat)),
+		frame(words(2, 0, 7, 0, -1, stat)), frame(words(3, 0, 7, 0, stat)),
 		frame(words(4, 0, 7, 0, "whatever")), frame(words(1, 0, 7, -101)), frame(words(-1, 0, 7, 0, 3, 3, "/dubbo")), frame(words(-2, 0, 7, 0)),
 	}
 	for i, g := range good {
@@ -79,7 +80,8 @@ func TestWire(t *testing.T) {
 		}
 	}
 	for i, bad := range [][]byte{
-		frame(words(1, 0, 7, 0, 1<<30, "a", stat)), frame(words(1, 0, 7, 0, -7, stat)), frame(words(1, 0, 7, 0, 1, 1<<30, stat)), frame(words(1, 0, 7, 0, 1, "a")),
+		frame(words(1, 0, 7, 0, 1<<30, "a", stat)), frame(words(1, 0, 7, 0, -7, stat)),
+		frame(words(1, 0, 7, 0, 1, 1<<30, stat)), frame(words(1, 0, 7, 0, 1, "a")),
 		frame(words(2, 0, 7, 0, 1<<30, stat)), frame(words(2, 0, 7, 0, -2, stat)), frame(words(3, 0, 7, 0)), frame(words(1)), words(-1), words(1<<30, 1),
 		frame(words(-1, 0, 7, 0, 3)), frame(words(-1, 0, 7, 0, 3, 3, 100)),
 	} {
@@ -92,7 +94,8 @@ func TestWire(t *testing.T) {
 			t.Errorf("greeting %d: %v", i, err)
 		}
 	}
-	if _, err := answered(1000, append(bytes.Clone(greeting), frame(make([]byte, 2000))...)); err == nil || !strings.Contains(err.Error(), "limits.answerBytes") {
+	if _, err := answered(1000, append(bytes.Clone(greeting), frame(make([]byte, 2000))...)); err == nil ||
+		!strings.Contains(err.Error(), "limits.answerBytes") {
 		t.Errorf("a large answer: %v", err)
 	}
 	if _, err := answered(1000, append(bytes.Clone(greeting), words(100, 1)...)); !errors.Is(err, io.ErrUnexpectedEOF) {
