@@ -54,7 +54,11 @@ func TestReadme(t *testing.T) {
 		refused string
 	}{
 		{"the example", [][]byte{certificate(t, web)}, []string{web}, ""},
-		{"the leaf alone counts", [][]byte{certificate(t, web, "spiffe://old/ns/shop/sa/web"), certificate(t, "spiffe://ca")}, []string{web, "spiffe://old/ns/shop/sa/web"}, ""},
+		{
+			"the leaf alone counts",
+			[][]byte{certificate(t, web, "spiffe://old/ns/shop/sa/web"), certificate(t, "spiffe://ca")},
+			[]string{web, "spiffe://old/ns/shop/sa/web"}, "",
+		},
 		{"no certificate", nil, nil, "no certificate was shown"},
 		{"no URI", [][]byte{certificate(t)}, nil, "no URI among the subject's alternative names"},
 		{"garbage", [][]byte{[]byte("x")}, nil, "can't be read"},

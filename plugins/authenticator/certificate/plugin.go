@@ -39,7 +39,8 @@ func Authenticate(_ context.Context, c sdk.Credentials) ([]string, error) {
 		ids = append(ids, u.String())
 	}
 	if len(ids) == 0 {
-		return nil, errors.New("the certificate has no URI among the subject's alternative names, such as spiffe://cluster.local/ns/NAMESPACE/sa/SERVICE-ACCOUNT")
+		return nil,
+			errors.New("the certificate has no URI among the subject's alternative names, such as spiffe://cluster.local/ns/NAMESPACE/sa/SERVICE-ACCOUNT")
 	}
 	return ids, nil
 }

@@ -43,7 +43,8 @@ func New(c Config) (*Authenticator, error) {
 	}
 	life, end := context.WithCancel(context.Background())
 	return &Authenticator{
-		config: c, domain: trust.NewDomain(c.TrustDomain), servers: servers, limiter: newLimiter(c.Reviews.Concurrent, c.Reviews.PerPeer, c.Reviews.Waiting), now: time.Now,
+		config: c, domain: trust.NewDomain(c.TrustDomain), servers: servers,
+		limiter: newLimiter(c.Reviews.Concurrent, c.Reviews.PerPeer, c.Reviews.Waiting), now: time.Now,
 		accepted: cache.NewLRUExpireCache(c.Reviews.Remembered), refused: cache.NewLRUExpireCache(c.Reviews.Remembered), life: life, end: end,
 	}, nil
 }

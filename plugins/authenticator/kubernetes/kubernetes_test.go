@@ -234,7 +234,8 @@ func TestReviews(t *testing.T) {
 		t.Errorf("a token that is bound to nothing: %v", got.Facts)
 	}
 	s.says(authenticationv1.TokenReviewStatus{Authenticated: true, Audiences: []string{"istio-ca"}, User: authenticationv1.UserInfo{
-		Username: "system:serviceaccount:shop:web", Groups: []string{"system:serviceaccounts"}, Extra: map[string]authenticationv1.ExtraValue{podName: {"web-1"}},
+		Username: "system:serviceaccount:shop:web", Groups: []string{"system:serviceaccounts"},
+		Extra: map[string]authenticationv1.ExtraValue{podName: {"web-1"}},
 	}}, http.StatusCreated)
 	if got := ask(); !maps.Equal(got.Facts, map[string]string{"cluster": "Kubernetes", "pod": "shop/web-1"}) {
 		t.Errorf("a pod's token: %v", got.Facts)
@@ -247,7 +248,10 @@ func TestReviews(t *testing.T) {
 	is(t, "a user", ask(), "not a service account's")
 	s.knows("system:serviceaccount:shop", "istio-ca")
 	is(t, "half an account", ask(), "not a service account's")
-	s.says(authenticationv1.TokenReviewStatus{Authenticated: true, Audiences: []string{"istio-ca"}, User: authenticationv1.UserInfo{Username: "system:serviceaccount:shop:web"}}, http.StatusCreated)
+	s.says(authenticationv1.TokenReviewStatus{
+		Authenticated: true, Audiences: []string{"istio-ca"},
+		User: authenticationv1.UserInfo{Username: "system:serviceaccount:shop:web"},
+	}, http.StatusCreated)
 	is(t, "not of the group", ask(), "not a service account's")
 	for said, want := range map[string]string{
 		"invalid bearer token": "is not one that this cluster has issued",
@@ -437,7 +441,9 @@ func TestGate(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for field, config := range map[string]string{
-		"audiences": `{"audiences": []}`, "cluster": `{"cluster": ""}`, "qps": `{"qps": 0}`, "reviews.perPeer": `{"reviews": {"perPeer": 0}}`, "reviews.timeout": `{"reviews": {"timeout": "0s"}}`, "kubeconfig": `{"kubeconfig": "/none"}`,
+		"audiences": `{"audiences": []}`, "cluster": `{"cluster": ""}`, "qps": `{"qps": 0}`,
+		"reviews.perPeer": `{"reviews": {"perPeer": 0}}`, "reviews.timeout": `{"reviews": {"timeout": "0s"}}`,
+		"kubeconfig": `{"kubeconfig": "/none"}`,
 	} {
 		if got, why := plugintest.Refusal(t, Plugin(), config); got != field {
 			t.Errorf("%s: refused for %q: %s", field, got, why)

@@ -77,7 +77,8 @@ func (t Tokens) judge(s *server, status *authenticationv1.TokenReviewStatus) (ac
 	// for.
 	meant := slices.ContainsFunc(status.Audiences, func(a string) bool { return slices.Contains(t.Audiences, a) })
 	if !meant && !t.FirstParty {
-		return account{}, refused("the token is meant for others: of its audiences the API server of the cluster %s says none of %s", s.id, strings.Join(t.Audiences, ", "))
+		return account{},
+			refused("the token is meant for others: of its audiences the API server of the cluster %s says none of %s", s.id, strings.Join(t.Audiences, ", "))
 	}
 	namespace, name, ok := trust.Account(status.User.Username)
 	if !ok || !slices.Contains(status.User.Groups, accounts) {

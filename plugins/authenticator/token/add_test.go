@@ -59,7 +59,8 @@ func TestCreate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(text), "# ours") || !strings.Contains(string(text), "# by hand") || strings.Contains(string(text), second) || info.Mode().Perm() != 0o600 || first == second {
+	if !strings.Contains(string(text), "# ours") || !strings.Contains(string(text), "# by hand") ||
+		strings.Contains(string(text), second) || info.Mode().Perm() != 0o600 || first == second {
 		t.Errorf("%v\n%s", info.Mode(), text)
 	}
 }

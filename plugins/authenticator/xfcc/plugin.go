@@ -55,7 +55,10 @@ func (c Config) Authenticate(_ context.Context, shown sdk.Credentials) ([]string
 		}
 	}
 	if len(ids) == 0 {
-		return nil, fmt.Errorf("the header %s has neither URI, DNS nor Subject with a CN: the gateway must be told to forward them (set_current_client_cert_details)", header)
+		return nil, fmt.Errorf(
+			"the header %s has neither URI, DNS nor Subject with a CN: the gateway must be told to forward them (set_current_client_cert_details)",
+			header,
+		)
 	}
 	return ids, nil
 }

@@ -34,7 +34,10 @@ func TestHeader(t *testing.T) {
 		last, all []string
 		refused   string
 	}{
-		"as Envoy writes it":       {envoy, []string{web, "web.example", "www.web.example", "web,inc"}, []string{web, "web.example", "www.web.example", "web,inc"}, ""},
+		"as Envoy writes it": {
+			envoy, []string{web, "web.example", "www.web.example", "web,inc"},
+			[]string{web, "web.example", "www.web.example", "web,inc"}, "",
+		},
 		"several certificates":     {"URI=" + cart + "," + "URI=" + web, []string{web}, []string{cart, web}, ""},
 		"a comma in quotes":        {`Subject="O=a, URI=` + cart + `";URI=` + web, []string{web}, []string{web}, ""},
 		"an escaped quote":         {`Subject="O=\",URI=` + cart + `;\"";URI=` + web, []string{web}, []string{web}, ""},

@@ -33,7 +33,8 @@ func TestReadme(t *testing.T) {
 	h.Attach(p)
 	name := strings.TrimSpace(blocks[2].Text)
 	m, spec := decode(t, h.Resources(p.Connection, typeURL)[name]), &networking.VirtualService{}
-	if err := m.Body.UnmarshalTo(spec); err != nil || m.Metadata.Name != name || len(spec.Hosts) != 1 || spec.Hosts[0] != "reviews" || m.Metadata.Version == "" {
+	if err := m.Body.UnmarshalTo(spec); err != nil || m.Metadata.Name != name || len(spec.Hosts) != 1 ||
+		spec.Hosts[0] != "reviews" || m.Metadata.Version == "" {
 		t.Errorf("%v: %v", err, m)
 	}
 }

@@ -55,7 +55,10 @@ type resource[M proto.Message] struct {
 
 // tableNames are the tables that are read.
 func tableNames() []string {
-	return []string{state.Services, state.Endpoints, state.Mesh, kinds.VirtualService, kinds.DestinationRule, kinds.PeerAuthentication, kinds.AuthorizationPolicy}
+	return []string{
+		state.Services, state.Endpoints, state.Mesh, kinds.VirtualService, kinds.DestinationRule,
+		kinds.PeerAuthentication, kinds.AuthorizationPolicy,
+	}
 }
 
 // of reports whether the catalog is that of a state.

@@ -42,7 +42,9 @@ func refusal(status uint32) *faultv3.HTTPFault {
 
 // unavailable aborts all calls.
 func unavailable() *faultv3.HTTPFault {
-	return &faultv3.HTTPFault{Abort: &faultv3.FaultAbort{ErrorType: &faultv3.FaultAbort_GrpcStatus{GrpcStatus: uint32(codes.Unavailable)}, Percentage: percent(nil)}}
+	return &faultv3.HTTPFault{
+		Abort: &faultv3.FaultAbort{ErrorType: &faultv3.FaultAbort_GrpcStatus{GrpcStatus: uint32(codes.Unavailable)}, Percentage: percent(nil)},
+	}
 }
 
 // code is a status by its name, such as UNAVAILABLE; UNKNOWN for others.

@@ -39,7 +39,10 @@ func shop() *catalog {
 		services: map[string][]published{host: {{s, 1}}},
 		endpoints: map[string][]*pb.Endpoint{"shop/" + host: {
 			{Host: host, Namespace: "shop", PortName: "grpc", Address: "10.0.0.1", Port: 7070, Locality: "r/z", Labels: map[string]string{"version": "v1"}},
-			{Host: host, Namespace: "shop", PortName: "grpc", Address: "10.0.0.2", Port: 7070, Locality: "r/z", Weight: 3, Labels: map[string]string{"version": "v2"}},
+			{
+				Host: host, Namespace: "shop", PortName: "grpc", Address: "10.0.0.2", Port: 7070, Locality: "r/z",
+				Weight: 3, Labels: map[string]string{"version": "v2"},
+			},
 			{Host: host, Namespace: "shop", PortName: "grpc", Address: "10.0.0.3", Port: 7070, Health: pb.EndpointHealthUnhealthy},
 			{Host: host, Namespace: "shop", PortName: "other", Address: "10.0.0.4", Port: 7070},
 		}},
@@ -172,7 +175,8 @@ func TestClusters(t *testing.T) {
 			var endpoints []*pb.Endpoint
 			for address, cluster := range map[string]string{"10.0.0.1": "east", "10.0.0.2": "west", "10.0.0.3": ""} {
 				endpoints = append(endpoints, &pb.Endpoint{
-					Host: host, Namespace: "shop", PortName: "grpc", Address: address, Port: 7070, Cluster: cluster, SameCluster: slices.Contains(c.same, address),
+					Host: host, Namespace: "shop", PortName: "grpc", Address: address, Port: 7070, Cluster: cluster,
+					SameCluster: slices.Contains(c.same, address),
 				})
 			}
 			served := &pb.Service{Host: host, Namespace: "shop", Ports: []*pb.Port{{Number: 7070, Name: "grpc", Protocol: "GRPC"}}}
@@ -257,7 +261,8 @@ func TestDefaultsOfTheMesh(t *testing.T) {
 			change(c.mesh)
 		}
 		c.routing = append(c.routing, resource[*networking.VirtualService]{"shop", 1, "shop/echo", &networking.VirtualService{
-			Hosts: []string{host}, Http: []*networking.HTTPRoute{{Name: "routed", Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host}}}}},
+			Hosts: []string{host},
+			Http:  []*networking.HTTPRoute{{Name: "routed", Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host}}}}},
 		}})
 		from := view{Namespace: "other"}
 		if m, ok := c.build(routeType, from, "outbound|7070||"+host).(*routev3.RouteConfiguration); ok {
@@ -288,7 +293,8 @@ func subsetNamed(name string) subset { return subset{port: 7070, subset: name, h
 
 func TestModes(t *testing.T) {
 	c := shop()
-	add := func(namespace string, labels map[string]string, mode security.PeerAuthentication_MutualTLS_Mode, ports map[uint32]*security.PeerAuthentication_MutualTLS) {
+	add := func(namespace string, labels map[string]string, mode security.PeerAuthentication_MutualTLS_Mode,
+		ports map[uint32]*security.PeerAuthentication_MutualTLS) {
 		p := &security.PeerAuthentication{Mtls: &security.PeerAuthentication_MutualTLS{Mode: mode}, PortLevelMtls: ports}
 		if labels != nil {
 			p.Selector = selector(labels)
@@ -355,18 +361,26 @@ func TestFailover(t *testing.T) {
 		{"a region takes over", "r/z", watching(&networking.LocalityLoadBalancerSetting{
 			Failover: []*networking.LocalityLoadBalancerSetting_Failover{{From: "r", To: "u"}},
 		}), map[string]uint32{"r/z": 0, "r/y": 1, "u/z": 2, "s/z": 3}},
-		{"switched off", "r/z", watching(&networking.LocalityLoadBalancerSetting{Enabled: wrapperspb.Bool(false)}), map[string]uint32{"r/z": 0, "r/y": 0, "s/z": 0, "u/z": 0}},
+		{
+			"switched off", "r/z",
+			watching(&networking.LocalityLoadBalancerSetting{Enabled: wrapperspb.Bool(false)}),
+			map[string]uint32{"r/z": 0, "r/y": 0, "s/z": 0, "u/z": 0},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			k := shop()
 			k.rules[0].spec.TrafficPolicy = c.policy
 			var endpoints []*pb.Endpoint
 			for place := range c.want {
-				endpoints = append(endpoints, &pb.Endpoint{Host: host, Namespace: "shop", PortName: "grpc", Address: fmt.Sprintf("10.0.0.%d", len(endpoints)), Port: 7070, Locality: place})
+				endpoints = append(endpoints, &pb.Endpoint{
+					Host: host, Namespace: "shop", PortName: "grpc",
+					Address: fmt.Sprintf("10.0.0.%d", len(endpoints)), Port: 7070, Locality: place,
+				})
 			}
 			k.endpoints["shop/"+host] = endpoints
 			got := map[string]uint32{}
-			for _, place := range k.build(endpointType, view{Namespace: "shop", Locality: c.client}, "outbound|7070||"+host).(*endpointv3.ClusterLoadAssignment).Endpoints {
+			for _, place := range k.build(endpointType, view{Namespace: "shop", Locality: c.client},
+				"outbound|7070||"+host).(*endpointv3.ClusterLoadAssignment).Endpoints {
 				got[place.Locality.Region+"/"+place.Locality.Zone] = place.Priority
 			}
 			if !maps.Equal(got, c.want) {

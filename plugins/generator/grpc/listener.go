@@ -77,7 +77,10 @@ func filter(name string, config proto.Message) *hcm.HttpFilter {
 
 // aggregated: by the stream that this came on.
 func aggregated() *corev3.ConfigSource {
-	return &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}, ResourceApiVersion: corev3.ApiVersion_V3}
+	return &corev3.ConfigSource{
+		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
+		ResourceApiVersion:    corev3.ApiVersion_V3,
+	}
 }
 
 // pack encodes a message. It can't fail: ours have valid text and nothing that is required.

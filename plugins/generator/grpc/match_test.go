@@ -58,9 +58,11 @@ func TestEveryFieldOfAMatch(t *testing.T) {
 			t.Fatal(r.match, err)
 		}
 		c := shop()
-		c.routing = []resource[*networking.VirtualService]{{"shop", 1, "shop/v", &networking.VirtualService{Hosts: []string{host}, Http: []*networking.HTTPRoute{{
-			Match: []*networking.HTTPMatchRequest{m}, Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host}}},
-		}}}}}
+		c.routing = []resource[*networking.VirtualService]{
+			{"shop", 1, "shop/v", &networking.VirtualService{Hosts: []string{host}, Http: []*networking.HTTPRoute{{
+				Match: []*networking.HTTPMatchRequest{m}, Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host}}},
+			}}}},
+		}
 		c.sourceLabels = sourceLabels(c.routing)
 		v := view{Namespace: "shop", Labels: labelsAmong(c.sourceLabels, map[string]string{"app": "cli", "version": "v1"})}
 		made := c.build(routeType, v, "outbound|7070||"+host).(*routev3.RouteConfiguration).VirtualHosts[0].Routes

@@ -42,7 +42,8 @@ func (c *catalog) routed(v view, host string) *resource[*networking.VirtualServi
 	for i := range c.routing {
 		r := &c.routing[i]
 		gateways := r.spec.Gateways
-		if len(r.spec.Http) == 0 || len(gateways) > 0 && !slices.Contains(gateways, meshGateway) || !v.sees(r.spec.ExportTo, c.mesh.DefaultVirtualServiceExportTo, r.namespace) {
+		if len(r.spec.Http) == 0 || len(gateways) > 0 && !slices.Contains(gateways, meshGateway) ||
+			!v.sees(r.spec.ExportTo, c.mesh.DefaultVirtualServiceExportTo, r.namespace) {
 			continue
 		}
 		for _, pattern := range r.spec.Hosts {

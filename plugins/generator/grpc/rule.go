@@ -31,7 +31,9 @@ func levels(t *networking.TrafficPolicy, p *pb.Port) []*networking.TrafficPolicy
 	}
 	for _, l := range t.PortLevelSettings {
 		if l.GetPort().GetNumber() == p.Number {
-			return []*networking.TrafficPolicy{{Tls: l.Tls, ConnectionPool: l.ConnectionPool, LoadBalancer: l.LoadBalancer, OutlierDetection: l.OutlierDetection}}
+			return []*networking.TrafficPolicy{
+				{Tls: l.Tls, ConnectionPool: l.ConnectionPool, LoadBalancer: l.LoadBalancer, OutlierDetection: l.OutlierDetection},
+			}
 		}
 	}
 	return []*networking.TrafficPolicy{t}

@@ -42,7 +42,8 @@ func (e *engine) fits(account secrets.Account, objects []secrets.Object) error {
 		}
 	}
 	if more > 0 && held+more > e.config.MaxObjects {
-		return fmt.Errorf("proxies of %s ask for more than %d Secrets and ConfigMaps (maxObjects): what they asked for first is served", account.Key(), e.config.MaxObjects)
+		return fmt.Errorf("proxies of %s ask for more than %d Secrets and ConfigMaps (maxObjects): what they asked for first is served",
+			account.Key(), e.config.MaxObjects)
 	}
 	return nil
 }

@@ -91,7 +91,8 @@ func (e *engine) complaintsOf(v *view) (all []complaint) {
 	}
 	if more := len(names) - mostComplaints; more > 0 {
 		about := 1 << (bits.Len(uint(more)) - 1) // not each number of them is news
-		all = append(all, complaint{what: fmt.Sprintf("further secrets for proxies of %s", v.caller), err: fmt.Errorf("%d or more can't be served either", about)})
+		all = append(all,
+			complaint{what: fmt.Sprintf("further secrets for proxies of %s", v.caller), err: fmt.Errorf("%d or more can't be served either", about)})
 	}
 	return all
 }

@@ -45,7 +45,10 @@ func Plugin() sdk.EnginePlugin {
 	return sdk.EnginePlugin{
 		Name:    "generator/sds",
 		Version: "1",
-		Reads:   []string{secrets.SecretTable, secrets.ConfigMapTable, secrets.Absences, secrets.Rights, kinds.Gateway, kinds.DestinationRule, secrets.Grants, clusterTable},
+		Reads: []string{
+			secrets.SecretTable, secrets.ConfigMapTable, secrets.Absences, secrets.Rights, kinds.Gateway,
+			kinds.DestinationRule, secrets.Grants, clusterTable,
+		},
 		Secrets: []string{secrets.SecretTable},
 		Types:   []sdk.Type{{Url: secretType}},
 		// It is a sdk.Source as well.

@@ -143,7 +143,10 @@ func TestNames(t *testing.T) {
 			row("granted/more", map[string][]byte{"tls.crt": chain, "tls.key": key}),
 		}},
 		plugintest.Rows{Table: "clusters", Upserts: []*sdk.Row{{Key: "east"}}},
-		plugintest.Rows{Table: "v1/ConfigMap", Upserts: []*sdk.Row{row("edge/roots", map[string][]byte{"ca.crt": roots}), row("other/roots", map[string][]byte{"cacert": apart})}},
+		plugintest.Rows{
+			Table:   "v1/ConfigMap",
+			Upserts: []*sdk.Row{row("edge/roots", map[string][]byte{"ca.crt": roots}), row("other/roots", map[string][]byte{"cacert": apart})},
+		},
 		plugintest.Rows{Table: kinds.Gateway, Upserts: []*sdk.Row{
 			gatewayRow(t, "edge/a", "kubernetes-gateway://edge/web"), gatewayRow(t, "edge/b", "kubernetes-gateway://granted/web"),
 			gatewayRow(t, "edge/c", "kubernetes-gateway://granted/more"), gatewayRow(t, "edge/d", "kubernetes-gateway://other/web"),
@@ -179,7 +182,8 @@ func TestNames(t *testing.T) {
 		{"kubernetes-gateway://web", nil, nil, "names no namespace"},
 		{"kubernetes://other/web", nil, nil, "secrets are for their own namespace's proxies"},
 		{"kubernetes://nothing", nil, nil, "there is no Secret edge/nothing of cluster east, and there is no Secret edge/nothing"},
-		{"kubernetes://nothing-cacert", nil, nil, "there is no Secret edge/nothing-cacert of cluster east, and there is no Secret edge/nothing-cacert, and there is no Secret edge/nothing of cluster east, and "},
+		{"kubernetes://nothing-cacert", nil, nil, "there is no Secret edge/nothing-cacert of cluster east, and there is " +
+			"no Secret edge/nothing-cacert, and there is no Secret edge/nothing of cluster east, and "},
 		{"kubernetes://apart-cacert-cacert", nil, apart, ""},
 		{"kubernetes://far-cacert", nil, nil, "it has no ca.crt, nor cacert"},
 		{"kubernetes://", nil, nil, "with both"},
@@ -192,7 +196,8 @@ func TestNames(t *testing.T) {
 		{"web", nil, nil, "no name of a secret"},
 	} {
 		s := ask(t, h, p, c.name)
-		if got := s.GetTlsCertificate(); string(got.GetCertificateChain().GetInlineBytes()) != string(c.chain) || (len(got.GetPrivateKey().GetInlineBytes()) > 0) != (c.chain != nil) {
+		if got := s.GetTlsCertificate(); string(got.GetCertificateChain().GetInlineBytes()) != string(c.chain) ||
+			(len(got.GetPrivateKey().GetInlineBytes()) > 0) != (c.chain != nil) {
 			t.Errorf("%s: certificate %v", c.name, got.GetCertificateChain())
 		}
 		if got := s.GetValidationContext(); string(got.GetTrustedCa().GetInlineBytes()) != string(c.roots) {
@@ -247,7 +252,11 @@ func TestContents(t *testing.T) {
 		{"no PEM", map[string][]byte{"tls.crt": []byte("hunter2hunter2"), "tls.key": key}, "tls.crt has no certificate in PEM"},
 		{"no DER", map[string][]byte{"tls.crt": broken, "tls.key": key}, "tls.crt has a certificate, its number 1, that can't be read"},
 		{"half of a key", map[string][]byte{"tls.crt": good, "tls.key": key[:len(key)/2]}, "tls.key has no private key in PEM"},
-		{"encrypted", map[string][]byte{"tls.crt": good, "tls.key": []byte("-----BEGIN ENCRYPTED PRIVATE KEY-----\naHVudGVyMg==\n-----END ENCRYPTED PRIVATE KEY-----\n")}, "encrypted"},
+		{
+			"encrypted",
+			map[string][]byte{"tls.crt": good, "tls.key": []byte("-----BEGIN ENCRYPTED PRIVATE KEY-----\naHVudGVyMg==\n-----END ENCRYPTED PRIVATE KEY-----\n")},
+			"encrypted",
+		},
 		{"a bad list", map[string][]byte{"tls.crt": good, "tls.key": key, "ca.crl": []byte("hunter2hunter2")}, "ca.crl has no list"},
 		{"a bad staple", map[string][]byte{"tls.crt": good, "tls.key": key, "tls.ocsp-staple": []byte("hunter2hunter2")}, "tls.ocsp-staple"},
 	} {
@@ -432,12 +441,15 @@ func TestFaultsOfWhatNames(t *testing.T) {
 	}
 	h.Update(kinds.Gateway, []*sdk.Row{
 		spec("edge/one", gateway(&networking.ServerTLSSettings{CredentialName: "web"})),
-		spec("edge/several", gateway(&networking.ServerTLSSettings{CredentialNames: []string{"a", "kubernetes://web"}, CaCertCredentialName: "configmap://edge/roots"})),
+		spec("edge/several",
+			gateway(&networking.ServerTLSSettings{CredentialNames: []string{"a", "kubernetes://web"}, CaCertCredentialName: "configmap://edge/roots"})),
 		spec("other/one", gateway(&networking.ServerTLSSettings{CredentialName: "web", CaCertCredentialName: "sds://far-cacert"})),
 	})
 	h.Update(kinds.DestinationRule, []*sdk.Row{
 		spec("edge/mesh", &networking.DestinationRule{TrafficPolicy: client("out")}),
-		spec("edge/port", &networking.DestinationRule{TrafficPolicy: &networking.TrafficPolicy{PortLevelSettings: []*networking.TrafficPolicy_PortTrafficPolicy{{Tls: client("port").Tls}}}}),
+		spec("edge/port", &networking.DestinationRule{
+			TrafficPolicy: &networking.TrafficPolicy{PortLevelSettings: []*networking.TrafficPolicy_PortTrafficPolicy{{Tls: client("port").Tls}}},
+		}),
 		spec("edge/subset", &networking.DestinationRule{Subsets: []*networking.Subset{{TrafficPolicy: client("kubernetes://edge/subset")}, {}}}),
 	})
 	p := proxy(t, "edge", "gateway")

@@ -63,7 +63,8 @@ func (s *source) follow() error {
 		return nil
 	}
 	for _, c := range s.set.clashes() {
-		s.out.Log(sdk.Warn, "two files have a resource of the same name; the first by path counts", "type", c.typeURL, "name", c.name, "first", c.first, "second", c.second)
+		s.out.Log(sdk.Warn, "two files have a resource of the same name; the first by path counts", "type",
+			c.typeURL, "name", c.name, "first", c.first, "second", c.second)
 	}
 	s.out.Log(sdk.Info, "files changed", "resources", len(e.upserts), "removed", len(e.deletes))
 	return s.out.Update(table, e.upserts, e.deletes)

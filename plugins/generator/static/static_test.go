@@ -158,7 +158,9 @@ func TestMistakeKeepsLastGood(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{cluster("a", "1s") + "- {\"@type\": " + typeCDS + ", name: b, conect_timeout: 1s}\n", `a.yaml:2:`},
 		{cluster("a", "-1s"), `"a": Envoy would refuse it`},
-		{strings.Replace(cluster("a", "1s"), "}", `, transport_socket: {name: q, typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.quic.v3.QuicUpstreamTransport}}}`, 1),
+		{strings.Replace(cluster("a", "1s"), "}",
+			`, transport_socket: {name: q, typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.quic.v3.QuicUpstreamTransport}}}`,
+			1),
 			`transport_socket.typed_config: envoy.extensions.transport_sockets.quic.v3.QuicUpstreamTransport`},
 		{"", "is empty"},
 		{"a: [", "a.yaml:1:1: not YAML"},
