@@ -68,6 +68,7 @@ func (m *machine) bring(w *watch) *response {
 		w.kept = nil
 	}
 	m.repeatIn(w, b)
+	m.singly(w, b)
 	if w.traits.EmptyWhenAbsent {
 		m.fillAbsent(w, b)
 	}

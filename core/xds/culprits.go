@@ -39,7 +39,8 @@ type held struct {
 
 const (
 	// pardon is how long a culprit is left out at most: then the next change of its type brings it
-	// again, for what was wrong may have been the client's.
+	// again, for what was wrong may have been the client's. Filters' configurations (ECDS) are left
+	// out until they are others: a client takes the same bytes again without looking at them.
 	pardon = time.Minute
 	// mostTrials is how often parts of what a client refused are tried before all of the rest is
 	// left out.
@@ -57,7 +58,7 @@ func (m *machine) hear(w *watch, nonce string, refused *string) *Outcome {
 		if o != nil {
 			o.Culprits = found
 		}
-		if len(found) > 0 && !rest {
+		if !rest && (len(found) > 0 || len(w.held.groups) > 0) {
 			w.tryNext() // nothing is left to be sent, and answered
 		}
 		return o
@@ -129,26 +130,51 @@ func (m *machine) accuse(w *watch, nonce, reason, said string) (found []Culprit,
 
 // tryNext has the next group tried, once the client has answered all that it was sent.
 func (w *watch) tryNext() {
-	n := len(w.held.groups)
-	if n == 0 {
+	if len(w.held.groups) == 0 {
 		if len(w.doubtful) == 0 {
 			w.held.trials = 0
 		}
 		return
 	}
-	if len(w.flights) > 0 {
-		return
-	}
-	group := w.held.groups[n-1]
-	w.held.groups = w.held.groups[:n-1]
-	w.held.culprits = slices.Clone(w.held.culprits)
-	for i, c := range w.held.culprits {
-		if c.group == group {
-			w.held.culprits[i].group, w.held.culprits[i].pardoned = 0, true
-			w.repeat(c.body.Name()) // it counts as sent
+	for found := false; !found && len(w.flights) == 0 && len(w.held.groups) > 0; {
+		last := len(w.held.groups) - 1
+		group := w.held.groups[last]
+		w.held.groups = w.held.groups[:last]
+		w.held.culprits = slices.Clone(w.held.culprits)
+		for i, c := range w.held.culprits {
+			if c.group == group { // otherwise they are others by now, or gone
+				w.held.culprits[i].group, w.held.culprits[i].pardoned = 0, true
+				w.repeat(c.body.Name()) // it counts as sent
+				found, w.held.spared = true, true
+			}
 		}
 	}
-	w.held.spared = true
+}
+
+// singly leaves one resource in a batch where a client judges each of them once and then takes the
+// same bytes unseen, as Envoy does filters' configurations (ECDS): what is refused can't be found by
+// sending parts of it again. The others wait in groups of their own until that is answered.
+func (m *machine) singly(w *watch, b *batch) {
+	most := 1
+	if len(w.flights) > 0 {
+		most = 0 // a refusal is about all that was not accepted
+	}
+	if w.url != typeExtensions || len(b.upserts) <= most || b.first && w.initial != nil {
+		return
+	}
+	accepted := m.common.memo.content(w.acked.to).bodies
+	culprits := slices.Clone(w.held.culprits)
+	for _, x := range b.upserts[most:] {
+		w.held.last++
+		w.held.groups = append(w.held.groups, w.held.last)
+		c := culprit{body: x, since: m.now, group: w.held.last}
+		if old, ok := find(accepted, x); ok && old.Exists() {
+			c.instead = old
+		}
+		culprits = append(slices.DeleteFunc(culprits, func(c culprit) bool { return c.body.Name() == x.Name() }), c)
+	}
+	w.held.culprits = culprits
+	b.upserts, b.shared = b.upserts[:most:most], nil
 }
 
 // find returns the body of another's name among sorted ones.
@@ -214,7 +240,7 @@ func (m *machine) acquit(w *watch, to situation) {
 		if !ok {
 			continue
 		}
-		if moved && !c.pardoned && m.now.Sub(c.since) >= pardon {
+		if moved && !c.pardoned && c.group == 0 && w.url != typeExtensions && m.now.Sub(c.since) >= pardon {
 			c.pardoned = true
 			w.resend = append(w.resend, c.body.Name())
 		}
