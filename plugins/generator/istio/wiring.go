@@ -77,7 +77,7 @@ func engineOf(c Config, judge func(table string, row *pb.Row) error) *serving.En
 	})
 	return serving.New(serving.From{
 		Graph: graph, Tables: rows, Scopes: scopes, Placement: placed, Clusters: outbound, Listeners: listening, Routes: routing,
-		NameTables: nametables.New(graph, scopes, workloads), Extensions: brought, Additions: patches.NewAdditions(graph, filters),
+		NameTables: nametables.New(graph, scopes, workloads), Extensions: brought, Patches: filters, Additions: patches.NewAdditions(graph, filters),
 		ClusterAliases: c.ClusterAliases,
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/envoyfilter"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/ingress"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/patches"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
@@ -47,10 +46,10 @@ func newInbound(graph *incr.Graph, from *From) *incr.Func[InboundKey, []sdk.Reso
 		Name:    "inbound clusters",
 		Plain:   x.list,
 		Patches: func(k *InboundKey) *string { return &k.Patches },
-		Patch: func(c *incr.Ctx, set *envoyfilter.Set, k InboundKey, r sdk.Resource) ([]byte, bool) {
-			return set.Cluster(networking.EnvoyFilter_SIDECAR_INBOUND, r.Name, x.hostsBehind(c, k, r.Name), r.Body)
+		Patch: func(c *incr.Ctx, keys string, k InboundKey, r sdk.Resource) ([]byte, bool) {
+			return from.Patches.Set(c, keys).Cluster(networking.EnvoyFilter_SIDECAR_INBOUND, r.Name, x.hostsBehind(c, k, r.Name), r.Body)
 		},
-	}.Add(graph, from.Patches)
+	}.Add(graph)
 }
 
 // list are the clusters behind a workload's ports.

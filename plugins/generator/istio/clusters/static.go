@@ -42,13 +42,13 @@ func newStatic(graph *incr.Graph, from *From) *incr.Func[StaticKey, []sdk.Resour
 			return out
 		},
 		Patches: func(k *StaticKey) *string { return &k.Patches },
-		Patch: func(_ *incr.Ctx, set *envoyfilter.Set, k StaticKey, r sdk.Resource) ([]byte, bool) {
+		Patch: func(c *incr.Ctx, keys string, k StaticKey, r sdk.Resource) ([]byte, bool) {
 			if r.Name == encode.SocketCluster { // no patch is for what secrets come from
 				return r.Body, true
 			}
-			return set.Cluster(sideOf(k.Client.Router, r.Name), r.Name, nil, r.Body)
+			return from.Patches.Set(c, keys).Cluster(sideOf(k.Client.Router, r.Name), r.Name, nil, r.Body)
 		},
-	}.Add(graph, from.Patches)
+	}.Add(graph)
 }
 
 // sideOf is the side that a cluster without a service is for.

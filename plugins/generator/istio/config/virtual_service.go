@@ -22,8 +22,18 @@ type VirtualService struct {
 	Route bool
 	// TLSRoute: of a TLSRoute, which also leads what a listener has opened.
 	TLSRoute bool
+	// Delegations say of each route of Spec.Http which virtual service it was delegated to; nil
+	// where none was.
+	Delegations []*Delegation
 	// Separated: prefixes of paths end at a slash, as in the Gateway API and in Ingress.
 	Separated bool
+}
+
+// Delegation is a route that is left to another virtual service, by its key, and the requests that
+// it is for.
+type Delegation struct {
+	To    string
+	Match []*networking.HTTPMatchRequest
 }
 
 // ParseVirtualService reads a row and resolves the names in it; domain is the mesh's DNS domain.

@@ -341,8 +341,8 @@ func TestPatchesStayAsTheyAre(t *testing.T) {
 - {applyTo: FILTER_CHAIN, patch: {operation: ADD, value: {name: added, filters: [{name: f}]}}}
 - {applyTo: LISTENER_FILTER, patch: {operation: ADD, value: {name: lf}}}`)
 	body := encode.Bytes(&listener.Listener{Name: "l"})
-	first, _ := s.Listener(outbound, body)
-	second, _ := s.Listener(outbound, body)
+	first, _, _ := s.Listener(outbound, body)
+	second, _, _ := s.Listener(outbound, body)
 	if string(first) != string(second) {
 		t.Error("patched twice, it differs")
 	}

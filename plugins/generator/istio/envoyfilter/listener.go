@@ -8,6 +8,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/held"
+	"github.com/coxswain-mesh/coxswain/sdk/envoyrules"
 )
 
 // Names of the listeners that take the connections of many ports: chains are told apart by port
@@ -17,20 +19,81 @@ const (
 	virtualOutbound = "virtualOutbound"
 )
 
-// Listener patches a listener. kept is false for one that is removed.
-func (s *Set) Listener(c Context, body []byte) (out []byte, kept bool) {
+// SpoiltChain is a filter chain of which patches make what Envoy would refuse; without Chain it is
+// what the listener says beside its chains.
+type SpoiltChain struct {
+	Chain *listener.FilterChain
+	// Err is why.
+	Err error
+}
+
+// Listener patches a listener. kept is false for one that is removed. Filter chains of which Envoy
+// would refuse what patches make of them are closed (see held), and returned.
+func (s *Set) Listener(c Context, body []byte) (out []byte, kept bool, spoilt []SpoiltChain) {
 	if len(s.all) == 0 {
-		return body, true
+		return body, true, nil
 	}
 	m := &listener.Listener{}
 	if proto.Unmarshal(body, m) != nil {
-		return body, true
+		return body, true, nil
 	}
-	p := listenerPatcher{Set: s, context: c, listener: m}
+	p := listenerPatcher{Set: s, context: c, listener: m, plain: map[*listener.FilterChain]*listener.FilterChain{}}
 	if !p.whole() {
-		return nil, false
+		return nil, false, nil
 	}
-	return encode.Patched(m), true
+	if out, err := encode.TryPatched(m); err == nil {
+		return out, true, nil
+	}
+	before := &listener.Listener{}
+	if err := proto.Unmarshal(body, before); err != nil {
+		panic(err) // it was read above
+	}
+	spoilt = p.close(before)
+	return encode.Patched(p.listener), true, spoilt
+}
+
+// close closes what Envoy would refuse of a patched listener, which was before as it is without
+// patches.
+func (l *listenerPatcher) close(before *listener.Listener) []SpoiltChain {
+	var out []SpoiltChain
+	m := l.listener
+	chains, last := m.FilterChains, m.DefaultFilterChain
+	m.FilterChains, m.DefaultFilterChain = nil, nil
+	if err := envoyrules.CheckAll(m); err != nil {
+		out = append(out, SpoiltChain{nil, err})
+		before.FilterChains, before.DefaultFilterChain = nil, nil
+		l.listener, m = before, before
+		held.Listener(m)
+	}
+	alone := func(c *listener.FilterChain) error {
+		return envoyrules.CheckAll(&listener.Listener{Name: m.Name, Address: m.Address, FilterChains: []*listener.FilterChain{c}})
+	}
+	taken := envoyrules.Connections{}
+	for _, c := range chains {
+		err := alone(c)
+		if err == nil {
+			err = taken.Claim(c.FilterChainMatch)
+		}
+		if err != nil {
+			out = append(out, SpoiltChain{c, err})
+			if was := l.plain[c]; was != nil {
+				c = was
+			}
+			c = held.Chain(c)
+			if alone(c) != nil || taken.Claim(c.FilterChainMatch) != nil {
+				continue
+			}
+		}
+		m.FilterChains = append(m.FilterChains, c)
+	}
+	if last != nil {
+		if err := alone(last); err != nil {
+			out = append(out, SpoiltChain{last, err})
+			last = held.Chain(last)
+		}
+		m.DefaultFilterChain = last
+	}
+	return out
 }
 
 // Listeners are those that patches add on a side. One without a name is none.
@@ -49,6 +112,8 @@ type listenerPatcher struct {
 	*Set
 	context  Context
 	listener *listener.Listener
+	// plain are filter chains as they are without patches: their match and name.
+	plain map[*listener.FilterChain]*listener.FilterChain
 }
 
 // patches are those to something in the listener.
@@ -124,6 +189,9 @@ func mergeListenerFilter(f *listener.ListenerFilter, p *Patch) {
 // chains patches the filter chains, the default one too. Those without filters go, and are not
 // added.
 func (l *listenerPatcher) chains() {
+	for _, c := range l.listener.FilterChains {
+		l.plain[c] = &listener.FilterChain{Name: c.Name, FilterChainMatch: proto.CloneOf(c.FilterChainMatch)}
+	}
 	l.listener.FilterChains = slices.DeleteFunc(l.listener.FilterChains, func(f *listener.FilterChain) bool {
 		return len(f.Filters) == 0 || !l.chain(f)
 	})

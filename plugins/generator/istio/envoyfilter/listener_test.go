@@ -130,7 +130,7 @@ func TestListener(t *testing.T) {
 			"tls http | web: first http_connection_manager (cors router fault) | rest: tcp"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			out, kept := patches(t, c.patch).Listener(inbound, encoded(t, c.listener, &listener.Listener{}))
+			out, kept, _ := patches(t, c.patch).Listener(inbound, encoded(t, c.listener, &listener.Listener{}))
 			if kept != (c.want != "") {
 				t.Fatalf("kept: %v", kept)
 			}
@@ -164,7 +164,7 @@ func TestFilterMerge(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := "{name: l, filter_chains: [{name: x, filters: [{name: t, typed_config: {" + tcp + ", stat_prefix: s, cluster: c, idle_timeout: 1s" + logs + "}}]}]}"
-			out, _ := patches(t, c.patch).Listener(outbound, encoded(t, before, &listener.Listener{}))
+			out, _, _ := patches(t, c.patch).Listener(outbound, encoded(t, before, &listener.Listener{}))
 			same(t, out, &listener.Listener{}, "{name: l, filter_chains: [{name: x, filters: [{name: t, typed_config: {"+c.want+"}}]}]}")
 		})
 	}
@@ -185,7 +185,7 @@ func TestListenerFilterMerge(t *testing.T) {
 			strings.TrimSuffix(before, "]}") + ", {name: c, " + tls + "}}]}"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			out, _ := patches(t, c.patch).Listener(inbound, encoded(t, before, &listener.Listener{}))
+			out, _, _ := patches(t, c.patch).Listener(inbound, encoded(t, before, &listener.Listener{}))
 			same(t, out, &listener.Listener{}, c.want)
 		})
 	}
@@ -199,7 +199,7 @@ func TestInlineRoutes(t *testing.T) {
 	}
 	s := patches(t, `- {applyTo: VIRTUAL_HOST, match: {context: SIDECAR_INBOUND, routeConfiguration: {portNumber: 80}}, patch: {operation: MERGE, value: {domains: [b]}}}`)
 	for side, want := range map[Context]string{inbound: `{name: v, domains: [a, b]}`, outbound: `{name: v, domains: [a]}`} {
-		out, _ := s.Listener(side, encoded(t, at(`{name: v, domains: [a]}`), &listener.Listener{}))
+		out, _, _ := s.Listener(side, encoded(t, at(`{name: v, domains: [a]}`), &listener.Listener{}))
 		same(t, out, &listener.Listener{}, at(want))
 	}
 }
@@ -213,7 +213,7 @@ func TestHTTPFilterMerge(t *testing.T) {
 	}
 	set := patches(t, "- {applyTo: HTTP_FILTER, match: {listener: {filterChain: {filter: {name: envoy.filters.network.http_connection_manager, subFilter: {name: r}}}}}, patch: {operation: MERGE, value: "+
 		"{name: r, typed_config: {"+router+", dynamic_stats: true}}}}")
-	out, _ := set.Listener(outbound, encoded(t, text(", suppress_envoy_headers: true"), &listener.Listener{}))
+	out, _, _ := set.Listener(outbound, encoded(t, text(", suppress_envoy_headers: true"), &listener.Listener{}))
 	same(t, out, &listener.Listener{}, text(", suppress_envoy_headers: true, dynamic_stats: true"))
 }
 
@@ -240,7 +240,7 @@ func TestDiscoveredFilters(t *testing.T) {
 		{"path_config_source: {path: /f}", "", "", ""},
 	} {
 		set := patches(t, "- {applyTo: HTTP_FILTER, "+match+", patch: {operation: INSERT_FIRST, value: "+filter(c.source, c.timeout)+"}}"+c.more)
-		out, _ := set.Listener(outbound, encoded(t, bare+"}}]}]}", &listener.Listener{}))
+		out, _, _ := set.Listener(outbound, encoded(t, bare+"}}]}]}", &listener.Listener{}))
 		same(t, out, &listener.Listener{}, bare+", http_filters: ["+filter(c.source, c.want)+"]}}]}]}")
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/envoyfilter"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/patches"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
@@ -39,13 +38,14 @@ func newFixed(graph *incr.Graph, from *From, out *Outbound) *incr.Func[FixedKey,
 		Name:    "fixed listeners",
 		Plain:   x.list,
 		Patches: func(k *FixedKey) *string { return &k.Patches },
-		Patch: func(_ *incr.Ctx, set *envoyfilter.Set, k FixedKey, r sdk.Resource) ([]byte, bool) {
+		Patch: func(c *incr.Ctx, keys string, k FixedKey, r sdk.Resource) ([]byte, bool) {
+			side := networking.EnvoyFilter_SIDECAR_INBOUND
 			if r.Name == listener.VirtualOutbound || r.Name == proxyBind(k.Inbound.Proxy.Sending()).Name() {
-				return set.Listener(networking.EnvoyFilter_SIDECAR_OUTBOUND, r.Body)
+				side = networking.EnvoyFilter_SIDECAR_OUTBOUND
 			}
-			return set.Listener(networking.EnvoyFilter_SIDECAR_INBOUND, r.Body)
+			return from.Patches.Listener(c, keys, side, r.Name, r.Body)
 		},
-	}.Add(graph, from.Patches)
+	}.Add(graph)
 }
 
 // list are the listeners of a sidecar's own side.

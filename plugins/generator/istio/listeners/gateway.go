@@ -13,7 +13,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/envoyfilter"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateway"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateways"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
@@ -121,10 +120,10 @@ func newOfGateways(graph *incr.Graph, from *From) *incr.Func[GatewayKey, []sdk.R
 		Name:    "gateway listeners",
 		Plain:   x.list,
 		Patches: func(k *GatewayKey) *string { return &k.Patches },
-		Patch: func(_ *incr.Ctx, set *envoyfilter.Set, _ GatewayKey, r sdk.Resource) ([]byte, bool) {
-			return set.Listener(networking.EnvoyFilter_GATEWAY, r.Body)
+		Patch: func(c *incr.Ctx, keys string, _ GatewayKey, r sdk.Resource) ([]byte, bool) {
+			return from.Patches.Listener(c, keys, networking.EnvoyFilter_GATEWAY, r.Name, r.Body)
 		},
-	}.Add(graph, from.Patches)
+	}.Add(graph)
 }
 
 // distinct leaves out chains that ask for connections which a chain before them asks for, and those

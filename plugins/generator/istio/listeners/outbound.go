@@ -88,7 +88,7 @@ func newOutbound(graph *incr.Graph, from *From) *Outbound {
 	named := incr.FlatMap(all, "named listeners", bytes.Equal,
 		func(c *incr.Ctx, k incr.Pair[Set, place], b []byte) ([]incr.Item[Listener, []byte], error) {
 			if k.Left.Patches != "" {
-				patched, ok := x.from.Patches.Set(c, k.Left.Patches).Listener(networking.EnvoyFilter_SIDECAR_OUTBOUND, b)
+				patched, ok := x.from.Patches.Listener(c, k.Left.Patches, networking.EnvoyFilter_SIDECAR_OUTBOUND, k.Right.Bind.Name(), b)
 				if !ok {
 					return nil, nil
 				}

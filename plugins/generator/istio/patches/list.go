@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/envoyfilter"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
@@ -17,8 +16,8 @@ type List[K comparable] struct {
 	Plain func(c *incr.Ctx, k K) []sdk.Resource
 	// Patches is where a key has those that count.
 	Patches func(k *K) *string
-	// Patch is false for a resource that is taken away.
-	Patch func(c *incr.Ctx, set *envoyfilter.Set, k K, r sdk.Resource) ([]byte, bool)
+	// Patch patches a resource by those that keys name; false: it is taken away.
+	Patch func(c *incr.Ctx, keys string, k K, r sdk.Resource) ([]byte, bool)
 }
 
 // listed is one resource of a list.
@@ -33,7 +32,7 @@ func SameResources(a, b []sdk.Resource) bool {
 }
 
 // Add adds the list to a graph, as a function of its key.
-func (l List[K]) Add(graph *incr.Graph, f *Patches) *incr.Func[K, []sdk.Resource] {
+func (l List[K]) Add(graph *incr.Graph) *incr.Func[K, []sdk.Resource] {
 	var list *incr.Func[K, []sdk.Resource]
 	bare := func(k K) K {
 		*l.Patches(&k) = ""
@@ -45,7 +44,7 @@ func (l List[K]) Add(graph *incr.Graph, f *Patches) *incr.Func[K, []sdk.Resource
 		if i < 0 {
 			return nil, incr.Absent
 		}
-		body, kept := l.Patch(c, f.Set(c, *l.Patches(&k.List)), k.List, all[i])
+		body, kept := l.Patch(c, *l.Patches(&k.List), k.List, all[i])
 		if !kept {
 			return nil, incr.Absent
 		}

@@ -28,6 +28,8 @@ type Patches struct {
 	// patch is the one of an EnvoyFilter at a place in its list.
 	patch *incr.Func[patchKey, *envoyfilter.Patch]
 	sets  *incr.Func[string, *envoyfilter.Set]
+	// spoilt has no values: it fails for each filter chain that patches spoil.
+	spoilt *incr.Func[SpoiltChain, struct{}]
 }
 
 // patchKey names a patch of an EnvoyFilter.
@@ -43,7 +45,7 @@ type Keys struct{ Clusters, Listeners, Routes, Extensions string }
 
 // New adds the EnvoyFilters to a graph.
 func New(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings) *Patches {
-	f := &Patches{rows: t.EnvoyFilters, mesh: settings}
+	f := &Patches{rows: t.EnvoyFilters, mesh: settings, spoilt: newSpoilt(graph)}
 	f.in = incr.NewIndex(f.rows, "envoy filters by namespace",
 		func(_ string, r tables.Row[*config.EnvoyFilter]) []string { return []string{r.Value.Namespace} })
 	specs := incr.NewFunc(graph, "patch of envoy filter",

@@ -21,11 +21,16 @@ func Delegates(v *config.VirtualService) bool {
 // for must be within what the root asks for; routes of a delegate for which that isn't so are left
 // out.
 func WithDelegates(root *config.VirtualService, find func(key string) *config.VirtualService) *config.VirtualService {
-	spec := proto.CloneOf(root.Spec)
-	spec.Http = nil
+	out := &config.VirtualService{Meta: root.Meta, Spec: proto.CloneOf(root.Spec)}
+	out.Spec.Http = nil
+	add := func(by *config.Delegation, list ...*networking.HTTPRoute) {
+		for _, h := range list {
+			out.Spec.Http, out.Delegations = append(out.Spec.Http, h), append(out.Delegations, by)
+		}
+	}
 	for _, h := range root.Spec.Http {
 		if h.Delegate == nil {
-			spec.Http = append(spec.Http, h)
+			add(nil, h)
 			continue
 		}
 		namespace := h.Delegate.Namespace
@@ -33,10 +38,10 @@ func WithDelegates(root *config.VirtualService, find func(key string) *config.Vi
 			namespace = root.Namespace
 		}
 		if d := find(namespace + "/" + h.Delegate.Name); d != nil {
-			spec.Http = append(spec.Http, within(h, d.Spec.Http)...)
+			add(&config.Delegation{To: d.Key, Match: h.Match}, within(h, d.Spec.Http)...)
 		}
 	}
-	return &config.VirtualService{Meta: root.Meta, Spec: spec}
+	return out
 }
 
 func within(root *networking.HTTPRoute, delegate []*networking.HTTPRoute) []*networking.HTTPRoute {

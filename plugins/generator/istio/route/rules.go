@@ -38,9 +38,12 @@ type Source struct {
 
 // Build makes the routes of a virtual service. It stops behind a route that takes every request:
 // nothing would reach the rest.
-func Build(v *config.VirtualService, s Source) []*routev3.Route {
+func Build(v *config.VirtualService, s Source) []*routev3.Route { return BuildSome(v, v.Spec.Http, s) }
+
+// BuildSome is Build of some routes of a virtual service.
+func BuildSome(v *config.VirtualService, some []*networking.HTTPRoute, s Source) []*routev3.Route {
 	var out []*routev3.Route
-	for _, h := range v.Spec.Http {
+	for _, h := range some {
 		b := builder{Source: s, service: v, in: h}
 		matches := h.Match
 		if len(matches) == 0 {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/held"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/patches"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -79,7 +80,7 @@ func newPatched(graph *incr.Graph, x *Routes) patched {
 				return patchedPiece{}, incr.Absent
 			}
 			if k.Another {
-				return patchedPiece{}, fmt.Errorf("a virtual host has no name, or that of another: %q, so that Envoy would refuse it", k.Name)
+				return patchedPiece{}, whole.refused(fmt.Errorf("a virtual host has no name, or that of another: %q", k.Name))
 			}
 			return whole.piece(k.Name)
 		})
@@ -118,22 +119,26 @@ func (p *patchedRoutes) claim(name string, domains []string) {
 
 // piece is a virtual host, or without a name the rest, if Envoy takes it.
 func (p *patchedRoutes) piece(name string) (patchedPiece, error) {
-	h := p.hosts[name]
-	one := shallowRoutes(p.config)
 	if name == "" {
-		field, err := encode.TryPatched(one)
+		field, err := encode.TryPatched(shallowRoutes(p.config))
 		return patchedPiece{field: field}, err
 	}
+	h := p.hosts[name]
 	for _, d := range h.Domains {
 		if owner := p.owner[strings.ToLower(d)]; owner != name {
-			return patchedPiece{}, fmt.Errorf("domain %q is one of virtual host %s, so that Envoy would refuse it", d, owner)
+			return patchedPiece{}, p.refused(fmt.Errorf("domain %q is one of virtual host %s", d, owner))
 		}
 	}
-	one.VirtualHosts = []*routev3.VirtualHost{h}
-	if _, err := encode.TryPatched(one); err != nil {
+	alone := &routev3.RouteConfiguration{Name: p.config.Name, VirtualHosts: []*routev3.VirtualHost{h}}
+	if _, err := encode.TryPatched(alone); err != nil {
 		return patchedPiece{}, err
 	}
 	return patchedPiece{hostField(h), h.Domains}, nil
+}
+
+// refused says that Envoy would refuse the configuration for something in it.
+func (p *patchedRoutes) refused(err error) error {
+	return &encode.RefusedError{Type: p.config.ProtoReflect().Descriptor().FullName(), Name: p.config.Name, Err: err}
 }
 
 // shallowRoutes are settings of a route configuration, without its virtual hosts.
@@ -155,26 +160,20 @@ func hostField(h *routev3.VirtualHost) []byte {
 
 // of is a route configuration after patches. A virtual host that never was what Envoy takes is as
 // it is without them, or left out if they add it; but where what they say of it decides who gets
-// in, all of the configuration stays as it was.
+// in, it is closed until it is known what proxies had (see held), as are the settings beside virtual
+// hosts.
 func (p patched) of(c *incr.Ctx, k Key) ([][]byte, error) {
 	whole, ok := p.whole.Get(c, k)
 	if !ok {
 		return nil, nil
 	}
-	rest, ok := p.pieces.Get(c, PatchedHost{Key: k})
-	if !ok {
-		return nil, refusedRoutes(k, "its settings")
-	}
-	out, taken := [][]byte{rest.field}, map[string]bool{}
-	put := func(one patchedPiece) bool {
-		if slices.ContainsFunc(one.domains, func(d string) bool { return taken[strings.ToLower(d)] }) {
-			return false
-		}
-		for _, d := range one.domains {
-			taken[strings.ToLower(d)] = true
-		}
-		out = append(out, one.field)
-		return true
+	out := assembly{taken: map[string]bool{}}
+	if rest, ok := p.pieces.Get(c, PatchedHost{Key: k}); ok {
+		out.fields = append(out.fields, rest.field)
+	} else {
+		m := &routev3.RouteConfiguration{Name: k.Name}
+		held.Routes(m)
+		out.fields = append(out.fields, encode.Bytes(m))
 	}
 	done := map[string]bool{}
 	for _, h := range whole.config.VirtualHosts {
@@ -183,21 +182,43 @@ func (p patched) of(c *incr.Ctx, k Key) ([][]byte, error) {
 			continue
 		}
 		done[h.Name] = true
-		if one, ok := p.pieces.Get(c, PatchedHost{Key: k, Name: h.Name}); ok && put(one) {
+		if one, ok := p.pieces.Get(c, PatchedHost{Key: k, Name: h.Name}); ok && out.put(one) {
 			continue
 		}
-		switch plain := whole.plain[h.Name]; {
-		case plain == nil:
-		case !proto.Equal(deciding(plain), deciding(h)) || !put(patchedPiece{hostField(plain), plain.Domains}):
-			return nil, refusedRoutes(k, "virtual host "+h.Name)
+		plain := whole.plain[h.Name]
+		if plain != nil && (!proto.Equal(deciding(plain), deciding(h)) || !out.put(patchedPiece{hostField(plain), plain.Domains})) {
+			out.close(plain)
 		}
 	}
-	return out, nil
+	return out.fields, nil
 }
 
-// refusedRoutes says that a route configuration can't be served for something in it.
-func refusedRoutes(k Key, what string) error {
-	return &encode.RefusedError{Type: (&routev3.RouteConfiguration{}).ProtoReflect().Descriptor().FullName(), Name: k.Name, Err: fmt.Errorf("it is refused for %s, which never was good", what)}
+// assembly is a route configuration that is put together, and the domains in it, in lower case.
+type assembly struct {
+	fields [][]byte
+	taken  map[string]bool
+}
+
+func (a *assembly) has(domain string) bool { return a.taken[strings.ToLower(domain)] }
+
+// put adds a virtual host; false: another one has a domain of it.
+func (a *assembly) put(one patchedPiece) bool {
+	if slices.ContainsFunc(one.domains, a.has) {
+		return false
+	}
+	for _, d := range one.domains {
+		a.taken[strings.ToLower(d)] = true
+	}
+	a.fields = append(a.fields, one.field)
+	return true
+}
+
+// close adds a virtual host that is closed, with those of its domains that no other one has.
+func (a *assembly) close(h *routev3.VirtualHost) {
+	domains := slices.DeleteFunc(slices.Clone(h.Domains), a.has)
+	if len(domains) > 0 {
+		a.put(patchedPiece{hostField(held.Host(h.Name, domains)), domains})
+	}
 }
 
 // deciding is what of a virtual host may decide who may do what, and where requests go.

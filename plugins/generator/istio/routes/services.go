@@ -27,12 +27,15 @@ type routesKey struct {
 type services struct {
 	from   *From
 	routes *incr.Func[routesKey, []*routev3.Route]
-	asks   *incr.Func[string, asks]
+	// delegated are those of one delegate: where Envoy would refuse them, its root's others go on.
+	delegated *incr.Func[Delegated, []*routev3.Route]
+	asks      *incr.Func[string, asks]
 }
 
 func newServices(graph *incr.Graph, from *From) *services {
 	x := &services{from: from}
 	x.routes = incr.NewFunc(graph, "routes of virtual service", nil, x.build)
+	x.delegated = incr.NewFunc(graph, "routes of delegate", nil, x.buildDelegated)
 	x.asks = incr.NewFunc(graph, "asked of senders", incr.Same[asks], x.findAsks)
 	return x
 }
@@ -88,18 +91,31 @@ func (x *services) build(c *incr.Ctx, k routesKey) ([]*routev3.Route, error) {
 	if !ok {
 		return nil, incr.Absent
 	}
+	if len(v.Delegations) > 0 {
+		return x.joined(c, k, v)
+	}
+	return checked(route.Build(v, x.sourceFor(c, k, v)))
+}
+
+// sourceFor is what the routes of a virtual service ask.
+func (x *services) sourceFor(c *incr.Ctx, k routesKey, v *config.VirtualService) route.Source {
 	from := x.source(c, k.View, k.Port)
 	from.TLS = k.TLS
 	if k.View.Gateways != "" {
 		from.PortOf = func(h string) uint32 { return x.portFrom(c, k.View.Scope, v.Namespace, h, k.Port) }
 	}
-	out := route.Build(v, from)
-	for _, r := range out {
-		if err := encode.Check(r); err != nil { // of one such route Envoy would refuse those of all others, too
+	return from
+}
+
+// checked are routes of which Envoy would refuse none: of one such route it would refuse those of
+// all others, too.
+func checked(routes []*routev3.Route) ([]*routev3.Route, error) {
+	for _, r := range routes {
+		if err := encode.Check(r); err != nil {
 			return nil, err
 		}
 	}
-	return out, nil
+	return routes, nil
 }
 
 // source is what the routes of a view ask.

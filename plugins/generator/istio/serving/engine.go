@@ -91,6 +91,7 @@ type From struct {
 	Routes     *routes.Routes
 	NameTables *nametables.Tables
 	Extensions *extensions.Extensions
+	Patches    *patches.Patches
 	// Additions are what patches add.
 	Additions *patches.Additions
 	// ClusterAliases are clusters by other ids that proxies say.

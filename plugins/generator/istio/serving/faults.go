@@ -6,7 +6,9 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/patches"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/routes"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -32,7 +34,11 @@ func (e *Engine) standing() []fault {
 		if refused := refusal(f.Err); refused != nil {
 			now.err = refused
 		}
-		switch k := f.Key.(type) { // it is not whose all other virtual hosts are
+		switch k := f.Key.(type) { // it is not whose all others are
+		case patches.SpoiltChain:
+			now.rows = rowsOf(config.EnvoyFilters, e.from.Patches.SpoiltBy(k)...)
+		case routes.Delegated:
+			now.rows = rowsOf(config.VirtualServices, k.Delegate)
 		case routes.PatchedHost:
 			now.rows = e.names(e.from.Routes.PatchedBy(k))
 		case routes.Key:
@@ -79,6 +85,14 @@ func refusal(err error) *encode.RefusedError {
 	}
 	refused, _ := errors.AsType[*encode.RefusedError](err)
 	return refused
+}
+
+func rowsOf(table string, keys ...string) []state.Name {
+	var out []state.Name
+	for _, k := range keys {
+		out = append(out, state.Name{Table: table, Key: k})
+	}
+	return out
 }
 
 // names are the rows among what was read that are rows of tables.

@@ -1,6 +1,9 @@
 package serving
 
 import (
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/held"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -64,7 +67,11 @@ func (x *namedContent[K]) answer(names []string, out sdk.Output) {
 func (w *named[K]) report(out sdk.Output) {
 	w.asked = false
 	fields, _ := w.root.Value()
-	if fields == nil && w.in.e.holds.refused[resourceName{w.v.typeURL, w.name}] {
+	refused := w.in.e.holds.refused[resourceName{w.v.typeURL, w.name}]
+	if refused && w.v.typeURL == encode.RouteType {
+		fields = held.FillRoutes(fields, w.before(), route.VirtualHostsField)
+	}
+	if fields == nil && refused {
 		fields = w.before()
 		w.in.e.holds.hold(w, fields != nil)
 	} else {

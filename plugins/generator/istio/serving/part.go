@@ -7,6 +7,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/clusters"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/held"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listeners"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/nametables"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/patches"
@@ -136,17 +137,35 @@ func (s *views) release(p *part, v *partView) {
 	p.key.closed(s.e)
 }
 
-// tell reports the whole part, once.
-func (p *part) tell(out sdk.Output) {
+// tell reports the whole part, once; before is what the first view that has it had of a resource.
+func (p *part) tell(before func(name string) []byte, out sdk.Output) {
 	if p.told {
 		return
 	}
 	p.told = true
-	all := p.root.all()
+	all := p.fill(p.root.all(), before)
 	for _, r := range all {
 		p.bodies[r.Name] = r.Body
 	}
 	out.Part(p.typeURL, p.id, all, nil)
+}
+
+// fill puts into resources of which something is refused what was there of it before; what can't be
+// served without is left out.
+func (p *part) fill(list []sdk.Resource, before func(name string) []byte) []sdk.Resource {
+	if p.typeURL != encode.ListenerType {
+		return list
+	}
+	out := make([]sdk.Resource, 0, len(list))
+	for _, r := range list {
+		if p.e.holds.refused[resourceName{p.typeURL, r.Name}] {
+			r.Body = held.FillListener(r.Body, before(r.Name))
+		}
+		if r.Body != nil {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // report implements watcher. What nobody was told yet is told with the first answer.
@@ -155,6 +174,8 @@ func (p *part) report(out sdk.Output) {
 		return
 	}
 	upserts, removes := p.root.delta(p.bodies)
+	upserts = p.fill(upserts, func(name string) []byte { return p.bodies[name] })
+	upserts = slices.DeleteFunc(upserts, func(r sdk.Resource) bool { return bytes.Equal(r.Body, p.bodies[r.Name]) && !p.held[r.Name] })
 	for _, r := range upserts {
 		p.bodies[r.Name] = r.Body
 		delete(p.held, r.Name)

@@ -47,7 +47,7 @@ func (p *partView) answer(_ []string, out sdk.Output) {
 		ids := make([]uint64, len(p.parts))
 		for i, part := range p.parts {
 			ids[i] = part.id
-			part.tell(out)
+			part.tell(p.had, out)
 		}
 		out.Change(p.v.typeURL, p.v.id, ids, p.keep(), nil)
 	}
@@ -59,6 +59,14 @@ func (p *partView) follow(before content) {
 	if b, ok := before.(*partView); ok && !p.told {
 		p.before = b
 	}
+}
+
+// had is a resource of the view before; nil where there is none.
+func (p *partView) had(name string) []byte {
+	if p.before == nil {
+		return nil
+	}
+	return p.before.body(name)
 }
 
 // keep takes over what the view before had, and this one has not because it is refused.
