@@ -152,8 +152,8 @@ func (w *watch) tryNext() {
 }
 
 // singly leaves one resource in a batch where a client judges each of them once and then takes the
-// same bytes unseen, as Envoy does filters' configurations (ECDS): what is refused can't be found by
-// sending parts of it again. The others wait in groups of their own until that is answered.
+// same bytes unseen, as Envoy does filters' configurations (ECDS): what is refused can't be found
+// by sending parts of it again. The others wait in groups of their own until that is answered.
 func (m *machine) singly(w *watch, b *batch) {
 	most := 1
 	if len(w.flights) > 0 {

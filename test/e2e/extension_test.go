@@ -47,10 +47,10 @@ func answers(name, word string) string {
 	return fmt.Sprintf(script, name, fmt.Sprintf(`function envoy_on_request(h) if h:headers():get(":path") == "/%s" then h:respond({[":status"] = "200"}, "%s") end end`, name, word))
 }
 
-// TestExtensionThatEnvoyRefuses: filters come by ECDS, and an Envoy refuses one of two that change at
-// once. It goes on with the one that it had, the other one changes, the owner is told, and nobody
-// else; so it is when something else changes. An Envoy that starts has none of it and lets no request
-// pass. Once it is mended all is as it should be.
+// TestExtensionThatEnvoyRefuses: filters come by ECDS, and an Envoy refuses one of two that change
+// at once. It goes on with the one that it had, the other one changes, the owner is told, and
+// nobody else; so it is when something else changes. An Envoy that starts has none of it and lets
+// no request pass. Once it is mended all is as it should be.
 func TestExtensionThatEnvoyRefuses(t *testing.T) {
 	for _, protocol := range []string{"sotw", "delta"} {
 		t.Run(protocol, func(t *testing.T) { extensionRefused(t, protocol) })

@@ -13,9 +13,9 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// TestADelegateSpoilsItsOwnRoutes: of a virtual service that delegates to others, those of a delegate
-// that Envoy would refuse are as they were, or answer 503 where they never were good. The root's own,
-// and those of another delegate, have their next edit, and nobody else is told.
+// TestADelegateSpoilsItsOwnRoutes: of a virtual service that delegates to others, those of a
+// delegate that Envoy would refuse are as they were, or answer 503 where they never were good. The
+// root's own, and those of another delegate, have their next edit, and nobody else is told.
 func TestADelegateSpoilsItsOwnRoutes(t *testing.T) {
 	const bad = `headers: {response: {set: {x-evil: "%NOPE%"}}}`
 	delegate := func(key, more string) *pb.TableRows {

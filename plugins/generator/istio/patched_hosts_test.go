@@ -98,8 +98,8 @@ configPatches: [{applyTo: VIRTUAL_HOST, match: {context: ANY, routeConfiguration
 }
 
 // TestAPatchThatDecides: where patches say of a virtual host who gets in, and it never was what
-// Envoy takes, it alone stays as it was, or is closed where proxies had none; others have their next
-// edit, and so have proxies that come later.
+// Envoy takes, it alone stays as it was, or is closed where proxies had none; others have their
+// next edit, and so have proxies that come later.
 func TestAPatchThatDecides(t *testing.T) {
 	const evil, demo = "other.evil.svc.cluster.local:80", "hello.example:80"
 	hosts := func(w *world, connection uint64, name string) map[string]*routev3.VirtualHost {
@@ -172,8 +172,8 @@ configPatches: [{applyTo: VIRTUAL_HOST, match: {routeConfiguration: {vhost: {nam
 }
 
 // TestAPatchSpoilsItsOwnChain: of a listener that several Gateways share a patch spoils one filter
-// chain, or the settings beside them: it stays as it was, or is closed where it is new; the chains of
-// others have their next edit, and their objects aren't named.
+// chain, or the settings beside them: it stays as it was, or is closed where it is new; the chains
+// of others have their next edit, and their objects aren't named.
 func TestAPatchSpoilsItsOwnChain(t *testing.T) {
 	gateway := func(key, host, credential string) *pb.TableRows {
 		return rows(config.Gateways, spec(t, key, &networking.Gateway{}, `

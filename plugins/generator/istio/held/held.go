@@ -1,6 +1,6 @@
 // Package held closes pieces of resources that patches spoil, and puts in their places what proxies
-// had of them: a virtual host, a filter chain, or what a listener or route configuration says beside
-// these. So one piece alone stays as it was, and all others go on.
+// had of them: a virtual host, a filter chain, or what a listener or route configuration says
+// beside these. So one piece alone stays as it was, and all others go on.
 package held
 
 import (
@@ -115,8 +115,8 @@ func routesOf(fields [][]byte) *routev3.RouteConfiguration {
 	return m
 }
 
-// FillListener puts into a listener what one before (nil: none) has of the pieces that are closed: a
-// filter chain for the same connections. One that was not there stays closed. nil: it can't be
+// FillListener puts into a listener what one before (nil: none) has of the pieces that are closed:
+// a filter chain for the same connections. One that was not there stays closed. nil: it can't be
 // served.
 func FillListener(body, before []byte) []byte {
 	if !lacks(body) {

@@ -23,7 +23,8 @@ type Delegated struct {
 // String says which it is, for people.
 func (k Delegated) String() string { return k.Delegate + " for " + k.Root.Service }
 
-// delegation is a run of routes of a virtual service: those of one delegate, or its own (By is nil).
+// delegation is a run of routes of a virtual service: those of one delegate, or its own (By is
+// nil).
 type delegation struct {
 	by     *config.Delegation
 	nth    int

@@ -160,8 +160,8 @@ func hostField(h *routev3.VirtualHost) []byte {
 
 // of is a route configuration after patches. A virtual host that never was what Envoy takes is as
 // it is without them, or left out if they add it; but where what they say of it decides who gets
-// in, it is closed until it is known what proxies had (see held), as are the settings beside virtual
-// hosts.
+// in, it is closed until it is known what proxies had (see held), as are the settings beside
+// virtual hosts.
 func (p patched) of(c *incr.Ctx, k Key) ([][]byte, error) {
 	whole, ok := p.whole.Get(c, k)
 	if !ok {
