@@ -11,17 +11,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/coxswain-mesh/coxswain/cmd/internal/bootstrap"
 	"github.com/coxswain-mesh/coxswain/cmd/internal/scaffold"
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
+	"github.com/coxswain-mesh/coxswain/cmd/internal/show"
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/levels"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/swap/api"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/report"
+	"github.com/spf13/cobra"
 )
 
 // completionPatience is how long a shell waits for names of a running control plane.
@@ -274,7 +274,7 @@ func resourcesOf(p *program, c *cobra.Command, name, want string) (names []strin
 	livePage(p, c, "/debug/explain?proxyID="+url.QueryEscape(node), &proxy)
 	for _, t := range proxy.Types {
 		for _, n := range t.Names {
-			if isType(t.Type, want) {
+			if show.IsType(t.Type, want) {
 				names = append(names, n.Name)
 			}
 		}

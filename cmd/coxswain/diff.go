@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/plan"
+	"github.com/coxswain-mesh/coxswain/cmd/internal/show"
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/spf13/cobra"
 )
@@ -94,7 +95,7 @@ func (a *asked) diff(ctx context.Context, from, to uint64, proxy string) (differ
 	}
 	out := difference{From: d.From, To: d.To, Compared: d.Compared, Came: d.Came, Left: d.Left, Groups: grouped(d.Resources)}
 	return len(out.Groups) > 0, a.print(out, func(w io.Writer, wide bool) {
-		fmt.Fprintf(w, "revision %d -> %d: %s compared\n", d.From, d.To, many(d.Compared, "proxy"))
+		fmt.Fprintf(w, "revision %d -> %d: %s compared\n", d.From, d.To, show.Many(d.Compared, "proxy"))
 		for word, names := range map[string][]string{"came": d.Came, "left": d.Left} {
 			if len(names) > 0 {
 				fmt.Fprintf(w, "%d %s meanwhile, such as %s\n", len(names), word, names[0])

@@ -12,7 +12,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/cmd/internal/show"
 	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/core/report"
+	"github.com/coxswain-mesh/coxswain/core/xds"
 	"github.com/spf13/cobra"
 )
 
@@ -78,31 +81,31 @@ func (a *asked) explainProxy(ctx context.Context, node string, of []string) erro
 	}
 	if len(of) > 0 {
 		want := typeNamed(of[0])
-		i := slices.IndexFunc(proxy.Types, func(t typeOfProxy) bool { return isType(t.Type, want) })
+		i := slices.IndexFunc(proxy.Types, func(t report.ProxyType) bool { return show.IsType(t.Type, want) })
 		if i < 0 {
 			return fmt.Errorf("proxy %s asks for no %s", node, of[0])
 		}
 		proxy.Types = proxy.Types[i : i+1]
 	}
 	return a.print(proxy, func(w io.Writer, wide bool) {
-		fmt.Fprintf(w, "proxy %s, connected for %s\n", node, age(proxy.Since))
+		fmt.Fprintf(w, "proxy %s, connected for %s\n", node, show.Age(proxy.Since))
 		if proxy.Pinned > 0 {
-			fmt.Fprintf(w, "it is pinned to revision %d (%s)\n", proxy.Pinned, pinnedBy(proxy.Staged))
+			fmt.Fprintf(w, "it is pinned to revision %d (%s)\n", proxy.Pinned, show.PinnedBy(proxy.Staged))
 		}
 		fmt.Fprintln(w)
 		fmt.Fprintln(w, "TYPE\tPLUGIN\tRESOURCES\tVIEW\tPROXIES IN IT\tBECAUSE OF")
 		for _, t := range proxy.Types {
 			label, connections, facts := "-", 0, ""
 			if t.View != nil {
-				label, connections, facts = cmp.Or(t.View.Label, fmt.Sprint(t.View.ID)), t.View.Connections, factsOf(t.View.Facts)
+				label, connections, facts = cmp.Or(t.View.Label, fmt.Sprint(t.View.ID)), t.View.Connections, show.Facts(t.View.Facts)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\n", lastWord(t.Type), cmp.Or(t.Plugin, "-"), len(t.Names), label, connections, cmp.Or(facts, "-"))
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\n", show.LastWord(t.Type), cmp.Or(t.Plugin, "-"), len(t.Names), label, connections, cmp.Or(facts, "-"))
 		}
 		if len(of) == 0 && !wide {
 			return
 		}
 		for _, t := range proxy.Types {
-			fmt.Fprintf(w, "\n%s\tVERSION\n", strings.ToUpper(lastWord(t.Type)))
+			fmt.Fprintf(w, "\n%s\tVERSION\n", strings.ToUpper(show.LastWord(t.Type)))
 			for _, n := range t.Names {
 				fmt.Fprintf(w, "%s\t%s\n", n.Name, cmp.Or(n.Version, "there is none"))
 			}
@@ -110,45 +113,17 @@ func (a *asked) explainProxy(ctx context.Context, node string, of []string) erro
 	})
 }
 
-func factsOf(facts map[string]string) string {
-	var list []string
-	for k, v := range facts {
-		list = append(list, k+"="+v)
-	}
-	slices.Sort(list)
-	return strings.Join(list, ", ")
-}
-
-// isType reports whether a type URL is what a short name or a URL means.
-func isType(url, want string) bool { return url == admin.TypeURL(want) }
-
-// lastWord is a type without its package.
-func lastWord(typeURL string) string { return typeURL[strings.LastIndexAny(typeURL, "/.")+1:] }
-
-// explained is what explain prints of a resource.
-type explained struct {
-	admin.Explanation
-	// State is what became of it at the proxy.
-	State *resourceState `json:"state,omitempty"`
-	// Value is what it has at the field that was asked for.
-	Field string          `json:"field,omitempty"`
-	Value json.RawMessage `json:"value,omitempty"`
-	// Holders are where the objects that it was made from have this value; absent: that says
-	// nothing of it.
-	Holders *[]holder `json:"holders,omitempty"`
-}
-
 func (a *asked) explainResource(ctx context.Context, node, typeName, name, field string) error {
 	query := "?proxyID=" + url.QueryEscape(node)
-	e := explained{Field: field}
+	e := show.Explained{Field: field}
 	if err := a.page(ctx, "/debug/explain"+query+"&type="+url.QueryEscape(typeName)+"&name="+url.QueryEscape(name), &e.Explanation); err != nil {
 		return err
 	}
-	var all []streamLedger
+	var all []xds.StreamLedger
 	if err := a.page(ctx, "/debug/ledger"+query, &all); err != nil {
 		return err
 	}
-	e.State = stateIn(all, e.Connection, e.Type, name)
+	e.State = show.StateIn(all, e.Connection, e.Type, name)
 	if field != "" {
 		var err error
 		if e.Value, err = a.fieldOf(ctx, query, &e); err != nil {
@@ -160,91 +135,11 @@ func (a *asked) explainResource(ctx context.Context, node, typeName, name, field
 			e.Holders = &found
 		}
 	}
-	return a.print(e, func(w io.Writer, wide bool) { explainedTable(w, e, wide) })
-}
-
-// pinnedBy is the command that says more of why a proxy is pinned.
-func pinnedBy(staged bool) string {
-	if staged {
-		return "coxswain rollout status"
-	}
-	return "coxswain pin"
-}
-
-// mostRows is how many rows a table has of each list.
-const mostRows = 40
-
-func explainedTable(w io.Writer, e explained, wide bool) {
-	fmt.Fprintf(w, "%s %s of proxy %s\n", lastWord(e.Type), e.Name, e.Node)
-	if e.Version == "" {
-		fmt.Fprintf(w, "There is no such resource.\n")
-	} else {
-		fmt.Fprintf(w, "version %s, %s\n", e.Version, e.State)
-	}
-	if v := e.View; v != nil {
-		fmt.Fprintf(w, "made by plugin %s for view %s, which has %s\n", e.Plugin, cmp.Or(v.Label, fmt.Sprint(v.ID)), many(v.Connections, "proxy"))
-	}
-	switch {
-	case e.Pinned > 0 && e.Live == "":
-		fmt.Fprintf(w, "it is of revision %d, to which the proxy is pinned (%s); there is no such resource any more\n", e.Pinned, pinnedBy(e.Staged))
-	case e.Pinned > 0:
-		fmt.Fprintf(w, "it is of revision %d, to which the proxy is pinned (%s); what follows is of the live one, version %s\n", e.Pinned, pinnedBy(e.Staged), e.Live)
-	}
-	if len(e.Patches) > 0 {
-		fmt.Fprintf(w, "changed by %s\n", strings.Join(e.Patches, ", "))
-	}
-	if e.Field != "" {
-		fmt.Fprintf(w, "%s: %s\n", e.Field, e.Value)
-		if e.Holders != nil {
-			holdersTable(w, *e.Holders, wide)
-		}
-	}
-	if e.Unknown != "" {
-		fmt.Fprintf(w, "\nWhat it was made from is not known: %s.\nIts generator reads %s.\n", e.Unknown, strings.Join(e.Reads, ", "))
-		return
-	}
-	most := mostRows
-	if wide {
-		most = max(len(e.Rows), len(e.Missing))
-	}
-	fmt.Fprintln(w, "\nMADE FROM\tPLUGIN\tSOURCE\tREVISION\tFOR")
-	for _, r := range e.Rows[:min(most, len(e.Rows))] {
-		originLine(w, r)
-	}
-	more(w, len(e.Rows)-most, e.More)
-	if len(e.Missing) > 0 {
-		fmt.Fprintln(w, "\nLOOKED FOR IN VAIN")
-		for _, n := range e.Missing[:min(most, len(e.Missing))] {
-			fmt.Fprintln(w, rowText(n))
-		}
-		more(w, len(e.Missing)-most, false)
-	}
-}
-
-func originLine(w io.Writer, r admin.Origin) {
-	if r.Gone {
-		fmt.Fprintf(w, "%s\t-\tthere is no such row\t-\t-\n", rowText(r.RowName))
-		return
-	}
-	fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", rowText(r.RowName), r.Plugin, cmp.Or(r.Source, "-"), r.Revision, age(r.Since))
-}
-
-func more(w io.Writer, n int, others bool) {
-	if n > 0 {
-		fmt.Fprintf(w, "… and %d others (-o wide)\n", n)
-	}
-	if others {
-		fmt.Fprintln(w, "… and others, which are not named")
-	}
-}
-
-// rowText names a row as people do: KIND NAMESPACE/NAME.
-func rowText(n admin.RowName) string {
-	return n.Table[strings.LastIndexByte(n.Table, '/')+1:] + " " + cmp.Or(n.Key, "-")
+	return a.print(e, func(w io.Writer, wide bool) { show.Explanation(w, e, wide) })
 }
 
 // fieldOf reads a field of the resource that the proxy is to have.
-func (a *asked) fieldOf(ctx context.Context, query string, e *explained) (json.RawMessage, error) {
+func (a *asked) fieldOf(ctx context.Context, query string, e *show.Explained) (json.RawMessage, error) {
 	var dump struct {
 		Configs []map[string]json.RawMessage `json:"configs"`
 	}
@@ -256,7 +151,7 @@ func (a *asked) fieldOf(ctx context.Context, query string, e *explained) (json.R
 			return fieldAt(found, e.Field)
 		}
 	}
-	return nil, fmt.Errorf("the proxy has no %s %s to read a field of", lastWord(e.Type), e.Name)
+	return nil, fmt.Errorf("the proxy has no %s %s to read a field of", show.LastWord(e.Type), e.Name)
 }
 
 // resourceIn finds a resource by name in a section of a configuration dump.

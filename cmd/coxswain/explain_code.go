@@ -3,11 +3,11 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
+	"github.com/coxswain-mesh/coxswain/cmd/internal/show"
 	"github.com/coxswain-mesh/coxswain/plugins/validation"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/analysis"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
@@ -32,7 +32,7 @@ func explainCodeCommand(p *program) *cobra.Command {
 			if !ok {
 				return usageError{fmt.Errorf("there is no code %s%s; coxswain explain-code lists all", args[0], settings.Hint(args[0], ids()))}
 			}
-			printCode(p.out, code)
+			show.Code(p.out, code)
 			return nil
 		},
 	}
@@ -60,20 +60,4 @@ func explain(id string) (finding.Code, bool) {
 		}
 	}
 	return finding.Code{}, false
-}
-
-func printCode(w io.Writer, c finding.Code) {
-	fmt.Fprintf(w, "%s: %s\n\n%s\n", c.ID, c.Title, c.Explanation)
-	printExample(w, "Wrong", c.Wrong)
-	printExample(w, "Right", c.Right)
-}
-
-func printExample(w io.Writer, title string, e finding.Example) {
-	for _, part := range []struct{ what, text string }{
-		{title, e.Documents}, {title + " (MeshConfig)", e.Mesh}, {title + " (MeshNetworks)", e.Networks},
-	} {
-		if part.text != "" {
-			fmt.Fprintf(w, "\n%s:\n\n  %s\n", part.what, strings.ReplaceAll(strings.TrimRight(part.text, "\n"), "\n", "\n  "))
-		}
-	}
 }

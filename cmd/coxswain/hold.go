@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/coxswain-mesh/coxswain/cmd/internal/show"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/swap/api"
 	"github.com/spf13/cobra"
@@ -48,7 +49,7 @@ func holdListCommand(p *program) *cobra.Command {
 		if _, _, err := ask(c.Context(), p, at, http.MethodGet, "/holds", nil, &all); err != nil {
 			return err
 		}
-		if err := a.print(all, func(w io.Writer, wide bool) { holdTable(w, all, wide) }); err != nil {
+		if err := a.print(all, func(w io.Writer, wide bool) { show.Holds(w, all, wide) }); err != nil {
 			return err
 		}
 		if len(all) > 0 {
@@ -59,35 +60,6 @@ func holdListCommand(p *program) *cobra.Command {
 	at.flags(c)
 	formatFlag(c, &a.format)
 	return c
-}
-
-// holdTable has a line for each hold; wide: and one for each reason.
-func holdTable(w io.Writer, all []control.Held, wide bool) {
-	if len(all) == 0 {
-		fmt.Fprintln(w, "nothing is held")
-		return
-	}
-	fmt.Fprintln(w, "PLUGIN\tSINCE\tROWS\tPROXIES\tWHAT WOULD GO")
-	for _, h := range all {
-		reasons := []string{firstOf(h.Reasons)}
-		if wide && len(h.Reasons) > 0 {
-			reasons = h.Reasons
-		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\n", h.Plugin, h.Since.Format("2006-01-02 15:04:05"), h.Rows, h.Proxies, reasons[0])
-		for _, r := range reasons[1:] {
-			fmt.Fprintf(w, "\t\t\t\t%s\n", r)
-		}
-	}
-}
-
-func firstOf(lines []string) string {
-	switch len(lines) {
-	case 0:
-		return ""
-	case 1:
-		return lines[0]
-	}
-	return fmt.Sprintf("%s (and %d more reasons)", lines[0], len(lines)-1)
 }
 
 func holdOneCommand(p *program, what, short, method, path string) *cobra.Command {
@@ -105,7 +77,7 @@ func holdOneCommand(p *program, what, short, method, path string) *cobra.Command
 			return errors.New(out.Error)
 		}
 		return a.print(out.Hold, func(w io.Writer, _ bool) {
-			printHold(w, out.Hold)
+			show.Hold(w, out.Hold)
 			if what != "show" {
 				fmt.Fprintf(w, "  %s\n", map[string]string{"apply": "it goes through now", "drop": "it is forgotten, and the plugin starts anew"}[what])
 			}
@@ -114,16 +86,6 @@ func holdOneCommand(p *program, what, short, method, path string) *cobra.Command
 	at.flags(c)
 	formatFlag(c, &a.format)
 	return c
-}
-
-func printHold(w io.Writer, h *control.Held) {
-	fmt.Fprintf(w, "%s: held since %s\n", h.Plugin, h.Since.Format("2006-01-02 15:04:05"))
-	for _, r := range h.Reasons {
-		fmt.Fprintf(w, "  because: %s\n", r)
-	}
-	if h.Difference != nil && !h.Difference.Empty() {
-		printDifference(w, h.Difference)
-	}
 }
 
 // heldError is that something is held, or would be: it was said already.

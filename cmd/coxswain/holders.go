@@ -1,39 +1,26 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/cmd/internal/show"
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/analysis"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// mostHolders is how many places of a value are shown.
-const mostHolders = 20
-
-// holder is a place at which an object that a resource was made from has the value of one of the
-// resource's fields.
-type holder struct {
-	admin.RowName
-	// Field is a path in the object, as people write it.
-	Field  string `json:"field"`
-	Source string `json:"source,omitempty"`
-}
-
 // holders says where the objects that a resource was made from have a value. That a value stands
 // there does not say that it comes from there; that it stands nowhere says that it is the
 // generator's. known is false for what stands in too many places to say anything, or is no single
 // value.
-func (a *asked) holders(ctx context.Context, rows []admin.Origin, value json.RawMessage) (found []holder, known bool, err error) {
+func (a *asked) holders(ctx context.Context, rows []admin.Origin, value json.RawMessage) (found []show.Holder, known bool, err error) {
 	want, ok := scalar(value)
 	if !ok {
 		return nil, false, nil
@@ -56,7 +43,7 @@ func (a *asked) holders(ctx context.Context, rows []admin.Origin, value json.Raw
 				return nil, false, fmt.Errorf("%s %s: %w", table, row.Key, err)
 			}
 			for _, path := range leaves(spec, want) {
-				found = append(found, holder{admin.RowName{Table: table, Key: row.Key}, path, row.Source})
+				found = append(found, show.Holder{RowName: admin.RowName{Table: table, Key: row.Key}, Field: path, Source: row.Source})
 			}
 		}
 	}
@@ -155,21 +142,4 @@ func leaves(at any, want string) (paths []string) {
 	}
 	walk("", at)
 	return paths
-}
-
-// holdersTable says where a value stands.
-func holdersTable(w io.Writer, found []holder, wide bool) {
-	if len(found) == 0 {
-		fmt.Fprintln(w, "no object that it was made from has this value: its generator makes it, from others or as a default")
-		return
-	}
-	fmt.Fprintln(w, "\nTHE VALUE STANDS IN\tFIELD\tSOURCE")
-	most := mostHolders
-	if wide {
-		most = len(found)
-	}
-	for _, h := range found[:min(most, len(found))] {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", rowText(h.RowName), h.Field, cmp.Or(h.Source, "-"))
-	}
-	more(w, len(found)-most, false)
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/cmd/internal/show"
 	"github.com/coxswain-mesh/coxswain/core/levels"
 	"github.com/coxswain-mesh/coxswain/core/swap/api"
 	"github.com/spf13/cobra"
@@ -34,7 +35,7 @@ settings at SIGHUP is the new default.`,
 			if _, _, err := ask(c.Context(), p, at, http.MethodGet, "/log", nil, &got); err != nil {
 				return err
 			}
-			return a.print(got.Areas, func(w io.Writer, _ bool) { levelTable(w, got.Areas) })
+			return a.print(got.Areas, func(w io.Writer, _ bool) { show.Levels(w, got.Areas) })
 		},
 	}
 	at.flags(c)
@@ -96,15 +97,4 @@ func setLevels(ctx context.Context, p *program, at which, args []string) ([]leve
 		set = append(set, one)
 	}
 	return set, nil
-}
-
-func levelTable(w io.Writer, all []levels.Area) {
-	fmt.Fprintln(w, "AREA\tLEVEL\tOWN")
-	for _, a := range all {
-		own := "-"
-		if a.Own {
-			own = "yes"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", a.Area, a.Level, own)
-	}
 }

@@ -10,8 +10,8 @@ import (
 	"net/http"
 	"strings"
 	"text/tabwriter"
-	"time"
 
+	"github.com/coxswain-mesh/coxswain/cmd/internal/show"
 	"github.com/spf13/cobra"
 )
 
@@ -35,7 +35,7 @@ func listing[T any](p *program, c *cobra.Command, page string, table func(io.Wri
 		if err != nil {
 			return orElsewhere(c.Context(), p, err)
 		}
-		if text, err := asText(raw, format); err != nil || text != nil {
+		if text, err := show.Raw(raw, format); err != nil || text != nil {
 			if err == nil {
 				_, err = p.out.Write(text)
 			}
@@ -76,27 +76,4 @@ func (p *program) variable(name string) string {
 		}
 	}
 	return ""
-}
-
-// age is how long ago something was, as people say it.
-func age(at time.Time) string {
-	if at.IsZero() {
-		return "-"
-	}
-	d := max(0, time.Since(at))
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
-	}
-	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
-}
-
-// size in the unit that people read.
-func size(bytes uint64) string {
-	if bytes == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
 }

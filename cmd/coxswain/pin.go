@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/cmd/internal/show"
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/swap/api"
@@ -108,57 +109,15 @@ func (a *asked) pins(ctx context.Context, at which, method string, order any) er
 		}
 		if method == http.MethodDelete {
 			for _, p := range out.Pins {
-				fmt.Fprintf(w, "%s served what is live again: %s, pinned to revision %d for %s\n", are(len(p.Pinned), "proxy"), cmp.Or(p.Proxies, "all"), p.Revision, age(p.Since))
+				fmt.Fprintf(w, "%s served what is live again: %s, pinned to revision %d for %s\n", show.Are(len(p.Pinned), "proxy"), cmp.Or(p.Proxies, "all"), p.Revision, show.Age(p.Since))
 			}
 			if note := out.Pins[0].Note; note != "" { // it is of all of them
 				fmt.Fprintf(w, "\n%s\n", note)
 			}
 			return
 		}
-		pinTable(w, out.Pins, wide)
+		show.Pins(w, out.Pins, wide)
 	})
-}
-
-// mostPinned is how many proxies a table names.
-const mostPinned = 20
-
-func pinTable(w io.Writer, all []admin.Pin, wide bool) {
-	fmt.Fprintln(w, "REVISION\tPROXIES\tCONNECTED\tENDPOINTS\tFOR")
-	for _, p := range all {
-		endpoints := "live"
-		if p.Endpoints {
-			endpoints = "pinned"
-		}
-		fmt.Fprintf(w, "%d\t%s\t%d\t%s\t%s\n", p.Revision, cmp.Or(p.Proxies, "all"), len(p.Pinned), endpoints, age(p.Since))
-	}
-	for _, p := range all {
-		if p.Note != "" {
-			fmt.Fprintf(w, "\nrevision %d: %s\n", p.Revision, p.Note)
-		}
-	}
-	fmt.Fprintln(w, "\nPROXY\tREVISION\tAS IT WAS\tAS OTHERS OF ITS VIEW\tLIVE")
-	for _, p := range all {
-		most := mostPinned
-		if wide {
-			most = len(p.Pinned)
-		}
-		for _, x := range p.Pinned[:min(most, len(p.Pinned))] {
-			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", shortName(x.Node), p.Revision, typesBy(x, "own"), typesBy(x, "view"), typesBy(x, "live"))
-		}
-		more(w, len(p.Pinned)-most, false)
-	}
-}
-
-// typesBy are the types of a proxy that it gets in a way.
-func typesBy(x admin.PinnedProxy, how string) string {
-	var words []string
-	for typeURL, by := range x.Types {
-		if by == how {
-			words = append(words, lastWord(typeURL))
-		}
-	}
-	slices.Sort(words)
-	return cmp.Or(strings.Join(words, ", "), "-")
 }
 
 // liveRevisions returns the revisions that are kept, newest first.
@@ -167,7 +126,7 @@ func liveRevisions(p *program, c *cobra.Command) (all []string) {
 	livePage(p, c, "/debug/history", &h)
 	for _, r := range slices.Backward(h.Revisions) {
 		if r.Kept {
-			all = append(all, fmt.Sprintf("%d\t%s %s", r.Push.Revision, r.Push.Committed.Local().Format(time.DateTime), causes(r, 1)))
+			all = append(all, fmt.Sprintf("%d\t%s %s", r.Push.Revision, r.Push.Committed.Local().Format(time.DateTime), show.Causes(r, 1)))
 		}
 	}
 	return all

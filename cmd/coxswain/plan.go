@@ -13,6 +13,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/plan"
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
+	"github.com/coxswain-mesh/coxswain/cmd/internal/show"
 	"github.com/spf13/cobra"
 )
 
@@ -114,8 +115,8 @@ func (n *planning) check() error {
 		return errors.New("with --against live those proxies ask that are connected: leave --proxies out, or name a directory (live is one as ./live)")
 	case a.Dir == live && a.Program+a.Plugins+a.MeshConfig+a.NetworksConfig != "":
 		return errors.New("--against live is a control plane that runs as it does: leave out --against-program, --against-plugins, --against-meshConfig and --against-networksConfig")
-	case n.output != markdown && !slices.Contains(formats, n.output):
-		return fmt.Errorf("--output is %s or markdown, not %q", strings.Join(formats, ", "), n.output)
+	case n.output != markdown && !slices.Contains(show.Formats(), n.output):
+		return fmt.Errorf("--output is %s or markdown, not %q", strings.Join(show.Formats(), ", "), n.output)
 	case n.patience <= 0:
 		return fmt.Errorf("--timeout is longer than 0, not %s", n.patience)
 	}

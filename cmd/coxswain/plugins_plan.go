@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/coxswain-mesh/coxswain/cmd/internal/show"
 	"github.com/coxswain-mesh/coxswain/core/swap"
 	"github.com/coxswain-mesh/coxswain/core/swap/api"
 	"github.com/spf13/cobra"
@@ -33,7 +34,7 @@ func pluginPlanCommand(p *program) *cobra.Command {
 			}
 			err = a.print(out, func(w io.Writer, _ bool) {
 				for _, change := range out.Changes {
-					printChange(w, change)
+					show.Change(w, change)
 				}
 				if out.Error == "" && len(out.Changes) == 0 {
 					fmt.Fprintln(w, "nothing would change")

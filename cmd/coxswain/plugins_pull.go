@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 
+	"github.com/coxswain-mesh/coxswain/cmd/internal/show"
 	"github.com/spf13/cobra"
 )
 
@@ -46,7 +47,7 @@ func pluginPullCommand(p *program) *cobra.Command {
 			if err := copyTo(to, found.Path, mode); err != nil {
 				return err
 			}
-			fmt.Fprintf(p.out, "%s: a %s of %s, sha256 %s\n", to, what, size(uint64(found.Bytes)), found.Sum)
+			fmt.Fprintf(p.out, "%s: a %s of %s, sha256 %s\n", to, what, show.Size(uint64(found.Bytes)), found.Sum)
 			fmt.Fprintf(p.out, "from %s\n", src.Reference.At(found.Digest))
 			if found.Signed != "" {
 				fmt.Fprintf(p.out, "signed by %s\n", found.Signed)

@@ -1,19 +1,15 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"text/tabwriter"
-	"time"
 
-	"github.com/spf13/cobra"
-
+	"github.com/coxswain-mesh/coxswain/cmd/internal/show"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 	"github.com/coxswain-mesh/coxswain/sdk/recording"
+	"github.com/spf13/cobra"
 )
 
 func pluginReplayCommand(p *program) *cobra.Command {
@@ -57,7 +53,7 @@ func replay(p *program, o trial, file, against string, args []string) error {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	if against == "" {
-		showRecording(p.out, r)
+		show.Recording(p.out, r)
 		return nil
 	}
 	if len(r.Sessions) == 0 {
@@ -76,45 +72,11 @@ func replay(p *program, o trial, file, against string, args []string) error {
 	}
 	failed := false
 	for _, s := range plugintest.Replay(target, r, suite.Config) {
-		showReplayed(p.out, s)
+		show.Replayed(p.out, s)
 		failed = failed || !s.Passed()
 	}
 	if failed {
 		return errFound
 	}
 	return nil
-}
-
-func showRecording(w io.Writer, r *recording.Recording) {
-	fmt.Fprintf(w, "plugin %s, recorded on %s\n", r.Plugin, r.Began.Format(time.RFC3339))
-	for i, session := range r.Sessions {
-		fmt.Fprintf(w, "session %d\n", i+1)
-		for n, m := range session {
-			fmt.Fprintf(w, "%6d %12s  %s\n", n+1, m.At.Round(time.Microsecond), plugintest.Describe(m.FromCore, m.Frame))
-		}
-	}
-	if r.Note != "" {
-		fmt.Fprintln(w, r.Note)
-	}
-}
-
-func showReplayed(w io.Writer, s plugintest.Replayed) {
-	showResult(w, s.Result)
-	for _, note := range s.Notes {
-		fmt.Fprintf(w, "      %s\n", note)
-	}
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "      ASKED, ANSWERED\tTHEN\tP50\tP99\tMAX\tNOW\tP50\tP99\tMAX")
-	for _, g := range s.Timings {
-		fmt.Fprintf(t, "      %s\t%s\t%s\n", g.What, spread(g.Then), spread(g.Now))
-	}
-	_ = t.Flush()
-}
-
-func spread(s plugintest.Spread) string {
-	short := func(d time.Duration) time.Duration { return cmp.Or(d.Round(10*time.Microsecond), d) }
-	if s.Count == 0 {
-		return "0\t-\t-\t-"
-	}
-	return fmt.Sprintf("%d\t%s\t%s\t%s", s.Count, short(s.P50), short(s.P99), short(s.Max))
 }

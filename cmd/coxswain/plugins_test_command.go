@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,14 +11,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/cmd/internal/show"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
+	"github.com/coxswain-mesh/coxswain/sdk/process"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/coxswain-mesh/coxswain/sdk"
-	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
-	"github.com/coxswain-mesh/coxswain/sdk/process"
 )
 
 // trial is what `coxswain plugins test` was told.
@@ -105,9 +104,9 @@ func testPlugin(p *program, o trial, path string, args []string) error {
 	var all []plugintest.Result
 	suite.Run(target, func(r plugintest.Result) {
 		all = append(all, r)
-		showResult(p.out, r)
+		show.Result(p.out, r)
 	})
-	failed := summary(p.out, all)
+	failed := show.Summary(p.out, all)
 	if o.junit != "" {
 		if err := writeJUnit(o.junit, path, all); err != nil {
 			return err
@@ -200,32 +199,4 @@ func readNode(file string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return proto.MarshalOptions{Deterministic: true}.Marshal(&node)
-}
-
-func showResult(w io.Writer, r plugintest.Result) {
-	switch {
-	case len(r.Failures) > 0:
-		fmt.Fprintf(w, "FAIL  %s\n", r.Case)
-		for _, f := range r.Failures {
-			fmt.Fprintf(w, "      %s\n", strings.ReplaceAll(f, "\n", "\n      "))
-		}
-	case r.Skipped != "":
-		fmt.Fprintf(w, "skip  %s: %s\n", r.Case, r.Skipped)
-	default:
-		fmt.Fprintf(w, "ok    %-24s %s\n", r.Case, r.Took.Round(time.Millisecond))
-	}
-}
-
-// summary counts, and reports whether a case failed.
-func summary(w io.Writer, all []plugintest.Result) (failed bool) {
-	passed, skipped := 0, 0
-	for _, r := range all {
-		if r.Passed() {
-			passed++
-		} else if r.Skipped != "" {
-			skipped++
-		}
-	}
-	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", passed, len(all)-passed-skipped, skipped)
-	return passed+skipped < len(all)
 }

@@ -1,14 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"net/url"
 	"slices"
-	"strings"
 
+	"github.com/coxswain-mesh/coxswain/cmd/internal/show"
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	"github.com/spf13/cobra"
@@ -41,7 +40,7 @@ have it as most had it before, until it changes, unless it decides who may do wh
 type proxyList struct {
 	Refused []admin.Refusal     `json:"refused,omitempty"`
 	Proxies []admin.ProxyStatus `json:"proxies,omitempty"`
-	Ledger  []streamLedger      `json:"resources,omitempty"`
+	Ledger  []xds.StreamLedger  `json:"resources,omitempty"`
 }
 
 func (a *asked) proxies(ctx context.Context, pending, refused bool) error {
@@ -53,7 +52,7 @@ func (a *asked) proxies(ctx context.Context, pending, refused bool) error {
 		return a.print(out.Proxies, func(w io.Writer, _ bool) {
 			fmt.Fprintln(w, "NAME\tNODE\tREMOTE\tPROTOCOL\tAGE")
 			for _, p := range out.Proxies {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", shortName(p.Node), p.Node, p.Remote, p.Protocol, age(p.Since))
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", show.ShortName(p.Node), p.Node, p.Remote, p.Protocol, show.Age(p.Since))
 			}
 		})
 	}
@@ -80,7 +79,7 @@ func (a *asked) proxies(ctx context.Context, pending, refused bool) error {
 			continue
 		}
 		asked[p.Node] = true
-		var all []streamLedger
+		var all []xds.StreamLedger
 		if err := a.page(ctx, "/debug/ledger?proxyID="+url.QueryEscape(p.Node), &all); err != nil {
 			continue // it has left
 		}
@@ -89,47 +88,19 @@ func (a *asked) proxies(ctx context.Context, pending, refused bool) error {
 	out.Proxies = nil
 	return a.print(out, func(w io.Writer, _ bool) {
 		for _, r := range out.Refused {
-			fmt.Fprintln(w, refusalText(r))
+			fmt.Fprintln(w, show.Refusal(r))
 		}
-		ledgerTable(w, out.Ledger, shows)
+		show.Ledger(w, out.Ledger, shows)
 	})
 }
 
 // shown are streams with some of their resources alone.
-func shown(all []streamLedger, shows func(xds.ResourceStatus) bool) []streamLedger {
+func shown(all []xds.StreamLedger, shows func(xds.ResourceStatus) bool) []xds.StreamLedger {
 	for i := range all {
 		for j := range all[i].Types {
 			all[i].Types[j].Resources = slices.DeleteFunc(all[i].Types[j].Resources, func(r xds.ResourceStatus) bool { return !shows(r) })
 		}
 		all[i].Types = slices.DeleteFunc(all[i].Types, func(t xds.TypeLedger) bool { return len(t.Resources) == 0 })
 	}
-	return slices.DeleteFunc(all, func(s streamLedger) bool { return len(s.Types) == 0 })
-}
-
-// refusalText says of a resource that it is refused, by whom, why, and what becomes of it.
-func refusalText(r admin.Refusal) string {
-	what := fmt.Sprintf("%s %s (view %s)", lastWord(r.Type), r.Name, cmp.Or(r.View.Label, fmt.Sprint(r.View.ID)))
-	text := fmt.Sprintf("%s is held for %s, as proxies refused it that are gone: %s\n", what, age(r.Since), r.Reason)
-	if r.Refusing > 0 {
-		text = fmt.Sprintf("%s is refused for %s by %d of %s, such as %s: %s\n", what, age(r.Since), r.Refusing, many(max(r.Refusing, r.View.Connections), "proxy"), strings.Join(r.Proxies, ", "), r.Reason)
-	}
-	if len(r.Pieces) > 0 {
-		text += "    what they refuse of it: " + strings.Join(r.Pieces, ", ") + "\n"
-	}
-	votes := ""
-	if r.Votes > 0 {
-		votes = fmt.Sprintf(" (%d of %s refuse it)", r.Votes, many(max(r.Votes, r.Voters), "identity"))
-	}
-	switch {
-	case r.Held:
-		text += fmt.Sprintf("    held: proxies of namespace %s that have not accepted it have that as it was before%s\n", strings.Join(r.Namespaces, ", "), votes)
-	case r.Votes == 0:
-		text += "    those proxies have the rest; what they say counts for themselves alone\n"
-	default:
-		text += "    those proxies have the rest, and of that what they accepted before" + votes + "\n"
-	}
-	for _, n := range r.Rows {
-		text += "    made from " + rowText(n) + "\n"
-	}
-	return text
+	return slices.DeleteFunc(all, func(s xds.StreamLedger) bool { return len(s.Types) == 0 })
 }

@@ -4,12 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 
+	"github.com/coxswain-mesh/coxswain/cmd/internal/show"
 	"github.com/coxswain-mesh/coxswain/core/admin"
-	"github.com/coxswain-mesh/coxswain/core/rollout"
 	"github.com/coxswain-mesh/coxswain/core/swap/api"
 	"github.com/spf13/cobra"
 )
@@ -38,9 +37,9 @@ func rolloutStatus(p *program) *cobra.Command {
 			return err
 		}
 		return a.print(is, func(w io.Writer, wide bool) {
-			rolloutTable(w, is.Status)
+			show.Rollout(w, is.Status)
 			if wide {
-				heldTable(w, is.Held)
+				show.Staged(w, is.Held)
 			}
 		})
 	}}
@@ -73,42 +72,5 @@ func (a *asked) rollout(ctx context.Context, at which, path string, order api.Ro
 	if out.Error != "" || out.Status == nil {
 		return errors.New(cmp.Or(out.Error, "there is no answer; is it a control plane of this version?"))
 	}
-	return a.print(out.Status, func(w io.Writer, _ bool) { rolloutTable(w, *out.Status) })
-}
-
-func rolloutTable(w io.Writer, s rollout.Status) {
-	switch s.State {
-	case rollout.Off:
-		fmt.Fprintln(w, "pushes have no stages: all proxies are served changes at once (the setting rolloutFirst names those that try them first)")
-		return
-	case rollout.Idle:
-		fmt.Fprintln(w, "no stage is under way: all proxies are served what is live")
-		return
-	case rollout.Staged:
-		fmt.Fprintf(w, "state\tstaged: the first proxies try revision %d, for %s\n", s.Latest, age(s.Began))
-	case rollout.Withdrawn:
-		fmt.Fprintf(w, "state\twithdrawn: revision %d is served to nobody\n", s.Latest)
-	}
-	others := "all others"
-	if s.State == rollout.Withdrawn {
-		others = "all proxies"
-	}
-	fmt.Fprintf(w, "%s\tare served revision %d, for %s\n", others, s.Base, age(s.Since))
-	fmt.Fprintf(w, "first proxies\t%d are connected, %d of them have not acknowledged it\n", s.First, s.Behind)
-	if m := s.Metric; m != nil {
-		fmt.Fprintf(w, "metric\t%s, %s ago\n", cmp.Or(m.Error, m.Value), age(m.At))
-	}
-	if s.Why != "" {
-		fmt.Fprintf(w, "because\t%s\n", s.Why)
-	}
-	if !s.Ends.IsZero() {
-		fmt.Fprintf(w, "reaches all\tat %s, if nothing is wrong until then\n", s.Ends.Local().Format("2006-01-02 15:04:05"))
-	}
-}
-
-func heldTable(w io.Writer, held []admin.PinnedProxy) {
-	fmt.Fprintln(w, "\nPROXY\tAS IT WAS\tAS ITS VIEW WAS\tLIVE")
-	for _, x := range held {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", shortName(x.Node), typesBy(x, "own"), typesBy(x, "view"), typesBy(x, "live"))
-	}
+	return a.print(out.Status, func(w io.Writer, _ bool) { show.Rollout(w, *out.Status) })
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain"
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
+	"github.com/coxswain-mesh/coxswain/cmd/internal/show"
 	"github.com/coxswain-mesh/coxswain/core/history"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
@@ -397,7 +398,7 @@ func printUpgrade(p *program, r *upgradeReport, format string) error {
 	if err != nil {
 		return err
 	}
-	text, err := asText(raw, format)
+	text, err := show.Raw(raw, format)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/cmd/internal/show"
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/spf13/cobra"
 )
@@ -66,15 +67,15 @@ func (a *asked) wait(ctx context.Context, row, state string, after uint64, timeo
 		missing, refused := lacking(at, state, after)
 		switch {
 		case refused != nil:
-			return exitError{exitRefused, fmt.Errorf("%s is refused: %s", rowText(at.Row.RowName), strings.TrimSpace(refusalText(*refused)))}
+			return exitError{exitRefused, fmt.Errorf("%s is refused: %s", show.RowText(at.Row.RowName), strings.TrimSpace(show.Refusal(*refused)))}
 		case missing == "":
 			return a.print(at, func(w io.Writer, _ bool) {
-				fmt.Fprintf(w, "%s of revision %d: %s, %s connected\n", rowText(at.Row.RowName), at.Row.Revision, state, are(at.Proxies, "proxy"))
+				fmt.Fprintf(w, "%s of revision %d: %s, %s connected\n", show.RowText(at.Row.RowName), at.Row.Revision, state, show.Are(at.Proxies, "proxy"))
 			})
 		}
 		select {
 		case <-timer.C:
-			return exitError{exitTimeout, fmt.Errorf("%s: after %s %s", rowText(at.Row.RowName), timeout, missing)}
+			return exitError{exitTimeout, fmt.Errorf("%s: after %s %s", show.RowText(at.Row.RowName), timeout, missing)}
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-every.C:
@@ -98,7 +99,7 @@ func lacking(at admin.Progress, state string, after uint64) (missing string, ref
 	case len(at.Refused) > 0:
 		return "", &at.Refused[0]
 	case len(at.Waiting) > 0:
-		return fmt.Sprintf("%s yet to acknowledge it, such as %s", are(len(at.Waiting), "proxy"), at.Waiting[0]), nil
+		return fmt.Sprintf("%s yet to acknowledge it, such as %s", show.Are(len(at.Waiting), "proxy"), at.Waiting[0]), nil
 	}
 	return "", nil
 }

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/cmd/internal/show"
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/spf13/cobra"
 )
@@ -86,62 +86,21 @@ func (a *asked) printPush(push admin.Push) error {
 		fmt.Fprintln(a.p.out, "---")
 	}
 	return a.print(push, func(w io.Writer, wide bool) {
-		fmt.Fprintln(w, pushLine(push))
+		fmt.Fprintln(w, show.Push(push))
 		if !wide {
 			return
 		}
 		for _, r := range push.Rows {
-			fmt.Fprintf(w, "    %s %s (%s, plugin %s)\n", rowText(r.RowName), r.What, cmp.Or(r.Source, "-"), r.Plugin)
+			fmt.Fprintf(w, "    %s %s (%s, plugin %s)\n", show.RowText(r.RowName), r.What, cmp.Or(r.Source, "-"), r.Plugin)
 		}
 		for name, took := range push.Plugins {
 			fmt.Fprintf(w, "    plugin %s took %s\n", name, took.Round(time.Microsecond))
 		}
 		for typeURL, sent := range push.Sent {
-			fmt.Fprintf(w, "    %s: %d resources in %d responses, %s\n", lastWord(typeURL), sent.Resources, sent.Responses, size(uint64(sent.Bytes)))
+			fmt.Fprintf(w, "    %s: %d resources in %d responses, %s\n", show.LastWord(typeURL), sent.Resources, sent.Responses, show.Size(uint64(sent.Bytes)))
 		}
 		for _, r := range push.Refused {
-			fmt.Fprintf(w, "    %s refused %s: %s\n", r.Node, lastWord(r.Type), r.Reason)
+			fmt.Fprintf(w, "    %s refused %s: %s\n", r.Node, show.LastWord(r.Type), r.Reason)
 		}
 	})
-}
-
-// pushLine is a push in a line.
-func pushLine(p admin.Push) string {
-	var what []string
-	for _, r := range p.Rows {
-		if len(what) == 3 {
-			what = append(what, fmt.Sprintf("and %d others", len(p.Rows)-3))
-			break
-		}
-		what = append(what, rowText(r.RowName)+" "+r.What)
-	}
-	if len(what) == 0 {
-		total := 0
-		for _, n := range p.Changed {
-			total += n
-		}
-		what = []string{many(total, "row")}
-	}
-	resources, bytes := 0, int64(0)
-	for _, s := range p.Sent {
-		resources, bytes = resources+s.Resources, bytes+s.Bytes
-	}
-	line := fmt.Sprintf("%s  revision %d: %s; ", p.Committed.Local().Format("15:04:05.000"), p.Revision, strings.Join(what, ", "))
-	switch {
-	case p.Held:
-		return line + "held, as too much would have gone (coxswain hold)"
-	case p.Proxies == 0:
-		return line + "no proxy has any of it"
-	}
-	line += fmt.Sprintf("%d of %s have it", p.Proxies-p.Waiting-p.Left, many(p.Proxies, "proxy"))
-	if p.Done.IsZero() {
-		line += ", the others have not answered"
-	} else {
-		line += fmt.Sprintf(" after %s", p.Done.Sub(p.Committed).Round(time.Millisecond))
-	}
-	line += fmt.Sprintf(" (%s, %s)", many(resources, "resource"), cmp.Or(size(uint64(bytes)), "-"))
-	if p.Refusals > 0 {
-		line += fmt.Sprintf("; %s refused: %s", many(p.Refusals, "response"), p.Refused[0].Reason)
-	}
-	return line
 }

@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"strings"
@@ -19,7 +19,7 @@ func TestLoadBetween(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	var b strings.Builder
-	loadTable(&b, []pluginLoad{l})
+	Loads(&b, []Load{l})
 	if !strings.Contains(b.String(), "30\t10.0\t2\t30s\t30s\t2.0 kB\t-\t250ms\t50.0%\t3.0 MB") {
 		t.Error(b.String())
 	}

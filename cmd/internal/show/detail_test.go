@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"bytes"
@@ -34,7 +34,7 @@ func TestRowsAreShown(t *testing.T) {
   kept as they were, 1 (invalid): such as etcd:/x/1: ports[0].number: no number
 `
 	var out bytes.Buffer
-	if printRows(&out, d); out.String() != want {
+	if Rows(&out, d); out.String() != want {
 		t.Errorf("it is shown as\n%s\nand not as\n%s", out.String(), want)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"strings"
@@ -27,16 +27,16 @@ func TestOverview(t *testing.T) {
 		{Revision: 5, Kind: "full", Changed: map[string]int{"x": 2}, Sent: map[string]report.Sent{"y": {Responses: 4, Bytes: 3000}}},
 		{Revision: 6, Kind: "full"},
 	}
-	o := overviewOf(proxies, pushes, 3)
-	o.Rates = ratesOf(pushes, 4, 2*time.Second)
+	o := OverviewOf(proxies, pushes, 3)
+	o.Rates = RatesOf(pushes, 4, 2*time.Second)
 	if o.Revision != 6 || o.Proxies != 4 || o.Synced != 2 || o.Pending != 1 || o.Refusing != 1 || len(o.List) != 3 || len(o.Last) != 2 || o.Last[0].Revision != 5 {
 		t.Errorf("%+v", o)
 	}
-	if *o.Rates != (pushRates{Pushes: .5, Responses: 2, Bytes: 1500}) {
+	if *o.Rates != (Rates{Pushes: .5, Responses: 2, Bytes: 1500}) {
 		t.Errorf("rates %+v", o.Rates)
 	}
 	var b strings.Builder
-	overviewTable(&b, o, false)
+	Mesh(&b, o, false)
 	want := "revision 6; 4 proxies: 2 synced, 1 pending, 1 refusing; 0.5 pushes/s, 2.0 responses/s, 1.5 kB/s\n\n" +
 		"PROXY\tSTATE\tSINCE\tTYPES\tREASON\n" +
 		"c\trefused\t1m00s\tListener, Route\tno such filter\n" +
