@@ -45,11 +45,14 @@ func TestOldestPolicyCounts(t *testing.T) {
 // TestOldestSidecarCounts: of two Sidecars that are for the same workloads the older one counts,
 // with a selector and without.
 func TestOldestSidecarCounts(t *testing.T) {
-	for name, selector := range map[string]*networking.WorkloadSelector{"of the namespace": nil, "of the workload": {Labels: map[string]string{"app": "client"}}} {
+	for name, selector := range map[string]*networking.WorkloadSelector{
+		"of the namespace": nil, "of the workload": {Labels: map[string]string{"app": "client"}},
+	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			importing := func(key string, at int64, host string) *pb.Row {
-				return created(resource(key, &networking.Sidecar{WorkloadSelector: selector, Egress: []*networking.IstioEgressListener{{Hosts: []string{host}}}}), at)
+				return created(resource(key,
+					&networking.Sidecar{WorkloadSelector: selector, Egress: []*networking.IstioEgressListener{{Hosts: []string{host}}}}), at)
 			}
 			other := service("other", &sdk.Port{Number: 80, Name: "http", Protocol: "HTTP"})
 			w.commit(append(web("10.1.0.1"), rows(state.Services, sdk.ServiceRow(other)),
@@ -120,7 +123,8 @@ func TestMirroredServicesAreImported(t *testing.T) {
 			other := service("other.default.svc.cluster.local", &sdk.Port{Number: 80, Name: "http", Protocol: "HTTP"})
 			w.commit(append(web("10.1.0.1"), rows(state.Services, sdk.ServiceRow(other)),
 				rows(config.VirtualServices, resource("default/web", &networking.VirtualService{Hosts: []string{"web"}, Http: []*networking.HTTPRoute{r}})),
-				rows(config.Sidecars, resource("default/s", &networking.Sidecar{Egress: []*networking.IstioEgressListener{{Hosts: []string{"./" + webHost}}}})))...)
+				rows(config.Sidecars,
+					resource("default/s", &networking.Sidecar{Egress: []*networking.IstioEgressListener{{Hosts: []string{"./" + webHost}}}})))...)
 			w.attach(1, proxy(sidecarID, nil, nil))
 			got := w.get(1, encode.ClusterType)
 			if has := got["outbound|80||other.default.svc.cluster.local"] != nil; has != (name != "nothing") {

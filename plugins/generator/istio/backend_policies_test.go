@@ -61,7 +61,8 @@ func TestRootsThatCannotBeUsed(t *testing.T) {
 	if got == nil {
 		t.Fatal("plain text")
 	}
-	if name := got.CommonTlsContext.GetCombinedValidationContext().GetValidationContextSdsSecretConfig().GetName(); name != "invalid://" || got.Sni != "web.example" {
+	if name := got.CommonTlsContext.GetCombinedValidationContext().GetValidationContextSdsSecretConfig().GetName(); name != "invalid://" ||
+		got.Sni != "web.example" {
 		t.Errorf("it believes whom %q names: %v", name, got)
 	}
 }
@@ -101,18 +102,30 @@ func TestPolicyFillsRules(t *testing.T) {
 			rule: &networking.DestinationRule{TrafficPolicy: &networking.TrafficPolicy{Tls: simple("rule")}}},
 		"a rule without a policy": {policy: everywhere, sni: "policy", rule: &networking.DestinationRule{}},
 		"a port that is bounded": {policy: everywhere, sni: "policy", most: 7,
-			rule: &networking.DestinationRule{TrafficPolicy: &networking.TrafficPolicy{PortLevelSettings: port(&networking.TrafficPolicy_PortTrafficPolicy{ConnectionPool: atMost(7)})}}},
+			rule: &networking.DestinationRule{
+				TrafficPolicy: &networking.TrafficPolicy{PortLevelSettings: port(&networking.TrafficPolicy_PortTrafficPolicy{ConnectionPool: atMost(7)})},
+			}},
 		"a port of a policy": {policy: ofPort, sni: "policy", most: 7,
 			rule: &networking.DestinationRule{TrafficPolicy: &networking.TrafficPolicy{ConnectionPool: atMost(7)}}},
 		"a port of both": {policy: ofPort, sni: "policy", most: 7,
-			rule: &networking.DestinationRule{TrafficPolicy: &networking.TrafficPolicy{PortLevelSettings: port(&networking.TrafficPolicy_PortTrafficPolicy{ConnectionPool: atMost(7)})}}},
+			rule: &networking.DestinationRule{
+				TrafficPolicy: &networking.TrafficPolicy{PortLevelSettings: port(&networking.TrafficPolicy_PortTrafficPolicy{ConnectionPool: atMost(7)})},
+			}},
 		"a port with TLS of its own": {policy: everywhere, sni: "rule",
-			rule: &networking.DestinationRule{TrafficPolicy: &networking.TrafficPolicy{PortLevelSettings: port(&networking.TrafficPolicy_PortTrafficPolicy{Tls: simple("rule")})}}},
-		"a subset":                {policy: everywhere, sni: "policy", most: 7, subset: "v1", rule: subset(&networking.TrafficPolicy{ConnectionPool: atMost(7)})},
+			rule: &networking.DestinationRule{
+				TrafficPolicy: &networking.TrafficPolicy{PortLevelSettings: port(&networking.TrafficPolicy_PortTrafficPolicy{Tls: simple("rule")})},
+			}},
+		"a subset": {
+			policy: everywhere, sni: "policy", most: 7, subset: "v1",
+			rule: subset(&networking.TrafficPolicy{ConnectionPool: atMost(7)}),
+		},
 		"a subset without policy": {policy: everywhere, sni: "policy", subset: "v1", rule: subset(nil)},
 		"a subset's port": {policy: everywhere, sni: "policy", most: 7, subset: "v1",
 			rule: subset(&networking.TrafficPolicy{PortLevelSettings: port(&networking.TrafficPolicy_PortTrafficPolicy{ConnectionPool: atMost(7)})})},
-		"a subset, and a port of a policy": {policy: ofPort, sni: "policy", most: 7, subset: "v1", rule: subset(&networking.TrafficPolicy{ConnectionPool: atMost(7)})},
+		"a subset, and a port of a policy": {
+			policy: ofPort, sni: "policy", most: 7, subset: "v1",
+			rule: subset(&networking.TrafficPolicy{ConnectionPool: atMost(7)}),
+		},
 	} {
 		for when, created := range map[string]int64{"the older policy": 1, "the younger policy": 3} {
 			t.Run(name+", "+when, func(t *testing.T) {
@@ -143,7 +156,8 @@ func TestCertificateForBackends(t *testing.T) {
 	w := newWorld(t)
 	front := resource(key, &networking.Gateway{Selector: map[string]string{"app": "gw"}, Servers: []*networking.Server{server(8000, "HTTP", nil, "*")}})
 	front.Annotations = map[string]string{"internal.istio.io/gateway-service": "front.default.svc.cluster.local", istio.BackendCertificate: shown}
-	w.commit(append(web("10.1.0.1"), rows(config.Gateways, front), rows(config.DestinationRules, backendPolicy(1, &networking.TrafficPolicy{Tls: simple("web.example")})))...)
+	w.commit(append(web("10.1.0.1"), rows(config.Gateways, front),
+		rows(config.DestinationRules, backendPolicy(1, &networking.TrafficPolicy{Tls: simple("web.example")})))...)
 	w.attach(1, proxy(gatewayID, nil, map[string]any{"LABELS": map[string]any{"app": "gw"}}))
 	w.attach(2, proxy(gatewayID, nil, map[string]any{"LABELS": map[string]any{"app": "other"}}))
 	w.attach(3, proxy(sidecarID, nil, map[string]any{"LABELS": map[string]any{"app": "gw"}}))
@@ -160,9 +174,11 @@ func TestCertificateForBackends(t *testing.T) {
 		}
 	}
 	shows("a policy", shown)
-	w.commit(rows(config.DestinationRules, resource("default/web", &networking.DestinationRule{Host: webHost, TrafficPolicy: &networking.TrafficPolicy{ConnectionPool: atMost(7)}})))
+	w.commit(rows(config.DestinationRules,
+		resource("default/web", &networking.DestinationRule{Host: webHost, TrafficPolicy: &networking.TrafficPolicy{ConnectionPool: atMost(7)}})))
 	shows("beside a rule without TLS", shown)
-	w.commit(rows(config.DestinationRules, resource("default/web", &networking.DestinationRule{Host: webHost, TrafficPolicy: &networking.TrafficPolicy{Tls: simple("rule")}})))
+	w.commit(rows(config.DestinationRules,
+		resource("default/web", &networking.DestinationRule{Host: webHost, TrafficPolicy: &networking.TrafficPolicy{Tls: simple("rule")}})))
 	shows("beside a rule with TLS", "")
 	w.commit(&pb.TableRows{Table: config.DestinationRules, Deletes: []string{"default/web"}})
 	front.Annotations = map[string]string{"internal.istio.io/gateway-service": "front.default.svc.cluster.local"}

@@ -22,7 +22,10 @@ func TestServicesThatPreferWhatIsNear(t *testing.T) {
 	for wish, want := range map[string][]string{
 		"PreferClose":    {workload.NetworkLabel, "topology.kubernetes.io/region", "topology.kubernetes.io/zone"},
 		"prefersamezone": {workload.NetworkLabel, "topology.kubernetes.io/region", "topology.kubernetes.io/zone"},
-		"PreferSameNode": {workload.NetworkLabel, "topology.kubernetes.io/region", "topology.kubernetes.io/zone", "topology.istio.io/subzone", "kubernetes.io/hostname"},
+		"PreferSameNode": {
+			workload.NetworkLabel, "topology.kubernetes.io/region", "topology.kubernetes.io/zone",
+			"topology.istio.io/subzone", "kubernetes.io/hostname",
+		},
 	} {
 		s := &config.Service{Service: pb.Service{Host: "near", TrafficDistribution: wish}}
 		if got := cluster.NearnessOf(nil, s, cluster.Mesh{}); !slices.Equal(got.Locality.GetFailoverPriority(), want) || !got.Failover {
@@ -140,7 +143,8 @@ func TestSessions(t *testing.T) {
 		} {
 			s := service(host, &sdk.Port{Number: 80, Name: "http", Protocol: "HTTP"})
 			s.Labels = labels
-			w.commit(rows(state.Services, sdk.ServiceRow(s)), rows(state.Endpoints, at(host, "http", 80, "10.1.0.1"), at(host, "http", 80, "10.1.0.2", draining)))
+			w.commit(rows(state.Services, sdk.ServiceRow(s)),
+				rows(state.Endpoints, at(host, "http", 80, "10.1.0.1"), at(host, "http", 80, "10.1.0.2", draining)))
 		}
 		w.attach(1, proxy(sidecarID, nil, nil))
 		w.attach(2, proxy("router~10.9.9.8~gw.default~default.svc.cluster.local", nil, map[string]any{"LABELS": map[string]any{"app": "gw"}}))

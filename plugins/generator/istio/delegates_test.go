@@ -57,7 +57,8 @@ http:
 			w.ofDemo()
 			w.commit(delegate("evil/d", bad))
 			w.ofDemo()
-			if told := w.out.since(); !strings.Contains(told, "NOPE") || !strings.Contains(told, "evil/d") || strings.Contains(told, "demo/v}") || strings.Contains(told, "good/d}") {
+			if told := w.out.since(); !strings.Contains(told, "NOPE") || !strings.Contains(told, "evil/d") ||
+				strings.Contains(told, "demo/v}") || strings.Contains(told, "good/d}") {
 				t.Errorf("told %q", told)
 			}
 			w.commit(root("2"), delegate("good/d", `headers: {response: {set: {x-good: "2"}}}`))

@@ -17,7 +17,8 @@ func TestDualStack(t *testing.T) {
 		w := newWorld(t)
 		w.e = newEngine(Config{Domain: "cluster.local", DualStack: dual})
 		peers := &pb.Service{
-			Host: "peers.default.svc.cluster.local", Namespace: "default", Name: "peers", Registry: "Kubernetes", Headless: true, Resolution: pb.ServiceResolutionNone,
+			Host: "peers.default.svc.cluster.local", Namespace: "default", Name: "peers", Registry: "Kubernetes",
+			Headless: true, Resolution: pb.ServiceResolutionNone,
 			Ports: []*pb.Port{{Number: 9000, Name: "tcp", Protocol: "TCP"}},
 		}
 		web := &pb.Service{

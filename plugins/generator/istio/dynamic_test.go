@@ -27,7 +27,9 @@ const wild = "*.example.com"
 
 func dynamicService() *pb.TableRows {
 	s := service(wild, &sdk.Port{Number: 80, Name: "http", Protocol: "HTTP"}, &sdk.Port{Number: 443, Name: "tls", Protocol: "TLS"},
-		&sdk.Port{Number: 9090, Name: "grpc", Protocol: "GRPC"}, &sdk.Port{Number: 444, Name: "https", Protocol: "HTTPS"}, &sdk.Port{Number: 3306, Name: "tcp", Protocol: "TCP"})
+		&sdk.Port{Number: 9090, Name: "grpc", Protocol: "GRPC"},
+		&sdk.Port{Number: 444, Name: "https", Protocol: "HTTPS"},
+		&sdk.Port{Number: 3306, Name: "tcp", Protocol: "TCP"})
 	s.Addresses, s.External, s.Resolution = nil, true, pb.ServiceResolutionDynamicDns
 	return rows(state.Services, sdk.ServiceRow(s))
 }
@@ -81,7 +83,8 @@ func TestHostsThatAreLookedUp(t *testing.T) {
 	if body := w.get(2, encode.ClusterType)["outbound|80||"+wild]; body == nil {
 		t.Error("virtual services lead there from gateways, too")
 	}
-	if names := filterNames(w.listener(1, "0.0.0.0_80").FilterChains[0], t); !strings.HasSuffix(names, "envoy.filters.http.dynamic_forward_proxy envoy.filters.http.router") {
+	if names := filterNames(w.listener(1, "0.0.0.0_80").FilterChains[0], t); !strings.HasSuffix(names,
+		"envoy.filters.http.dynamic_forward_proxy envoy.filters.http.router") {
 		t.Error(names)
 	}
 	chain := w.listener(1, "0.0.0.0_443").FilterChains[0]
@@ -124,7 +127,8 @@ func TestTLSTowardsHostsThatAreLookedUp(t *testing.T) {
 		got := w.cluster(1, "outbound|80||"+wild)
 		d, o := dynamicOf(t, got)
 		u := o.GetUpstreamHttpProtocolOptions()
-		if (got.TransportSocket != nil) != c.socket || u.GetAutoSni() != c.sni || u.GetAutoSanValidation() != c.san || d.AllowInsecureClusterOptions != c.insecure {
+		if (got.TransportSocket != nil) != c.socket || u.GetAutoSni() != c.sni || u.GetAutoSanValidation() != c.san ||
+			d.AllowInsecureClusterOptions != c.insecure {
 			t.Errorf("%s: %v, insecure %t", tls, u, d.AllowInsecureClusterOptions)
 		}
 	}
@@ -151,7 +155,9 @@ func TestUnknownHostsAreLookedUp(t *testing.T) {
 		t.Error("gateways look nothing up")
 	}
 	out := w.listener(1, "virtualOutbound")
-	if len(out.FilterChains) != 3 || !slices.Contains(out.FilterChains[1].GetFilterChainMatch().GetApplicationProtocols(), "http/1.1") || len(out.ListenerFilters) != 1 {
+	if len(out.FilterChains) != 3 ||
+		!slices.Contains(out.FilterChains[1].GetFilterChainMatch().GetApplicationProtocols(), "http/1.1") ||
+		len(out.ListenerFilters) != 1 {
 		t.Fatal(out)
 	}
 	if !strings.Contains(out.FilterChains[1].String(), name) || filter(t, out.FilterChains[2], &tcp.TcpProxy{}).GetCluster() != "PassthroughCluster" {

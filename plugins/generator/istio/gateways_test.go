@@ -70,9 +70,10 @@ func TestAuthorizationStopsWhereTLSGoesThrough(t *testing.T) {
 	w := newWorld(t)
 	w.commit(append(web("10.1.0.1"),
 		rows(config.AuthorizationPolicies, resource("default/none", &securityv1.AuthorizationPolicy{})),
-		rows(config.VirtualServices, resource("default/tcp", &networking.VirtualService{Hosts: []string{"*"}, Gateways: []string{"gw"}, Tcp: []*networking.TCPRoute{
-			{Route: []*networking.RouteDestination{{Destination: &networking.Destination{Host: "web"}}}},
-		}})))...)
+		rows(config.VirtualServices,
+			resource("default/tcp", &networking.VirtualService{Hosts: []string{"*"}, Gateways: []string{"gw"}, Tcp: []*networking.TCPRoute{
+				{Route: []*networking.RouteDestination{{Destination: &networking.Destination{Host: "web"}}}},
+			}})))...)
 	w.atGateway(nil, server(9000, "TCP", nil, "*"),
 		server(15443, "TLS", &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_AUTO_PASSTHROUGH}, "*.local"))
 	for name, want := range map[string]bool{"0.0.0.0_9000": true, "0.0.0.0_15443": false} {
@@ -98,10 +99,11 @@ func TestGatewaysShareConnectionsOut(t *testing.T) {
 func TestOrderAtGateways(t *testing.T) {
 	w := newWorld(t)
 	at := func(key string, created int64, exportTo ...string) *pb.Row {
-		r := resource(key, &networking.VirtualService{Hosts: []string{"a.com"}, Gateways: []string{"default/gw"}, ExportTo: exportTo, Http: []*networking.HTTPRoute{{
-			Name: key, Match: []*networking.HTTPMatchRequest{{Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Exact{Exact: "/" + key}}}},
-			DirectResponse: &networking.HTTPDirectResponse{Status: 200},
-		}}})
+		r := resource(key,
+			&networking.VirtualService{Hosts: []string{"a.com"}, Gateways: []string{"default/gw"}, ExportTo: exportTo, Http: []*networking.HTTPRoute{{
+				Name: key, Match: []*networking.HTTPMatchRequest{{Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Exact{Exact: "/" + key}}}},
+				DirectResponse: &networking.HTTPDirectResponse{Status: 200},
+			}}})
 		r.Created = created
 		return r
 	}
@@ -145,7 +147,8 @@ func TestRoutesAreMadeForTheFirstServer(t *testing.T) {
 // HTTP what the one for its own requests says.
 func TestProtocolBehindPassThrough(t *testing.T) {
 	w := newWorld(t)
-	w.commit(rows(state.Services, sdk.ServiceRow(service("rpc.local", &sdk.Port{Number: 80, Name: "grpc", Protocol: "GRPC"}, &sdk.Port{Number: 81, Name: "tcp", Protocol: "TCP"}))))
+	w.commit(rows(state.Services,
+		sdk.ServiceRow(service("rpc.local", &sdk.Port{Number: 80, Name: "grpc", Protocol: "GRPC"}, &sdk.Port{Number: 81, Name: "tcp", Protocol: "TCP"}))))
 	w.atGateway(nil, server(15443, "TLS", &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_AUTO_PASSTHROUGH}, "*.local"))
 	for name, want := range map[string]int{"outbound_.80_._.rpc.local": 1, "outbound_.81_._.rpc.local": 0} {
 		if got := len(w.cluster(1, name).TypedExtensionProtocolOptions); got != want {
@@ -204,10 +207,11 @@ func TestPortsOfDestinationsAtGateways(t *testing.T) {
 func TestFirstByServerName(t *testing.T) {
 	w := newWorld(t)
 	to := func(name, host string, created int64) *pb.Row {
-		return withTime(resource("default/"+name, &networking.VirtualService{Hosts: []string{"a.example"}, Gateways: []string{"gw"}, Tls: []*networking.TLSRoute{{
-			Match: []*networking.TLSMatchAttributes{{SniHosts: []string{"a.example"}}},
-			Route: []*networking.RouteDestination{{Destination: &networking.Destination{Host: host, Port: &networking.PortSelector{Number: 443}}}},
-		}}}), created)
+		return withTime(resource("default/"+name,
+			&networking.VirtualService{Hosts: []string{"a.example"}, Gateways: []string{"gw"}, Tls: []*networking.TLSRoute{{
+				Match: []*networking.TLSMatchAttributes{{SniHosts: []string{"a.example"}}},
+				Route: []*networking.RouteDestination{{Destination: &networking.Destination{Host: host, Port: &networking.PortSelector{Number: 443}}}},
+			}}}), created)
 	}
 	tls := &sdk.Port{Number: 443, Name: "tls", Protocol: "TLS"}
 	w.commit(rows(state.Services, sdk.ServiceRow(service("one.example", tls)), sdk.ServiceRow(service("two.example", tls))),
@@ -260,8 +264,9 @@ func TestOthersAtManagedGateways(t *testing.T) {
 			return resource(key, &networking.Gateway{Selector: map[string]string{"app": "gw"}, Servers: []*networking.Server{server(port, "HTTP", nil, "*")}})
 		}
 		w.commit(rows(config.Gateways, derived(front, 8000, ""), of("default/own", 8100), of("other/foreign", 8200)),
-			rows(config.VirtualServices, resource("other/thief", &networking.VirtualService{Hosts: []string{"bank.example"}, Gateways: []string{"foreign", "own", front},
-				Http: []*networking.HTTPRoute{{DirectResponse: &networking.HTTPDirectResponse{Status: 200}}}})))
+			rows(config.VirtualServices,
+				resource("other/thief", &networking.VirtualService{Hosts: []string{"bank.example"}, Gateways: []string{"foreign", "own", front},
+					Http: []*networking.HTTPRoute{{DirectResponse: &networking.HTTPDirectResponse{Status: 200}}}})))
 		w.attach(1, proxy(gatewayID, nil, map[string]any{"LABELS": map[string]any{"app": "gw"}}))
 		var got []string
 		for _, name := range keysOf(w.get(1, encode.ListenerType)) {
@@ -292,7 +297,8 @@ func TestMisdirectedRequests(t *testing.T) {
 	of := func(name, host string, annotations map[string]string) *pb.Row {
 		s := server(8443, "HTTPS", &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_SIMPLE, CredentialName: "web"}, "*/"+host)
 		s.Port.Name = "default"
-		r := resource("default/"+name+"~istio-autogenerated-k8s-gateway~x", &networking.Gateway{Selector: map[string]string{"app": "gw"}, Servers: []*networking.Server{s}})
+		r := resource("default/"+name+"~istio-autogenerated-k8s-gateway~x",
+			&networking.Gateway{Selector: map[string]string{"app": "gw"}, Servers: []*networking.Server{s}})
 		r.Annotations = map[string]string{"internal.istio.io/gateway-service": "front.default.svc.cluster.local"}
 		maps.Copy(r.Annotations, annotations)
 		return r

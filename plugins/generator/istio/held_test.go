@@ -29,8 +29,9 @@ func patching(t *testing.T, patch string) *pb.TableRows {
 func TestWhatEnvoyWouldRefuseIsHeld(t *testing.T) {
 	const (
 		clusterPatch  = `{applyTo: CLUSTER, match: {cluster: {service: web.default.svc.cluster.local}}, patch: {operation: MERGE, value: %}}`
-		listenerPatch = `{applyTo: NETWORK_FILTER, match: {listener: {name: virtualOutbound, filterChain: {filter: {name: envoy.filters.network.tcp_proxy}}}}, patch: {operation: MERGE, value: %}}`
-		routePatch    = `{applyTo: VIRTUAL_HOST, match: {context: SIDECAR_OUTBOUND}, patch: {operation: MERGE, value: %}}`
+		listenerPatch = `{applyTo: NETWORK_FILTER, match: {listener: {name: virtualOutbound, filterChain: {filter: ` +
+			`{name: envoy.filters.network.tcp_proxy}}}}, patch: {operation: MERGE, value: %}}`
+		routePatch = `{applyTo: VIRTUAL_HOST, match: {context: SIDECAR_OUTBOUND}, patch: {operation: MERGE, value: %}}`
 	)
 	for _, c := range []struct {
 		name, typeURL, resource, patch, good, bad, why string
@@ -134,7 +135,8 @@ configPatches:
 // said so at once.
 func TestMadeWhenAskedFor(t *testing.T) {
 	w := newWorld(t)
-	w.commit(append(web("10.1.0.1"), patching(t, `{applyTo: CLUSTER, match: {cluster: {service: web.default.svc.cluster.local}}, patch: {operation: MERGE, value: {connect_timeout: -1s}}}`))...)
+	w.commit(append(web("10.1.0.1"), patching(t,
+		`{applyTo: CLUSTER, match: {cluster: {service: web.default.svc.cluster.local}}, patch: {operation: MERGE, value: {connect_timeout: -1s}}}`))...)
 	if len(w.out.faults) > 0 {
 		t.Fatalf("nobody has asked: %v", w.out.faults)
 	}
@@ -153,7 +155,10 @@ func TestLoadAssignmentIsHeld(t *testing.T) {
 	w.commit(web("10.1.0.1")...)
 	w.attach(1, proxy(sidecarID, nil, nil))
 	good := w.get(1, encode.EndpointType, webCluster)[webCluster]
-	bad := sdk.EndpointRow(&sdk.Endpoint{Host: "web.default.svc.cluster.local", Namespace: "default", ServicePort: 80, PortName: "http", Address: "10.1.0.2", Port: 70000})
+	bad := sdk.EndpointRow(&sdk.Endpoint{
+		Host: "web.default.svc.cluster.local", Namespace: "default", ServicePort: 80, PortName: "http",
+		Address: "10.1.0.2", Port: 70000,
+	})
 	w.commit(rows(state.Endpoints, bad))
 	if now := w.get(1, encode.EndpointType, webCluster)[webCluster]; !slices.Equal(now, good) {
 		t.Error("it is no longer what it was")
@@ -206,7 +211,8 @@ func TestManyAreHeld(t *testing.T) {
 	if f := w.out.since(); f != "" {
 		t.Errorf("faults after it was mended: %s", f)
 	}
-	if now := w.get(1, encode.ClusterType); slices.Equal(now["outbound|80||s200.default.svc.cluster.local"], before["outbound|80||s200.default.svc.cluster.local"]) {
+	if now := w.get(1, encode.ClusterType); slices.Equal(now["outbound|80||s200.default.svc.cluster.local"],
+		before["outbound|80||s200.default.svc.cluster.local"]) {
 		t.Error("they stay as they were")
 	}
 }

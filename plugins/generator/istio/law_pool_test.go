@@ -66,7 +66,8 @@ func newPool(t *testing.T) *pool {
 	}
 	for _, namespace := range []string{"default", "prod", "istio-system"} {
 		for _, team := range []string{"shop", "other"} {
-			p.rows[state.Namespaces] = append(p.rows[state.Namespaces], sdk.NamespaceRow(&pb.Namespace{Name: namespace, Labels: map[string]string{"team": team}}))
+			p.rows[state.Namespaces] = append(p.rows[state.Namespaces],
+				sdk.NamespaceRow(&pb.Namespace{Name: namespace, Labels: map[string]string{"team": team}}))
 		}
 	}
 	p.tables = slices.Sorted(maps.Keys(p.rows))

@@ -88,7 +88,8 @@ tls: [{match: [{sniHosts: [b.example, B.example]}], route: [{destination: {host:
 selector: {istio: gateway}
 servers: [{port: {number: 443, name: https, protocol: HTTPS}, tls: {mode: SIMPLE, credentialName: `+credential+`}, hosts: [a.example]}]`))
 			}
-			w.commit(rows(state.Services, serviceOf("hello.example", "demo", "10.96.0.1"), serviceOf("b.evil.svc.cluster.local", "evil", "10.96.0.2")), demo("c"))
+			w.commit(rows(state.Services, serviceOf("hello.example", "demo", "10.96.0.1"), serviceOf("b.evil.svc.cluster.local", "evil", "10.96.0.2")),
+				demo("c"))
 			w.attach(2, proxy("router~10.9.9.8~gw.default~default.svc.cluster.local", nil, map[string]any{"LABELS": map[string]any{"istio": "gateway"}}))
 			chain := func() []byte {
 				l := read(t, w.get(2, encode.ListenerType)["0.0.0.0_443"], &listenerv3.Listener{})

@@ -49,7 +49,8 @@ func neighbours(t *testing.T) *world {
 	w := newWorld(t)
 	w.commit(rows(state.Services, serviceOf("hello.example", "demo", "10.96.0.1"), serviceOf("other.evil.svc.cluster.local", "evil", "10.96.0.2")),
 		demoRoute(t, "1"), evilRoute(t, strings.TrimSuffix(forward, ", ")),
-		rows(config.Gateways, spec(t, "default/gw", &networking.Gateway{}, `{selector: {istio: gateway}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]}`)))
+		rows(config.Gateways, spec(t, "default/gw", &networking.Gateway{},
+			`{selector: {istio: gateway}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]}`)))
 	w.attach(1, proxy(sidecarID, nil, nil))
 	w.attach(2, proxy("router~10.9.9.8~gw.default~default.svc.cluster.local", nil, map[string]any{"LABELS": map[string]any{"istio": "gateway"}}))
 	return w
@@ -121,8 +122,14 @@ var evilObjects = []struct {
 	{"operator without its argument", route(forward + `headers: {request: {add: {x: "%REQ%"}}}`), "needs an argument"},
 	{"operator with another's argument", route(forward + `headers: {response: {set: {x: "%PATH(x)%"}}}`), "command operator PATH"},
 	{"expression", route(forward + `headers: {response: {set: {x: "%CEL(1+)%"}}}`), "command operator CEL"},
-	{"operator at one destination", route(`route: [{weight: 1, destination: {host: a}}, {weight: 1, destination: {host: b}, headers: {request: {set: {x: "%NOPE%"}}}}]`), "weighted_clusters"},
-	{"weights", route(`route: [{weight: 2147483647, destination: {host: a}}, {weight: 2147483647, destination: {host: b}}, {weight: 2147483647, destination: {host: c}}]`), "the sum of weights"},
+	{
+		"operator at one destination",
+		route(`route: [{weight: 1, destination: {host: a}}, {weight: 1, destination: {host: b}, headers: {request: {set: {x: "%NOPE%"}}}}]`),
+		"weighted_clusters",
+	},
+	{"weights", route(
+		`route: [{weight: 2147483647, destination: {host: a}}, {weight: 2147483647, destination: {host: b}}, {weight: 2147483647, destination: {host: c}}]`,
+	), "the sum of weights"},
 	{"no weights", route(`route: [{destination: {host: a}}, {destination: {host: b}}]`), "WeightedCluster"},
 	{"long header value", route(forward + `headers: {request: {set: {x: "` + strings.Repeat("a", 20000) + `"}}}`), "Value"},
 	{"line break in a header", route(forward + `headers: {request: {set: {x: "a\nb"}}}`), "Value"},

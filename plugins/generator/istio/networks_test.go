@@ -18,7 +18,9 @@ import (
 func TestServicesAsGatewaysOfNetworks(t *testing.T) {
 	named := &meshv1.MeshNetworks{Networks: map[string]*meshv1.Network{"b": {
 		Endpoints: []*meshv1.Network_NetworkEndpoints{{Ne: &meshv1.Network_NetworkEndpoints_FromRegistry{FromRegistry: "east"}}},
-		Gateways:  []*meshv1.Network_IstioNetworkGateway{{Gw: &meshv1.Network_IstioNetworkGateway_RegistryServiceName{RegistryServiceName: "gw.ns"}, Port: 443}},
+		Gateways: []*meshv1.Network_IstioNetworkGateway{
+			{Gw: &meshv1.Network_IstioNetworkGateway_RegistryServiceName{RegistryServiceName: "gw.ns"}, Port: 443},
+		},
 	}}}
 	at := func(network, cluster, address string, port uint32) endpoint.Gateway {
 		return endpoint.Gateway{Network: network, Cluster: cluster, Address: address, Port: port}
@@ -29,7 +31,10 @@ func TestServicesAsGatewaysOfNetworks(t *testing.T) {
 		want   []endpoint.Gateway
 	}{
 		{"by the settings: in the registry's cluster", nil, []endpoint.Gateway{at("b", "east", "1.1.1.1", 30443), at("b", "east", "1.1.1.2", 30443)}},
-		{"by label", map[string]string{workload.NetworkLabel: "c"}, []endpoint.Gateway{at("c", "east", "1.1.1.1", 15443), at("c", "east", "1.1.1.2", 15443), at("c", "west", "2.2.2.2", 15443)}},
+		{
+			"by label", map[string]string{workload.NetworkLabel: "c"},
+			[]endpoint.Gateway{at("c", "east", "1.1.1.1", 15443), at("c", "east", "1.1.1.2", 15443), at("c", "west", "2.2.2.2", 15443)},
+		},
 		{"with a port", map[string]string{workload.NetworkLabel: "c", workload.GatewayPortLabel: "443"},
 			[]endpoint.Gateway{at("c", "east", "1.1.1.1", 30443), at("c", "east", "1.1.1.2", 30443), at("c", "west", "2.2.2.2", 443)}},
 		{"with a port that is none", map[string]string{workload.NetworkLabel: "c", workload.GatewayPortLabel: "x"},
@@ -56,13 +61,19 @@ func TestNetworksSplitViews(t *testing.T) {
 	if at(1) != at(2) {
 		t.Error("without networks proxies of different ones share a view")
 	}
-	gateway := &sdk.Service{Host: "gw", Namespace: "default", Labels: map[string]string{workload.NetworkLabel: "b"}, ExternalAddresses: map[string]string{"east": "9.9.9.9"}}
+	gateway := &sdk.Service{
+		Host: "gw", Namespace: "default", Labels: map[string]string{workload.NetworkLabel: "b"},
+		ExternalAddresses: map[string]string{"east": "9.9.9.9"},
+	}
 	gateway.Ports = []*pb.Port{{Number: 15443}}
 	w.commit(rows(state.Services, sdk.ServiceRow(gateway)))
 	if at(1) == at(2) {
 		t.Error("a network's gateway tells them apart")
 	}
-	e := &sdk.Endpoint{Host: "web.default.svc.cluster.local", Namespace: "default", PortName: "http", ServicePort: 80, Address: "10.2.0.1", Port: 8080, Network: "b", TlsMode: "istio"}
+	e := &sdk.Endpoint{
+		Host: "web.default.svc.cluster.local", Namespace: "default", PortName: "http", ServicePort: 80,
+		Address: "10.2.0.1", Port: 8080, Network: "b", TlsMode: "istio",
+	}
 	w.commit(rows(state.Endpoints, sdk.EndpointRow(e)))
 	for c, want := range map[uint64][]string{1: {"10.1.0.1", "9.9.9.9"}, 2: {"10.1.0.1", "10.2.0.1"}} {
 		got := addresses(t, w.get(c, encode.EndpointType, webCluster)[webCluster])
@@ -79,7 +90,10 @@ func TestGatewaysThatAreNoServices(t *testing.T) {
 	w := newWorld(t)
 	w.commit(web("10.1.0.1")...)
 	w.attach(1, proxy(sidecarID, nil, map[string]any{"NETWORK": "a"}))
-	e := &sdk.Endpoint{Host: "web.default.svc.cluster.local", Namespace: "default", PortName: "http", ServicePort: 80, Address: "10.2.0.1", Port: 8080, Network: "b", TlsMode: "istio"}
+	e := &sdk.Endpoint{
+		Host: "web.default.svc.cluster.local", Namespace: "default", PortName: "http", ServicePort: 80,
+		Address: "10.2.0.1", Port: 8080, Network: "b", TlsMode: "istio",
+	}
 	w.commit(rows(state.Endpoints, sdk.EndpointRow(e)))
 	entrance := &pb.Endpoint{Network: "b", Cluster: "east", Address: "9.9.9.9", Port: 15443}
 	for _, step := range []struct {

@@ -64,7 +64,8 @@ func TestFailoverOfNames(t *testing.T) {
 	tier := func(v string) func(*sdk.Endpoint) {
 		return func(e *sdk.Endpoint) { e.Labels = map[string]string{"tier": v} }
 	}
-	w.commit(rows(state.Services, sdk.ServiceRow(s)), rows(state.Endpoints, at("db.example", "tcp", 90, "a.example", tier("a")), at("db.example", "tcp", 90, "b.example", tier("b"))),
+	w.commit(rows(state.Services, sdk.ServiceRow(s)),
+		rows(state.Endpoints, at("db.example", "tcp", 90, "a.example", tier("a")), at("db.example", "tcp", 90, "b.example", tier("b"))),
 		rows(config.DestinationRules, resource("default/r", &networking.DestinationRule{Host: "db.example", TrafficPolicy: &networking.TrafficPolicy{
 			OutlierDetection: &networking.OutlierDetection{},
 			LoadBalancer: &networking.LoadBalancerSettings{

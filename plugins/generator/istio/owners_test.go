@@ -99,7 +99,8 @@ tls: [{match: [{sniHosts: [c.example]}], route: [{destination: {host: b.evil.svc
 		got[fmt.Sprint(c.FilterChainMatch.ServerNames)] = w.owners(2, encode.ListenerType, l.Name, sdk.Piece{FilterChain: i + 1})
 	}
 	want := map[string]string{
-		"[a.example]": "Gateway demo/gw", "[b.example]": "Gateway evil/gw", "[c.example]": "Gateway evil/tls, VirtualService evil/v, services evil/b.evil.svc.cluster.local",
+		"[a.example]": "Gateway demo/gw", "[b.example]": "Gateway evil/gw",
+		"[c.example]": "Gateway evil/tls, VirtualService evil/v, services evil/b.evil.svc.cluster.local",
 	}
 	for names, w := range want {
 		if got[names] != w {
@@ -131,7 +132,10 @@ configPatches: [{applyTo: HTTP_FILTER, match: {context: SIDECAR_OUTBOUND}, patch
 	if l.DefaultFilterChain == nil && len(l.FilterChains) == 0 {
 		t.Fatal("it has no chain")
 	}
-	for name, want := range map[string]string{"evil.lua": "EnvoyFilter default/lua", "other.lua": "EnvoyFilter default/other", "envoy.filters.http.router": "unknown"} {
+	for name, want := range map[string]string{
+		"evil.lua": "EnvoyFilter default/lua", "other.lua": "EnvoyFilter default/other",
+		"envoy.filters.http.router": "unknown",
+	} {
 		if got := w.owners(1, encode.ListenerType, l.Name, sdk.Piece{Name: name, FilterChain: 1}); got != want {
 			t.Errorf("%s is made from %q, want %q", name, got, want)
 		}
@@ -144,13 +148,18 @@ func TestOwnersOfAnExtension(t *testing.T) {
 	w := newWorld(t)
 	text := `{url: "oci://r/p:1", selector: {matchLabels: {app: a}}}`
 	patch := func(name string) string {
-		return `{configPatches: [{applyTo: EXTENSION_CONFIG, patch: {operation: ADD, value: {name: ` + name + `, typed_config: {"@type": type.googleapis.com/google.protobuf.Empty}}}}]}`
+		return `{configPatches: [{applyTo: EXTENSION_CONFIG, patch: {operation: ADD, value: {name: ` + name +
+			`, typed_config: {"@type": type.googleapis.com/google.protobuf.Empty}}}}]}`
 	}
 	w.commit(rows(config.WasmPlugins, spec(t, "default/p", &extensions.WasmPlugin{}, text), spec(t, "default/q", &extensions.WasmPlugin{}, text)),
-		rows(config.EnvoyFilters, spec(t, "default/f", &networking.EnvoyFilter{}, patch("mine")), spec(t, "default/g", &networking.EnvoyFilter{}, patch("others"))))
+		rows(config.EnvoyFilters, spec(t, "default/f", &networking.EnvoyFilter{}, patch("mine")),
+			spec(t, "default/g", &networking.EnvoyFilter{}, patch("others"))))
 	w.attach(1, proxy(sidecarID, nil, map[string]any{"LABELS": map[string]any{"app": "a"}}))
 	w.get(1, encode.ExtensionType, pluginName, "mine")
-	for name, want := range map[string]string{pluginName: "[{extensions.istio.io/WasmPlugin default/p}]", "mine": "[{networking.istio.io/EnvoyFilter default/f}]"} {
+	for name, want := range map[string]string{
+		pluginName: "[{extensions.istio.io/WasmPlugin default/p}]",
+		"mine":     "[{networking.istio.io/EnvoyFilter default/f}]",
+	} {
 		rows, _, err := w.e.Explain(encode.ExtensionType, w.out.placed[1][encode.ExtensionType], name)
 		rows = slices.DeleteFunc(rows, func(r state.Name) bool { return !strings.HasPrefix(r.Key, "default/") })
 		if got := fmt.Sprint(rows); err != nil || got != want {

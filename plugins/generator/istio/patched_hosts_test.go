@@ -24,7 +24,8 @@ func TestAPatchSpoilsItsOwnPiece(t *testing.T) {
 	const evil, demo = "other.evil.svc.cluster.local:80", "hello.example:80"
 	to := func(host, value string) string {
 		return `
-configPatches: [{applyTo: VIRTUAL_HOST, match: {context: ANY, routeConfiguration: {vhost: {name: "` + host + `"}}}, patch: {operation: MERGE, value: {request_headers_to_add: [{header: {key: x-patched, value: "` + value + `"}}]}}}]`
+configPatches: [{applyTo: VIRTUAL_HOST, match: {context: ANY, routeConfiguration: {vhost: {name: "` + host + `"}}}, ` +
+			`patch: {operation: MERGE, value: {request_headers_to_add: [{header: {key: x-patched, value: "` + value + `"}}]}}}]`
 	}
 	added := func(name, domain string) string {
 		return `
@@ -53,7 +54,8 @@ configPatches: [{applyTo: VIRTUAL_HOST, match: {context: ANY}, patch: {operation
 		"somebody else's domain":  {"", added("new", "Hello.Example"), map[string]string{evil: "plain", demo: "plain", "new": "gone"}, demo},
 		"the same name once more": {"", added(`"`+demo+`"`, "z.example"), map[string]string{evil: "plain", demo: "plain"}, "that of another"},
 		"a domain that it takes": {"", `
-configPatches: [{applyTo: VIRTUAL_HOST, match: {context: ANY, routeConfiguration: {vhost: {name: "` + evil + `"}}}, patch: {operation: MERGE, value: {domains: [hello.example]}}}]`, map[string]string{evil: "plain", demo: "plain"}, demo},
+configPatches: [{applyTo: VIRTUAL_HOST, match: {context: ANY, routeConfiguration: {vhost: {name: "` + evil + `"}}}, ` +
+			`patch: {operation: MERGE, value: {domains: [hello.example]}}}]`, map[string]string{evil: "plain", demo: "plain"}, demo},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := neighbours(t)
@@ -110,8 +112,9 @@ func TestAPatchThatDecides(t *testing.T) {
 		return out
 	}
 	for name, patch := range map[string]string{
-		"of a virtual host": `{applyTo: VIRTUAL_HOST, match: {routeConfiguration: {vhost: {name: "` + evil + `"}}}, patch: {operation: MERGE, value: {require_tls: ALL, request_headers_to_add: [{header: {key: x, value: "%NOPE%"}}]}}}`,
-		"of all settings":   `{applyTo: ROUTE_CONFIGURATION, patch: {operation: MERGE, value: {request_headers_to_add: [{header: {key: x, value: "%NOPE%"}}]}}}`,
+		"of a virtual host": `{applyTo: VIRTUAL_HOST, match: {routeConfiguration: {vhost: {name: "` + evil +
+			`"}}}, patch: {operation: MERGE, value: {require_tls: ALL, request_headers_to_add: [{header: {key: x, value: "%NOPE%"}}]}}}`,
+		"of all settings": `{applyTo: ROUTE_CONFIGURATION, patch: {operation: MERGE, value: {request_headers_to_add: [{header: {key: x, value: "%NOPE%"}}]}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := neighbours(t)
@@ -119,7 +122,8 @@ func TestAPatchThatDecides(t *testing.T) {
 			before := hosts(w, 1, "80")[evil]
 			w.commit(rows(config.EnvoyFilters, spec(t, "default/f", &networking.EnvoyFilter{}, "configPatches: ["+patch+"]")))
 			w.ofDemo()
-			if told := w.out.since(); !strings.Contains(told, "NOPE") || !strings.Contains(told, "default/f") || strings.Contains(told, " demo/") || strings.Contains(told, " evil/") {
+			if told := w.out.since(); !strings.Contains(told, "NOPE") || !strings.Contains(told, "default/f") ||
+				strings.Contains(told, " demo/") || strings.Contains(told, " evil/") {
 				t.Errorf("told %q", told)
 			}
 			w.commit(demoRoute(t, "2"), rows(state.Services, serviceOf("new.evil.svc.cluster.local", "evil", "10.96.0.30")))
@@ -187,10 +191,15 @@ configPatches: [`+more+`]`))
 	const (
 		chainOf = `match: {context: GATEWAY, listener: {filterChain: {sni: b.example}}}`
 		timeout = `{applyTo: FILTER_CHAIN, ` + chainOf + `, patch: {operation: MERGE, value: {transport_socket_connect_timeout: -1s}}}`
-		filter  = `{applyTo: HTTP_FILTER, ` + chainOf + `, patch: {operation: INSERT_FIRST, value: {name: x, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.rbac.v3.RBAC, rules: {policies: {a: {}}}}}}}`
-		twice   = `{applyTo: FILTER_CHAIN, ` + chainOf + `, patch: {operation: MERGE, value: {filter_chain_match: {server_names: [a.example]}}}}`
-		added   = `{applyTo: FILTER_CHAIN, match: {context: GATEWAY}, patch: {operation: ADD, value: {name: added, filter_chain_match: {server_names: [c.example]}, transport_socket_connect_timeout: -1s, filters: [{name: envoy.filters.network.echo, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.echo.v3.Echo}}]}}}`
-		rest    = `{applyTo: LISTENER, match: {context: GATEWAY}, patch: {operation: MERGE, value: {listener_filters_timeout: -1s}}}`
+		filter  = `{applyTo: HTTP_FILTER, ` + chainOf + `, patch: {operation: INSERT_FIRST, value: {name: x, ` +
+			`typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.rbac.v3.RBAC, rules: {policies: ` +
+			`{a: {}}}}}}}`
+		twice = `{applyTo: FILTER_CHAIN, ` + chainOf + `, patch: {operation: MERGE, value: {filter_chain_match: {server_names: [a.example]}}}}`
+		added = `{applyTo: FILTER_CHAIN, match: {context: GATEWAY}, patch: {operation: ADD, value: {name: added, ` +
+			`filter_chain_match: {server_names: [c.example]}, transport_socket_connect_timeout: -1s, filters: [{name: ` +
+			`envoy.filters.network.echo, typed_config: {"@type": ` +
+			`type.googleapis.com/envoy.extensions.filters.network.echo.v3.Echo}}]}}}`
+		rest = `{applyTo: LISTENER, match: {context: GATEWAY}, patch: {operation: MERGE, value: {listener_filters_timeout: -1s}}}`
 	)
 	for _, c := range []struct {
 		name, patch string
@@ -268,8 +277,9 @@ configPatches: [`+more+`]`))
 // there.
 func TestAChainWithoutABefore(t *testing.T) {
 	for patch, want := range map[string]bool{
-		`{applyTo: FILTER_CHAIN, match: {context: GATEWAY, listener: {filterChain: {sni: b.example}}}, patch: {operation: MERGE, value: {transport_socket_connect_timeout: -1s}}}`: true,
-		`{applyTo: LISTENER, match: {context: GATEWAY}, patch: {operation: MERGE, value: {listener_filters_timeout: -1s}}}`:                                                        false,
+		`{applyTo: FILTER_CHAIN, match: {context: GATEWAY, listener: {filterChain: {sni: b.example}}}, patch: ` +
+			`{operation: MERGE, value: {transport_socket_connect_timeout: -1s}}}`: true,
+		`{applyTo: LISTENER, match: {context: GATEWAY}, patch: {operation: MERGE, value: {listener_filters_timeout: -1s}}}`: false,
 	} {
 		w := newWorld(t)
 		w.commit(rows(config.EnvoyFilters, spec(t, "default/f", &networking.EnvoyFilter{}, "configPatches: ["+patch+"]")),
@@ -301,7 +311,8 @@ func TestHostsWithoutABefore(t *testing.T) {
 		w := newWorld(t)
 		w.commit(rows(state.Services, serviceOf("hello.example", "demo", "10.96.0.1"), serviceOf("other.evil.svc.cluster.local", "evil", "10.96.0.2")),
 			rows(config.EnvoyFilters, spec(t, "default/f", &networking.EnvoyFilter{}, `
-configPatches: [{applyTo: VIRTUAL_HOST, match: `+match+`, patch: {operation: MERGE, value: {require_tls: ALL, request_headers_to_add: [{header: {key: x, value: "%NOPE%"}}]}}}]`)))
+configPatches: [{applyTo: VIRTUAL_HOST, match: `+match+`, patch: {operation: MERGE, value: {require_tls: ALL, `+
+				`request_headers_to_add: [{header: {key: x, value: "%NOPE%"}}]}}}]`)))
 		w.attach(1, proxy(sidecarID, nil, nil))
 		body := w.get(1, encode.RouteType, "80")["80"]
 		if (body != nil) != want {

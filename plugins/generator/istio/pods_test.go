@@ -31,7 +31,8 @@ func TestPods(t *testing.T) {
 	}
 	w := newWorld(t)
 	w.commit(rows(state.Services,
-		of("a", app("a"), &pb.Port{Number: 80, Name: "http", Protocol: "HTTP", Target: 8080}, &pb.Port{Number: 81, Name: "n", Protocol: "HTTP", TargetName: "named"},
+		of("a", app("a"), &pb.Port{Number: 80, Name: "http", Protocol: "HTTP", Target: 8080},
+			&pb.Port{Number: 81, Name: "n", Protocol: "HTTP", TargetName: "named"},
 			&pb.Port{Number: 82, Name: "none", Protocol: "HTTP", TargetName: "unknown"}),
 		of("b", app("b"), &pb.Port{Number: 90, Name: "http", Protocol: "HTTP"}),
 		of("both", map[string]string{"app": "a", "tier": "x"}, &pb.Port{Number: 91, Name: "http", Protocol: "HTTP"})))
@@ -92,9 +93,11 @@ func TestPods(t *testing.T) {
 	w.commit(&pb.TableRows{Table: state.Workloads, Deletes: []string{"default/client"}})
 	// A WorkloadEntry behind a service says its ports itself.
 	w.commit(rows(state.Endpoints, sdk.EndpointRow(&sdk.Endpoint{
-		Host: "a.default.svc.cluster.local", Namespace: "default", ServicePort: 80, PortName: "http", Address: "10.9.9.7", Port: 7000, Workload: "vm", Cluster: "Kubernetes",
+		Host: "a.default.svc.cluster.local", Namespace: "default", ServicePort: 80, PortName: "http",
+		Address: "10.9.9.7", Port: 7000, Workload: "vm", Cluster: "Kubernetes",
 	})))
-	w.attach(20, proxy("sidecar~10.9.9.7~vm.default~default.svc.cluster.local", nil, map[string]any{"NAMESPACE": "default", "LABELS": map[string]any{"app": "a"}}))
+	w.attach(20,
+		proxy("sidecar~10.9.9.7~vm.default~default.svc.cluster.local", nil, map[string]any{"NAMESPACE": "default", "LABELS": map[string]any{"app": "a"}}))
 	if got, want := inbound(20), []string{"inbound|7000||"}; !slices.Equal(got, want) {
 		t.Errorf("a WorkloadEntry: %v, want %v", got, want)
 	}

@@ -233,7 +233,8 @@ func TestConnectionSettings(t *testing.T) {
 	w.attach(2, proxy("router~10.9.9.8~gw.default~default.svc.cluster.local", nil, map[string]any{"LABELS": map[string]any{"app": "gw"}}))
 	l := w.listener(2, "0.0.0.0_80")
 	m := filter(t, l.FilterChains[0], &hcm.HttpConnectionManager{})
-	if l.PerConnectionBufferLimitBytes.GetValue() != 7 || m.RequestTimeout.AsDuration().String() != "500ms" || m.StreamIdleTimeout.AsDuration().String() != "5m0s" ||
+	if l.PerConnectionBufferLimitBytes.GetValue() != 7 || m.RequestTimeout.AsDuration().String() != "500ms" ||
+		m.StreamIdleTimeout.AsDuration().String() != "5m0s" ||
 		m.MergeSlashes || m.Http2ProtocolOptions.GetMaxConcurrentStreams() == nil || m.Http2ProtocolOptions.MaxConcurrentStreams.Value != 3 ||
 		m.Http2ProtocolOptions.InitialStreamWindowSize.GetValue() != 65536 || m.CommonHttpProtocolOptions.IdleTimeout.AsDuration().String() != "1h0m0s" ||
 		m.CommonHttpProtocolOptions.MaxStreamDuration.AsDuration().String() != "9s" ||
@@ -252,9 +253,12 @@ func TestConnectionSettings(t *testing.T) {
 	}
 
 	// What Envoy would refuse is left out, and the rest counts.
-	w.withMesh(`{"defaultConfig": {"connectionSettings": {"httpRequestTimeout": "0.7s", "httpMaxConcurrentStreams": 0, "http2InitialStreamWindowSize": 65534}}}`)
+	w.withMesh(
+		`{"defaultConfig": {"connectionSettings": {"httpRequestTimeout": "0.7s", "httpMaxConcurrentStreams": 0, "http2InitialStreamWindowSize": 65534}}}`,
+	)
 	in = filter(t, chainAt(w.listener(1, "virtualInbound"), 8080), &hcm.HttpConnectionManager{})
-	if o := in.Http2ProtocolOptions; in.RequestTimeout.AsDuration().String() != "700ms" || o.GetMaxConcurrentStreams() != nil || o.GetInitialStreamWindowSize() != nil {
+	if o := in.Http2ProtocolOptions; in.RequestTimeout.AsDuration().String() != "700ms" ||
+		o.GetMaxConcurrentStreams() != nil || o.GetInitialStreamWindowSize() != nil {
 		t.Error("numbers that Envoy refuses: ", in)
 	}
 }
@@ -377,13 +381,18 @@ func TestBaselineOfTrafficPolicies(t *testing.T) {
 	get := func() *clusterv3.Cluster {
 		return read(t, w.get(1, encode.ClusterType)[webCluster], &clusterv3.Cluster{})
 	}
-	if c := get(); c.GetCircuitBreakers().GetThresholds()[0].GetMaxConnections().GetValue() != 7 || c.GetOutlierDetection().GetConsecutive_5Xx().GetValue() != 3 {
+	if c := get(); c.GetCircuitBreakers().GetThresholds()[0].GetMaxConnections().GetValue() != 7 ||
+		c.GetOutlierDetection().GetConsecutive_5Xx().GetValue() != 3 {
 		t.Errorf("without a rule: %v", c)
 	}
-	w.commit(rows(config.DestinationRules, resource("default/own", &networking.DestinationRule{Host: "web.default.svc.cluster.local", TrafficPolicy: &networking.TrafficPolicy{
-		ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{ConnectTimeout: durationpb.New(time.Second)}},
-	}})))
-	if c := get(); c.GetCircuitBreakers().GetThresholds()[0].GetMaxConnections().GetValue() == 7 || c.GetOutlierDetection().GetConsecutive_5Xx().GetValue() != 3 {
+	w.commit(rows(config.DestinationRules,
+		resource("default/own", &networking.DestinationRule{Host: "web.default.svc.cluster.local", TrafficPolicy: &networking.TrafficPolicy{
+			ConnectionPool: &networking.ConnectionPoolSettings{
+				Tcp: &networking.ConnectionPoolSettings_TCPSettings{ConnectTimeout: durationpb.New(time.Second)},
+			},
+		}})))
+	if c := get(); c.GetCircuitBreakers().GetThresholds()[0].GetMaxConnections().GetValue() == 7 ||
+		c.GetOutlierDetection().GetConsecutive_5Xx().GetValue() != 3 {
 		t.Errorf("a rule's pool stands alone: %v", c)
 	}
 }

@@ -79,7 +79,10 @@ func TestGatewaysOfSeveralClusters(t *testing.T) {
 		}
 	}
 	there := gateway("b", "east", "9.9.9.9")
-	e := &sdk.Endpoint{Host: "web.default.svc.cluster.local", Namespace: "default", PortName: "http", ServicePort: 80, Address: "10.2.0.1", Port: 8080, Network: "b", TlsMode: "istio"}
+	e := &sdk.Endpoint{
+		Host: "web.default.svc.cluster.local", Namespace: "default", PortName: "http", ServicePort: 80,
+		Address: "10.2.0.1", Port: 8080, Network: "b", TlsMode: "istio",
+	}
 	w.commit(append(web("10.1.0.1"), rows(state.Endpoints, sdk.EndpointRow(e)), rows(state.Services, sdk.ServiceRow(gateway("a", "west", "8.8.8.8"))),
 		rows(state.ClusterServices, &sdk.Row{Key: "default/gw/east", Payload: there.AppendTo(nil)}))...)
 	w.attach(1, proxy(sidecarID, nil, map[string]any{"NETWORK": "a"}))

@@ -152,7 +152,8 @@ func TestNamesOfRoutes(t *testing.T) {
 		sidecarRow(t, `{"egress": [{"hosts": ["./*", "other/near.example"]}]}`))...)
 	w.attach(1, proxy(sidecarID, nil, nil))
 	w.attach(2, proxy("router~10.9.9.8~gateway.default~default.svc.cluster.local", nil, nil))
-	if names := string(w.get(1, encode.NameTableType)[nametables.ResourceName]); !strings.Contains(names, "near.example") || strings.Contains(names, "far.example") {
+	if names := string(w.get(1, encode.NameTableType)[nametables.ResourceName]); !strings.Contains(names, "near.example") ||
+		strings.Contains(names, "far.example") {
 		t.Errorf("names of a sidecar: %q", names)
 	}
 	if names, ok := w.get(2, encode.NameTableType)[nametables.ResourceName]; !ok || len(names) > 0 {
@@ -193,8 +194,12 @@ func TestChainsOfConnections(t *testing.T) {
 	}{
 		{"every destination", "own.example", "TCP", `"tcp": [{"match": [{"destinationSubnets": ["0.0.0.0/0"]}], ` + a + `}]`, "", "0.0.0.0_7000",
 			[]string{toA, "* outbound|7000||own.example"}},
-		{"ranges as they were written", "own.example", "TCP", `"tcp": [{"match": [{"destinationSubnets": ["10.1.2.3/16", "10.9.9.9"]}], ` + a + `}]`, "", "0.0.0.0_7000",
-			[]string{"10.1.2.3 10.9.9.9 " + toA, "* outbound|7000||own.example"}},
+		{
+			"ranges as they were written", "own.example", "TCP",
+			`"tcp": [{"match": [{"destinationSubnets": ["10.1.2.3/16", "10.9.9.9"]}], ` + a + `}]`, "",
+			"0.0.0.0_7000",
+			[]string{"10.1.2.3 10.9.9.9 " + toA, "* outbound|7000||own.example"},
+		},
 		{"ranges count for the next matches", "own.example", "TLS", `"tls": [{"match": [{"sniHosts": ["own.example"], "destinationSubnets": ["10.0.0.0/8"]},
 			{"sniHosts": ["x.own.example"]}], ` + a + `}]`, "", "0.0.0.0_7000",
 			[]string{"own.example 10.0.0.0 " + toA, "x.own.example 10.0.0.0 " + toA, passing}},

@@ -19,9 +19,12 @@ func TestStrictPortWithoutCertificates(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		w := newWorld(t)
 		w.commit(append(web("10.9.9.9"), rows(config.PeerAuthentications, resource("default/p", &securityv1.PeerAuthentication{
-			Selector:      &typev1.WorkloadSelector{MatchLabels: map[string]string{"app": "web"}},
-			Mtls:          &mode{Mode: securityv1.PeerAuthentication_MutualTLS_PERMISSIVE},
-			PortLevelMtls: map[uint32]*mode{8080: {Mode: securityv1.PeerAuthentication_MutualTLS_STRICT}, 9999: {Mode: securityv1.PeerAuthentication_MutualTLS_STRICT}},
+			Selector: &typev1.WorkloadSelector{MatchLabels: map[string]string{"app": "web"}},
+			Mtls:     &mode{Mode: securityv1.PeerAuthentication_MutualTLS_PERMISSIVE},
+			PortLevelMtls: map[uint32]*mode{
+				8080: {Mode: securityv1.PeerAuthentication_MutualTLS_STRICT},
+				9999: {Mode: securityv1.PeerAuthentication_MutualTLS_STRICT},
+			},
 		})))...)
 		metadata := map[string]any{"LABELS": map[string]any{"app": "web"}}
 		if alone {
@@ -36,7 +39,8 @@ func TestStrictPortWithoutCertificates(t *testing.T) {
 				t.Errorf("alone %v: port %d is one of all others", alone, port)
 			}
 			for _, f := range own {
-				if closed := f.TransportSocket == nil && containsText(map[string][]byte{"": f.Filters[len(f.Filters)-1].GetTypedConfig().GetValue()}, "BlackHoleCluster"); closed != alone {
+				if closed := f.TransportSocket == nil &&
+					containsText(map[string][]byte{"": f.Filters[len(f.Filters)-1].GetTypedConfig().GetValue()}, "BlackHoleCluster"); closed != alone {
 					t.Errorf("alone %v: port %d: %v", alone, port, f)
 				}
 			}

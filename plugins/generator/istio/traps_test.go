@@ -71,7 +71,8 @@ func TestTrapNewAccounts(t *testing.T) {
 	w := newWorld(t)
 	w.commit(web("10.1.0.1")...)
 	w.attach(1, proxy(sidecarID, nil, nil))
-	w.commit(rows(state.Endpoints, at(webHost, "http", 80, "10.1.0.2", func(e *sdk.Endpoint) { e.ServiceAccount = "spiffe://cluster.local/ns/default/sa/canary" })))
+	w.commit(rows(state.Endpoints,
+		at(webHost, "http", 80, "10.1.0.2", func(e *sdk.Endpoint) { e.ServiceAccount = "spiffe://cluster.local/ns/default/sa/canary" })))
 	if body := w.get(1, encode.ClusterType)[webCluster]; !bytes.Contains(body, []byte("/sa/canary")) {
 		t.Error("the new account isn't accepted")
 	}

@@ -22,8 +22,9 @@ const everyone = "default"
 // Plugin returns generator/pcds.
 func Plugin() sdk.GeneratorPlugin {
 	return sdk.GeneratorPlugin{
-		Name: "generator/pcds", Version: "1", Reads: []string{bundle.Table}, Types: []sdk.Type{{Url: Type, Traits: &sdk.Traits{FullState: true, Wildcard: true, Rank: 60}}},
-		New: sdk.WithoutConfig(func() (sdk.Generator, error) { return generator{}, nil }),
+		Name: "generator/pcds", Version: "1", Reads: []string{bundle.Table},
+		Types: []sdk.Type{{Url: Type, Traits: &sdk.Traits{FullState: true, Wildcard: true, Rank: 60}}},
+		New:   sdk.WithoutConfig(func() (sdk.Generator, error) { return generator{}, nil }),
 	}
 }
 

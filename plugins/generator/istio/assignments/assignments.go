@@ -50,7 +50,10 @@ type body struct {
 
 // New makes it; the reader reads rows of endpoints.
 func New(r *endpoint.Reader) *Assignments {
-	return &Assignments{reader: r, services: map[string]*members{}, serviceOf: map[string]string{}, newer: map[string]uint64{}, refused: map[endpoint.Spec]error{}}
+	return &Assignments{
+		reader: r, services: map[string]*members{}, serviceOf: map[string]string{}, newer: map[string]uint64{},
+		refused: map[endpoint.Spec]error{},
+	}
 }
 
 // Assignment is a load assignment that a view has.

@@ -102,8 +102,10 @@ func (in *Outbound) nameHosts(c *clusterv3.Cluster, options *http.HttpProtocolOp
 // insecure says that hosts that are looked up are not named, or not checked, on purpose.
 func (in *Outbound) insecure(c *clusterv3.Cluster) {
 	setDynamic(c, &dynamicv3.ClusterConfig{
-		ClusterImplementationSpecifier: &dynamicv3.ClusterConfig_DnsCacheConfig{DnsCacheConfig: DNSCache(in.Service.Host, in.Client.Families, in.Client.Resolver)},
-		AllowInsecureClusterOptions:    true,
+		ClusterImplementationSpecifier: &dynamicv3.ClusterConfig_DnsCacheConfig{
+			DnsCacheConfig: DNSCache(in.Service.Host, in.Client.Families, in.Client.Resolver),
+		},
+		AllowInsecureClusterOptions: true,
 	})
 }
 
@@ -115,7 +117,8 @@ func BuildAllowAnyDynamic(m Mesh, client Client) *clusterv3.Cluster {
 	c.Filters = client.Filters.upstream()
 	dynamic(c, AllowAnyDynamic, client)
 	in := Outbound{
-		Service: &config.Service{Service: pb.Service{Host: AllowAnyDynamic, Resolution: pb.ServiceResolutionDynamicDns, External: true}}, Policy: &networking.TrafficPolicy{Tls: m.DynamicTLS}, Mesh: m, Client: client,
+		Service: &config.Service{Service: pb.Service{Host: AllowAnyDynamic, Resolution: pb.ServiceResolutionDynamicDns, External: true}},
+		Policy:  &networking.TrafficPolicy{Tls: m.DynamicTLS}, Mesh: m, Client: client,
 		Protocol: config.HTTP,
 	}
 	if m.DynamicTLS == nil {

@@ -275,7 +275,8 @@ func overADS() *core.ConfigSource {
 // Equal reports whether clusters made with either are the same.
 func (m Mesh) Equal(o Mesh) bool {
 	return proto.Equal(m.ConnectTimeout, o.ConnectTimeout) && proto.Equal(m.TCPKeepalive, o.TCPKeepalive) &&
-		proto.Equal(m.DNSRefresh, o.DNSRefresh) && proto.Equal(m.Locality, o.Locality) && proto.Equal(m.Zones, o.Zones) && proto.Equal(m.DynamicTLS, o.DynamicTLS) &&
+		proto.Equal(m.DNSRefresh, o.DNSRefresh) && proto.Equal(m.Locality, o.Locality) && proto.Equal(m.Zones, o.Zones) &&
+		proto.Equal(m.DynamicTLS, o.DynamicTLS) &&
 		proto.Equal(m.TLS, o.TLS) && m.AutoMTLS == o.AutoMTLS && m.UpgradeHTTP2 == o.UpgradeHTTP2 &&
 		proto.Equal(m.Baseline, o.Baseline) && m.OutboundStat == o.OutboundStat && m.InboundStat == o.InboundStat
 }

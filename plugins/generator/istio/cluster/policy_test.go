@@ -17,12 +17,21 @@ func TestPolicyOfSubset(t *testing.T) {
 		rules, subsets string
 		of             func(*networking.TrafficPolicy) proto.Message
 	}{
-		"connectionPool": {`{"tcp": {"maxConnections": 1}}`, `{"tcp": {"maxConnections": 2}}`, func(p *networking.TrafficPolicy) proto.Message { return p.ConnectionPool }},
-		"loadBalancer":   {`{"simple": "RANDOM"}`, `{"simple": "ROUND_ROBIN"}`, func(p *networking.TrafficPolicy) proto.Message { return p.LoadBalancer }},
+		"connectionPool": {
+			`{"tcp": {"maxConnections": 1}}`, `{"tcp": {"maxConnections": 2}}`,
+			func(p *networking.TrafficPolicy) proto.Message { return p.ConnectionPool },
+		},
+		"loadBalancer": {`{"simple": "RANDOM"}`, `{"simple": "ROUND_ROBIN"}`, func(p *networking.TrafficPolicy) proto.Message { return p.LoadBalancer }},
 		"outlierDetection": {`{"consecutive5xxErrors": 1}`, `{"consecutive5xxErrors": 2}`,
 			func(p *networking.TrafficPolicy) proto.Message { return p.OutlierDetection }},
-		"tls":           {`{"mode": "SIMPLE", "sni": "rule"}`, `{"mode": "SIMPLE", "sni": "subset"}`, func(p *networking.TrafficPolicy) proto.Message { return p.Tls }},
-		"tunnel":        {`{"targetHost": "rule", "targetPort": 1}`, `{"targetHost": "subset", "targetPort": 2}`, func(p *networking.TrafficPolicy) proto.Message { return p.Tunnel }},
+		"tls": {
+			`{"mode": "SIMPLE", "sni": "rule"}`, `{"mode": "SIMPLE", "sni": "subset"}`,
+			func(p *networking.TrafficPolicy) proto.Message { return p.Tls },
+		},
+		"tunnel": {
+			`{"targetHost": "rule", "targetPort": 1}`, `{"targetHost": "subset", "targetPort": 2}`,
+			func(p *networking.TrafficPolicy) proto.Message { return p.Tunnel },
+		},
 		"proxyProtocol": {`{"version": "V1"}`, `{"version": "V2"}`, func(p *networking.TrafficPolicy) proto.Message { return p.ProxyProtocol }},
 		"retryBudget":   {`{"percent": 1}`, `{"percent": 2}`, func(p *networking.TrafficPolicy) proto.Message { return p.RetryBudget }},
 	} {

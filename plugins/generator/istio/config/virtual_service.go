@@ -38,7 +38,10 @@ type Delegation struct {
 
 // ParseVirtualService reads a row and resolves the names in it; domain is the mesh's DNS domain.
 func ParseVirtualService(row *pb.Row, domain string) (*VirtualService, error) {
-	v := &VirtualService{Meta: parseMeta(row), Spec: &networking.VirtualService{}, Route: isRoute(row), TLSRoute: isTLSRoute(row), Separated: isRoute(row) || isIngress(row)}
+	v := &VirtualService{
+		Meta: parseMeta(row), Spec: &networking.VirtualService{}, Route: isRoute(row), TLSRoute: isTLSRoute(row),
+		Separated: isRoute(row) || isIngress(row),
+	}
 	if err := unmarshal(row, v.Spec); err != nil {
 		return nil, err
 	}

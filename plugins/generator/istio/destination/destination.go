@@ -53,7 +53,8 @@ func (d *Destinations) Stat(c *incr.Ctx, s scope.Scope, n cluster.Name, portName
 }
 
 // Forward is where a route leads whose connections come at a port (portNamed is its name).
-func (d *Destinations) Forward(c *incr.Ctx, s scope.Scope, v *config.VirtualService, route []*networking.RouteDestination, port uint32, portNamed string) listener.Forward {
+func (d *Destinations) Forward(c *incr.Ctx, s scope.Scope, v *config.VirtualService,
+	route []*networking.RouteDestination, port uint32, portNamed string) listener.Forward {
 	out := listener.ToRoute(v, route, func(to *networking.Destination) cluster.Name {
 		n := cluster.Name{Host: to.GetHost(), Subset: to.GetSubset(), Port: to.GetPort().GetNumber()}
 		if n.Port == 0 {

@@ -23,7 +23,8 @@ func TestReader(t *testing.T) {
 		}
 		return e
 	}
-	one, two, other := endpointRow("1", "10.0.0.1", map[string]string{"app": "a"}), endpointRow("2", "10.0.0.2", map[string]string{"app": "a"}), endpointRow("3", "10.0.0.3", nil)
+	one, two, other := endpointRow("1", "10.0.0.1", map[string]string{"app": "a"}),
+		endpointRow("2", "10.0.0.2", map[string]string{"app": "a"}), endpointRow("3", "10.0.0.3", nil)
 	a, c, b := parse(one), parse(other), parse(two)
 	if parse(one) != a || parse(two) != b {
 		t.Error("a row was read twice")

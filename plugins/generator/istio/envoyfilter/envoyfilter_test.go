@@ -155,7 +155,8 @@ func TestSockets(t *testing.T) {
 			"{name: c, transport_socket: {name: tls, typed_config: {" + tls + ", max_session_keys: 3}}}"},
 		{"none", "{name: c}", "{name: c, transport_socket: {name: tls, typed_config: {" + tls + ", max_session_keys: 3}}}"},
 		{"by endpoint", "{name: c, transport_socket_matches: [{name: m, transport_socket: {name: tls, typed_config: {" + tls + ", sni: s}}}, {name: plain}]}",
-			"{name: c, transport_socket_matches: [{name: m, transport_socket: {name: tls, typed_config: {" + tls + ", sni: s, max_session_keys: 3}}}, {name: plain}]}"},
+			"{name: c, transport_socket_matches: [{name: m, transport_socket: {name: tls, typed_config: {" + tls +
+				", sni: s, max_session_keys: 3}}}, {name: plain}]}"},
 		{"of its name, without settings", "{name: c, transport_socket: {name: tls}}", "{name: c, transport_socket: {name: tls}}"},
 		{"by endpoint, of other names", "{name: c, transport_socket_matches: [{name: m, transport_socket: {name: raw}}]}",
 			"{name: c, transport_socket_matches: [{name: m, transport_socket: {name: raw}}]}"},
@@ -248,8 +249,13 @@ virtual_hosts:
 		{"another domain", in("{domainName: b.example, route: {action: ROUTE}}", "REMOVE", "{}"), "a: one two three; "},
 		{"rename", in("{route: {name: one}}", "MERGE", "{name: new}"), "a: new two three; "},
 		{"a host", `- {applyTo: VIRTUAL_HOST, patch: {operation: ADD, value: {name: b, domains: [b.example]}}}`, "a: one two three; b:; "},
-		{"a host in no place", `- {applyTo: VIRTUAL_HOST, patch: {operation: INSERT_BEFORE, value: {name: b, domains: [b.example]}}}`, "a: one two three; b:; "},
-		{"another host", `- {applyTo: VIRTUAL_HOST, match: {routeConfiguration: {vhost: {name: a}}}, patch: {operation: REPLACE, value: {name: b, domains: [b.example], routes: [` + added + `]}}}`,
+		{
+			"a host in no place",
+			`- {applyTo: VIRTUAL_HOST, patch: {operation: INSERT_BEFORE, value: {name: b, domains: [b.example]}}}`,
+			"a: one two three; b:; ",
+		},
+		{"another host", `- {applyTo: VIRTUAL_HOST, match: {routeConfiguration: {vhost: {name: a}}}, patch: {operation: ` +
+			`REPLACE, value: {name: b, domains: [b.example], routes: [` + added + `]}}}`,
 			"b: new; "},
 		{"another host, then its routes", `
 - {applyTo: VIRTUAL_HOST, patch: {operation: REPLACE, value: {name: b, domains: [b.example], routes: [` + added + `]}}}
@@ -293,7 +299,8 @@ func TestRouteNames(t *testing.T) {
 		{gateway, "http.8080.10.0.0.1", "{portNumber: 8080}", nil, true},
 		{gateway, "https.443.app.gw.ns.10.0.0.1", "{portNumber: 443, portName: app, gateway: ns/gw}", nil, true},
 	} {
-		s := patches(t, `- {applyTo: ROUTE_CONFIGURATION, match: {routeConfiguration: `+c.match+`}, patch: {operation: MERGE, value: {response_headers_to_remove: [x]}}}`)
+		s := patches(t,
+			`- {applyTo: ROUTE_CONFIGURATION, match: {routeConfiguration: `+c.match+`}, patch: {operation: MERGE, value: {response_headers_to_remove: [x]}}}`)
 		out := s.Routes(c.side, encode.Bytes(&route.RouteConfiguration{Name: c.name}), func(at uint32) []uint32 { return c.ports[at] })
 		m := &route.RouteConfiguration{}
 		if err := proto.Unmarshal(out, m); err != nil {

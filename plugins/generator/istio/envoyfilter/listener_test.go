@@ -77,8 +77,11 @@ func TestListener(t *testing.T) {
 		{"listener filter by name", plainListener, `- {applyTo: LISTENER_FILTER, match: {listener: {listenerFilter: tls}}, patch: {operation: REMOVE}}`,
 			strings.TrimPrefix(whole, "tls ")},
 		{"no listener filter by no name", plainListener, `- {applyTo: LISTENER_FILTER, patch: {operation: REMOVE}}`, whole},
-		{"listener filter replaced", plainListener, `- {applyTo: LISTENER_FILTER, match: {listener: {listenerFilter: tls}}, patch: {operation: REPLACE, value: {name: x}}}`,
-			"x" + strings.TrimPrefix(whole, "tls")},
+		{
+			"listener filter replaced", plainListener,
+			`- {applyTo: LISTENER_FILTER, match: {listener: {listenerFilter: tls}}, patch: {operation: REPLACE, value: {name: x}}}`,
+			"x" + strings.TrimPrefix(whole, "tls"),
+		},
 		{"listener filter first", plainListener, `- {applyTo: LISTENER_FILTER, patch: {operation: INSERT_FIRST, value: {name: x}}}`, "x " + whole},
 		{"listener filter inserted, then removed", plainListener, `
 - {applyTo: LISTENER_FILTER, match: {listener: {listenerFilter: http}}, patch: {operation: INSERT_BEFORE, value: {name: x}}}
@@ -94,33 +97,68 @@ func TestListener(t *testing.T) {
 - applyTo: FILTER_CHAIN
   match: {listener: {filterChain: {sni: a.example, transportProtocol: tls, applicationProtocols: "http/1.1,h2"}}}
   patch: {operation: REMOVE}`, "tls http | rest: tcp"},
-		{"chain by more protocols than it has", plainListener, `- {applyTo: FILTER_CHAIN, match: {listener: {filterChain: {applicationProtocols: "h2,h3"}}}, patch: {operation: REMOVE}}`, whole},
-		{"chain by another name in hellos", plainListener, `- {applyTo: FILTER_CHAIN, match: {listener: {filterChain: {sni: b.example}}}, patch: {operation: REMOVE}}`, whole},
+		{
+			"chain by more protocols than it has", plainListener,
+			`- {applyTo: FILTER_CHAIN, match: {listener: {filterChain: {applicationProtocols: "h2,h3"}}}, patch: {operation: REMOVE}}`,
+			whole,
+		},
+		{
+			"chain by another name in hellos", plainListener,
+			`- {applyTo: FILTER_CHAIN, match: {listener: {filterChain: {sni: b.example}}}, patch: {operation: REMOVE}}`,
+			whole,
+		},
 		{"one more chain", plainListener, `- {applyTo: FILTER_CHAIN, patch: {operation: ADD, value: {name: new, filters: [{name: f}]}}}`,
 			"tls http | web: first http_connection_manager (fault cors router) | new: f | rest: tcp"},
-		{"chain by protocols with a space", plainListener, `- {applyTo: FILTER_CHAIN, match: {listener: {filterChain: {applicationProtocols: "h2, http/1.1"}}}, patch: {operation: REMOVE}}`, whole},
+		{
+			"chain by protocols with a space", plainListener,
+			`- {applyTo: FILTER_CHAIN, match: {listener: {filterChain: {applicationProtocols: "h2, http/1.1"}}}, patch: {operation: REMOVE}}`,
+			whole,
+		},
 		{"one more chain, in no place", plainListener, `- {applyTo: FILTER_CHAIN, patch: {operation: INSERT_FIRST, value: {name: new, filters: [{name: f}]}}}`,
 			"tls http | web: first http_connection_manager (fault cors router) | new: f | rest: tcp"},
 		{"no chain without filters", plainListener, `- {applyTo: FILTER_CHAIN, patch: {operation: ADD, value: {name: new}}}`, whole},
 		{"chain by port", manyPorts, `- {applyTo: FILTER_CHAIN, match: {listener: {portNumber: 80}}, patch: {operation: REMOVE}}`, "| c81: tcp"},
-		{"chain by its own port", manyPorts, `- {applyTo: FILTER_CHAIN, match: {listener: {filterChain: {destinationPort: 81}}}, patch: {operation: REMOVE}}`, "| c80: tcp"},
-		{"the listener's own port", manyPorts, `- {applyTo: LISTENER, match: {listener: {portNumber: 80}}, patch: {operation: REMOVE}}`, "| c80: tcp | c81: tcp"},
-		{"network filter added", plainListener, `- {applyTo: NETWORK_FILTER, match: {listener: {filterChain: {name: rest}}}, patch: {operation: ADD, value: {name: x}}}`, whole + " x"},
-		{"network filter before another", plainListener, manager(`- {applyTo: NETWORK_FILTER, match: {listener: {filterChain: {filter: {name: HCM}}}}, patch: {operation: INSERT_BEFORE, value: {name: x}}}`),
+		{
+			"chain by its own port", manyPorts,
+			`- {applyTo: FILTER_CHAIN, match: {listener: {filterChain: {destinationPort: 81}}}, patch: {operation: REMOVE}}`,
+			"| c80: tcp",
+		},
+		{
+			"the listener's own port", manyPorts,
+			`- {applyTo: LISTENER, match: {listener: {portNumber: 80}}, patch: {operation: REMOVE}}`,
+			"| c80: tcp | c81: tcp",
+		},
+		{
+			"network filter added", plainListener,
+			`- {applyTo: NETWORK_FILTER, match: {listener: {filterChain: {name: rest}}}, patch: {operation: ADD, value: {name: x}}}`,
+			whole + " x",
+		},
+		{"network filter before another", plainListener, manager(
+			`- {applyTo: NETWORK_FILTER, match: {listener: {filterChain: {filter: {name: HCM}}}}, patch: {operation: INSERT_BEFORE, value: {name: x}}}`,
+		),
 			"tls http | web: first x http_connection_manager (fault cors router) | rest: tcp"},
-		{"network filter after another", plainListener, `- {applyTo: NETWORK_FILTER, match: {listener: {filterChain: {filter: {name: first}}}}, patch: {operation: INSERT_AFTER, value: {name: x}}}`,
-			"tls http | web: first x http_connection_manager (fault cors router) | rest: tcp"},
+		{
+			"network filter after another", plainListener,
+			`- {applyTo: NETWORK_FILTER, match: {listener: {filterChain: {filter: {name: first}}}}, patch: {operation: INSERT_AFTER, value: {name: x}}}`,
+			"tls http | web: first x http_connection_manager (fault cors router) | rest: tcp",
+		},
 		{"inserted, then removed", plainListener, `
 - {applyTo: NETWORK_FILTER, match: {listener: {filterChain: {filter: {name: tcp}}}}, patch: {operation: INSERT_BEFORE, value: {name: x}}}
 - {applyTo: NETWORK_FILTER, match: {listener: {filterChain: {filter: {name: x}}}}, patch: {operation: REMOVE}}`, whole},
-		{"network filter replaced", plainListener, `- {applyTo: NETWORK_FILTER, match: {listener: {filterChain: {filter: {name: tcp}}}}, patch: {operation: REPLACE, value: {name: x}}}`,
-			"tls http | web: first http_connection_manager (fault cors router) | rest: x"},
+		{
+			"network filter replaced", plainListener,
+			`- {applyTo: NETWORK_FILTER, match: {listener: {filterChain: {filter: {name: tcp}}}}, patch: {operation: REPLACE, value: {name: x}}}`,
+			"tls http | web: first http_connection_manager (fault cors router) | rest: x",
+		},
 		{"HTTP filter first, without a match", plainListener, `- {applyTo: HTTP_FILTER, patch: {operation: INSERT_FIRST, value: {name: x}}}`,
 			"tls http | web: first http_connection_manager (x fault cors router) | rest: tcp"},
-		{"HTTP filter before the last", plainListener, manager(`- {applyTo: HTTP_FILTER, match: {listener: {filterChain: {filter: {name: HCM, subFilter: {name: router}}}}}, patch: {operation: INSERT_BEFORE, value: {name: x}}}`),
+		{"HTTP filter before the last", plainListener, manager(`- {applyTo: HTTP_FILTER, match: {listener: ` +
+			`{filterChain: {filter: {name: HCM, subFilter: {name: router}}}}}, patch: {operation: INSERT_BEFORE, value: {name: x}}}`),
 			"tls http | web: first http_connection_manager (fault cors x router) | rest: tcp"},
-		{"HTTP filter before what isn't there", plainListener, manager(`- {applyTo: HTTP_FILTER, match: {listener: {filterChain: {filter: {name: HCM, subFilter: {name: absent}}}}}, patch: {operation: INSERT_BEFORE, value: {name: x}}}`), whole},
-		{"HTTP filter replaced", plainListener, manager(`- {applyTo: HTTP_FILTER, match: {listener: {filterChain: {filter: {name: HCM, subFilter: {name: cors}}}}}, patch: {operation: REPLACE, value: {name: x}}}`),
+		{"HTTP filter before what isn't there", plainListener, manager(`- {applyTo: HTTP_FILTER, match: {listener: ` +
+			`{filterChain: {filter: {name: HCM, subFilter: {name: absent}}}}}, patch: {operation: INSERT_BEFORE, value: {name: x}}}`), whole},
+		{"HTTP filter replaced", plainListener, manager(`- {applyTo: HTTP_FILTER, match: {listener: {filterChain: ` +
+			`{filter: {name: HCM, subFilter: {name: cors}}}}}, patch: {operation: REPLACE, value: {name: x}}}`),
 			"tls http | web: first http_connection_manager (fault x router) | rest: tcp"},
 		{"HTTP filter added: the last, as istiod has it", plainListener, `- {applyTo: HTTP_FILTER, patch: {operation: ADD, value: {name: x}}}`,
 			"tls http | web: first http_connection_manager (fault cors router x) | rest: tcp"},
@@ -150,7 +188,8 @@ func TestFilterMerge(t *testing.T) {
 	const echo = `"@type": type.googleapis.com/envoy.extensions.filters.network.echo.v3.Echo`
 	const logs = ", access_log: [{name: a}]"
 	at := func(match, op, config string) string {
-		return `- {applyTo: NETWORK_FILTER, match: {listener: {filterChain: {` + match + `}}}, patch: {operation: ` + op + `, value: {typed_config: {` + config + `}}}}`
+		return `- {applyTo: NETWORK_FILTER, match: {listener: {filterChain: {` + match + `}}}, patch: {operation: ` +
+			op + `, value: {typed_config: {` + config + `}}}}`
 	}
 	for _, c := range []struct{ name, patch, want string }{
 		{"of one type", at("filter: {name: t}", "MERGE", tcp+", idle_timeout: 2s"), tcp + ", stat_prefix: s, cluster: c, idle_timeout: 2s" + logs},
@@ -163,7 +202,8 @@ func TestFilterMerge(t *testing.T) {
 			tcp + ", stat_prefix: s, cluster: c, idle_timeout: 1s" + logs},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			before := "{name: l, filter_chains: [{name: x, filters: [{name: t, typed_config: {" + tcp + ", stat_prefix: s, cluster: c, idle_timeout: 1s" + logs + "}}]}]}"
+			before := "{name: l, filter_chains: [{name: x, filters: [{name: t, typed_config: {" + tcp +
+				", stat_prefix: s, cluster: c, idle_timeout: 1s" + logs + "}}]}]}"
 			out, _, _ := patches(t, c.patch).Listener(outbound, encoded(t, before, &listener.Listener{}))
 			same(t, out, &listener.Listener{}, "{name: l, filter_chains: [{name: x, filters: [{name: t, typed_config: {"+c.want+"}}]}]}")
 		})
@@ -177,7 +217,9 @@ func TestListenerFilterMerge(t *testing.T) {
 	const value = "{name: x, " + tls + ", initial_read_buffer_size: 512}}"
 	for _, c := range []struct{ name, patch, want string }{
 		{"by name", `- {applyTo: LISTENER_FILTER, match: {listener: {listenerFilter: a}}, patch: {operation: MERGE, value: ` + value + `}}`,
-			"{name: l, listener_filters: [{name: a, " + tls + ", close_connection_on_client_hello_parsing_errors: true, initial_read_buffer_size: 512}}, {name: b, " + tls + "}}]}"},
+			"{name: l, listener_filters: [{name: a, " + tls +
+				", close_connection_on_client_hello_parsing_errors: true, initial_read_buffer_size: 512}}, {name: b, " +
+				tls + "}}]}"},
 		{"by no name", `- {applyTo: LISTENER_FILTER, patch: {operation: MERGE, value: ` + value + `}}`, before},
 		{"before it is there", `
 - {applyTo: LISTENER_FILTER, match: {listener: {listenerFilter: c}}, patch: {operation: MERGE, value: ` + value + `}}
@@ -197,7 +239,8 @@ func TestInlineRoutes(t *testing.T) {
 		return `{name: virtualInbound, filter_chains: [{filters: [{name: envoy.filters.network.http_connection_manager, typed_config: {` + managerType +
 			`, route_config: {name: "inbound|80||", virtual_hosts: [` + host + `]}}}]}]}`
 	}
-	s := patches(t, `- {applyTo: VIRTUAL_HOST, match: {context: SIDECAR_INBOUND, routeConfiguration: {portNumber: 80}}, patch: {operation: MERGE, value: {domains: [b]}}}`)
+	s := patches(t,
+		`- {applyTo: VIRTUAL_HOST, match: {context: SIDECAR_INBOUND, routeConfiguration: {portNumber: 80}}, patch: {operation: MERGE, value: {domains: [b]}}}`)
 	for side, want := range map[Context]string{inbound: `{name: v, domains: [a, b]}`, outbound: `{name: v, domains: [a]}`} {
 		out, _, _ := s.Listener(side, encoded(t, at(`{name: v, domains: [a]}`), &listener.Listener{}))
 		same(t, out, &listener.Listener{}, at(want))
@@ -211,7 +254,8 @@ func TestHTTPFilterMerge(t *testing.T) {
 		return "{name: l, filter_chains: [{name: x, filters: [{name: envoy.filters.network.http_connection_manager, typed_config: {" + managerType +
 			", rds: {route_config_name: r, config_source: {ads: {}}}, http_filters: [{name: r, typed_config: {" + router + config + "}}]}}]}]}"
 	}
-	set := patches(t, "- {applyTo: HTTP_FILTER, match: {listener: {filterChain: {filter: {name: envoy.filters.network.http_connection_manager, subFilter: {name: r}}}}}, patch: {operation: MERGE, value: "+
+	set := patches(t, "- {applyTo: HTTP_FILTER, match: {listener: {filterChain: {filter: {name: "+
+		"envoy.filters.network.http_connection_manager, subFilter: {name: r}}}}}, patch: {operation: MERGE, value: "+
 		"{name: r, typed_config: {"+router+", dynamic_stats: true}}}}")
 	out, _, _ := set.Listener(outbound, encoded(t, text(", suppress_envoy_headers: true"), &listener.Listener{}))
 	same(t, out, &listener.Listener{}, text(", suppress_envoy_headers: true, dynamic_stats: true"))

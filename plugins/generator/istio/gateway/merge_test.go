@@ -81,12 +81,16 @@ func server(name, protocol string, port uint32, bind string, mode networking.Ser
 func TestNobodyKnowsWhoWasFirst(t *testing.T) {
 	of := func(key string, created int64, undated bool, servers ...*networking.Server) []Server {
 		namespace, name, _ := strings.Cut(key, "/")
-		g := &config.Gateway{Meta: config.Meta{Key: key, Namespace: namespace, Name: name, Created: created, Undated: undated}, Spec: &networking.Gateway{Servers: servers}}
+		g := &config.Gateway{
+			Meta: config.Meta{Key: key, Namespace: namespace, Name: name, Created: created, Undated: undated},
+			Spec: &networking.Gateway{Servers: servers},
+		}
 		return ServersOf(g, func(n uint32) (uint32, bool) { return n, false })
 	}
 	http, tcp := server("http", "HTTP", 80, "", 0, "*"), server("tcp", "TCP", 80, "", 0, "*")
 	own := server("own", "HTTP", 81, "", 0, "*")
-	tls, more := server("tls", "HTTPS", 443, "", networking.ServerTLSSettings_SIMPLE, "a.com"), server("more", "HTTPS", 443, "", networking.ServerTLSSettings_SIMPLE, "a.com", "b.com")
+	tls, more := server("tls", "HTTPS", 443, "", networking.ServerTLSSettings_SIMPLE, "a.com"),
+		server("more", "HTTPS", 443, "", networking.ServerTLSSettings_SIMPLE, "a.com", "b.com")
 	for _, c := range []struct {
 		name      string
 		first     []Server

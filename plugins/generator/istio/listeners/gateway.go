@@ -326,7 +326,8 @@ func (b *chainBuilder) automatic(s gateway.Server) []listener.GatewayChain {
 	return out
 }
 
-func (b *chainBuilder) automaticChains(gateway string, s *config.Service, p *pb.Port, protocol config.Protocol, rule *networking.DestinationRule) []listener.GatewayChain {
+func (b *chainBuilder) automaticChains(gateway string, s *config.Service, p *pb.Port, protocol config.Protocol,
+	rule *networking.DestinationRule) []listener.GatewayChain {
 	subsets := []string{""}
 	for _, sub := range rule.GetSubsets() {
 		subsets = append(subsets, sub.Name)

@@ -94,7 +94,8 @@ func portOf(s *config.Service, t workload.Target) listener.Port {
 // common is what the listeners of a workload's ports have in common.
 func (x *inbound) common(c *incr.Ctx, k InboundKey) listener.Inbound {
 	return listener.Inbound{
-		Proxy: x.from.Reports.Reporting(c, k.Proxy, telemetry.Inbound), TLS: x.from.Policies.MeshTLS(c), Guards: x.from.Policies.Guards(c, k.Proxy.Policies, false),
-		Stat: x.from.Mesh.Clusters(c).InboundStat, Defaults: x.from.Policies.TLSDefaults(c),
+		Proxy: x.from.Reports.Reporting(c, k.Proxy, telemetry.Inbound), TLS: x.from.Policies.MeshTLS(c),
+		Guards: x.from.Policies.Guards(c, k.Proxy.Policies, false),
+		Stat:   x.from.Mesh.Clusters(c).InboundStat, Defaults: x.from.Policies.TLSDefaults(c),
 	}
 }

@@ -63,8 +63,10 @@ func From(n *core.Node, extensions []string) (*Node, error) {
 	}
 	id, ok := istio.ParseNodeID(n.Id)
 	if !ok {
-		return nil, fmt.Errorf("%w: missing parts in the service node %q: want TYPE~IP~NAME.NAMESPACE~DOMAIN, such as sidecar~10.0.0.1~web-1.default~default.svc.cluster.local",
-			ErrBadNode, n.Id)
+		return nil, fmt.Errorf(
+			"%w: missing parts in the service node %q: want TYPE~IP~NAME.NAMESPACE~DOMAIN, such as sidecar~10.0.0.1~web-1.default~default.svc.cluster.local",
+			ErrBadNode, n.Id,
+		)
 	}
 	out := &Node{ID: n.Id, Type: Type(id.Type), Domain: id.Domain, Metadata: parseMetadata(n.Metadata), extensions: extensions}
 	if out.Type != Sidecar && out.Type != Router {

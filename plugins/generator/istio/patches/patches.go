@@ -196,7 +196,8 @@ func (f *Patches) Naming(keys string, is func(*networking.EnvoyFilter_EnvoyConfi
 		root := incr.Observe(f.rows, key)
 		r, ok := root.Value()
 		root.Close()
-		if ok && slices.ContainsFunc(parsePlaces(places), func(i int) bool { return i < len(r.Value.Spec.ConfigPatches) && is(r.Value.Spec.ConfigPatches[i]) }) {
+		if ok &&
+			slices.ContainsFunc(parsePlaces(places), func(i int) bool { return i < len(r.Value.Spec.ConfigPatches) && is(r.Value.Spec.ConfigPatches[i]) }) {
 			out = append(out, key)
 		}
 	}

@@ -139,7 +139,8 @@ func (x *Placement) placeSidecar(c *incr.Ctx, n *node.Node) Placed {
 			Policies: x.from.Policies.Of(c, n, labels),
 		},
 		Routes: RouteView{
-			Scope: scope, Namespace: n.Namespace, Domain: n.Domain, Dialing: x.from.Workloads.Dialing(n), Selections: x.from.Selectors.Requests(c, labels), Patches: patches.Routes,
+			Scope: scope, Namespace: n.Namespace, Domain: n.Domain, Dialing: x.from.Workloads.Dialing(n),
+			Selections: x.from.Selectors.Requests(c, labels), Patches: patches.Routes,
 			Headers: routes.HeadersOf(x.from.Mesh.Proxy(c, n)),
 		},
 		Names: NameView{Scope: scope, Client: nametable.Client{Dialing: x.from.Workloads.Dialing(n), Network: n.Metadata.Network}},
@@ -154,7 +155,8 @@ func (x *Placement) placeRouter(c *incr.Ctx, n *node.Node) Placed {
 	servers := x.from.Gateways.Of(c, n, labels)
 	patches := x.from.Patches.Of(c, n, labels)
 	view := RouteView{
-		Scope: scope, Namespace: n.Namespace, Selections: x.from.Selectors.Requests(c, labels), Gateways: servers.Gateways, Ports: servers.Ports, Patches: patches.Routes,
+		Scope: scope, Namespace: n.Namespace, Selections: x.from.Selectors.Requests(c, labels),
+		Gateways: servers.Gateways, Ports: servers.Ports, Patches: patches.Routes,
 		Headers: routes.HeadersOf(x.from.Mesh.Proxy(c, n)),
 	}
 	if view.Gateways == "" {

@@ -154,9 +154,10 @@ func TestHashes(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	for spec, want := range map[string]string{
-		`{"delay": {"fixedDelay": "2s"}}`:                                    `{"delay": {"fixedDelay": "2s", "percentage": {}}}`,
-		`{"delay": {"fixedDelay": "2s", "percent": 7}}`:                      `{"delay": {"fixedDelay": "2s", "percentage": {"numerator": 7}}}`,
-		`{"delay": {"fixedDelay": "2s", "percentage": {"value": 0.5}}}`:      `{"delay": {"fixedDelay": "2s", "percentage": {"numerator": 5000, "denominator": "MILLION"}}}`,
+		`{"delay": {"fixedDelay": "2s"}}`:               `{"delay": {"fixedDelay": "2s", "percentage": {}}}`,
+		`{"delay": {"fixedDelay": "2s", "percent": 7}}`: `{"delay": {"fixedDelay": "2s", "percentage": {"numerator": 7}}}`,
+		`{"delay": {"fixedDelay": "2s", "percentage": {"value": 0.5}}}`: `{"delay": {"fixedDelay": "2s", ` +
+			`"percentage": {"numerator": 5000, "denominator": "MILLION"}}}`,
 		`{"delay": {"exponentialDelay": "2s"}, "abort": {"http2Error": ""}}`: `{}`,
 		`{"abort": {"httpStatus": 500}}`:                                     `{"abort": {"httpStatus": 500}}`,
 	} {

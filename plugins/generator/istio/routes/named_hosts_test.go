@@ -30,7 +30,8 @@ func TestNamesInANamespace(t *testing.T) {
 			}
 			if !known[host] {
 				known[host], m.full[strings.ToLower(host)] = true, true
-				m.services = append(m.services, &config.Service{Service: pb.Service{Host: host, Addresses: []string{pick("0.0.0.0", "10.0.0.1", "10.0.0.2", "::2")}}})
+				m.services = append(m.services,
+					&config.Service{Service: pb.Service{Host: host, Addresses: []string{pick("0.0.0.0", "10.0.0.1", "10.0.0.2", "::2")}}})
 			}
 		}
 		for _, namespace := range []string{"ns1", "ns2", "a"} {

@@ -89,7 +89,10 @@ func newPatched(graph *incr.Graph, x *Routes) patched {
 
 // patchRoutes patches a route configuration.
 func patchRoutes(body []byte, patch func(*routev3.RouteConfiguration)) (*patchedRoutes, error) {
-	out := &patchedRoutes{config: &routev3.RouteConfiguration{}, hosts: map[string]*routev3.VirtualHost{}, plain: map[string]*routev3.VirtualHost{}, owner: map[string]string{}}
+	out := &patchedRoutes{
+		config: &routev3.RouteConfiguration{}, hosts: map[string]*routev3.VirtualHost{},
+		plain: map[string]*routev3.VirtualHost{}, owner: map[string]string{},
+	}
 	if err := proto.Unmarshal(body, out.config); err != nil {
 		return nil, err
 	}

@@ -109,7 +109,9 @@ func (x *Routes) theirHosts(c *incr.Ctx, view View, port uint32, named []namedHo
 // hostOf is the virtual host of a service.
 func (x *Routes) hostOf(c *incr.Ctx, view View, s *config.Service, port uint32, domains string) []byte {
 	k := hostKey{View: View{Scope: view.Scope, Headers: view.Headers}, Host: s.Host, Port: port, Domains: domains}
-	if v := x.services.routing(c, view, scope.Sought{Host: scope.Host{Scope: view.Scope, Host: s.Host}, Via: x.from.Scopes.Sidecars.Via(c, view.Scope, port)}, port); v != nil {
+	if v := x.services.routing(c, view,
+		scope.Sought{Host: scope.Host{Scope: view.Scope, Host: s.Host}, Via: x.from.Scopes.Sidecars.Via(c, view.Scope, port)},
+		port); v != nil {
 		k.View, k.Service = x.services.sender(c, view, v.Key), v.Key
 	}
 	body, ok := x.virtualHost.Get(c, k)

@@ -38,7 +38,10 @@ type Sought struct {
 }
 
 func newVirtualServices(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, sidecars *Sidecars) *VirtualServices {
-	x := &VirtualServices{rows: t.VirtualServices, services: t.Services, mesh: settings, sidecars: sidecars, contests: contest.New(graph, "order in the mesh", t)}
+	x := &VirtualServices{
+		rows: t.VirtualServices, services: t.Services, mesh: settings, sidecars: sidecars,
+		contests: contest.New(graph, "order in the mesh", t),
+	}
 	x.byHost = incr.NewIndex(x.rows, "virtual services by host", func(_ string, r tables.Row[*config.VirtualService]) []string {
 		if !r.Value.Serves(config.MeshGateway) {
 			return nil

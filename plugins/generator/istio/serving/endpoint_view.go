@@ -34,7 +34,10 @@ func (c *endpointContent) want(names []string) {
 	for _, n := range names {
 		a := c.wants[n]
 		if a == nil {
-			a = &assignment{e: c.e, name: n, made: assignments.For(c.v.id, n), root: incr.Observe(c.e.from.Clusters.Specs, clusters.SpecKey{View: clusters.EndpointView(c.key), Cluster: n})}
+			a = &assignment{
+				e: c.e, name: n, made: assignments.For(c.v.id, n),
+				root: incr.Observe(c.e.from.Clusters.Specs, clusters.SpecKey{View: clusters.EndpointView(c.key), Cluster: n}),
+			}
 			c.wants[n] = a
 			c.e.watch(a.root, a)
 		}

@@ -149,7 +149,10 @@ func listenerParts(k placement.ListenerView) []partKey {
 	} else {
 		receiving := k.Set.Proxy
 		receiving.Policies = k.Policies
-		list = []partKey{fixedPart{Inbound: listeners.InboundKey{Targets: k.Targets, Ingress: k.Ingress, Proxy: receiving}, Outside: k.Outside, Patches: patches}, listenerPart(k.Set)}
+		list = []partKey{
+			fixedPart{Inbound: listeners.InboundKey{Targets: k.Targets, Ingress: k.Ingress, Proxy: receiving}, Outside: k.Outside, Patches: patches},
+			listenerPart(k.Set),
+		}
 	}
 	if patches != "" {
 		list = append(list, newListenerPart{patches, k.Router})

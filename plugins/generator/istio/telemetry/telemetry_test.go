@@ -154,7 +154,8 @@ func TestTracing(t *testing.T) {
 func TestConventions(t *testing.T) {
 	for enrichment, want := range map[string]int{"ISTIO_CANONICAL": 0, "OTEL_SEMANTIC_CONVENTIONS": 1} {
 		p := &meshv1.MeshConfig_ExtensionProvider{}
-		if err := protojson.Unmarshal([]byte(`{"name": "o", "opentelemetry": {"service": "s", "port": 1, "serviceAttributeEnrichment": "`+enrichment+`"}}`), p); err != nil {
+		if err := protojson.Unmarshal([]byte(`{"name": "o", "opentelemetry": {"service": "s", "port": 1, "serviceAttributeEnrichment": "`+enrichment+`"}}`),
+			p); err != nil {
 			t.Fatal(err)
 		}
 		tracing := &Tracing{Provider: p, At: Target{Cluster: "c"}}
