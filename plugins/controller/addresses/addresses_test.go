@@ -52,14 +52,23 @@ func TestHosts(t *testing.T) {
 		e    *entry
 		want string
 	}{
-		"names":                  {of("", 0, "a b a"), "a b"},
-		"wildcards":              {of("", 0, "*.a b"), "b"},
-		"wildcards looked up":    {&entry{spec: &networking.ServiceEntry{Hosts: []string{"*.a"}, Resolution: networking.ServiceEntry_DYNAMIC_DNS}}, "*.a"},
-		"static":                 {&entry{spec: &networking.ServiceEntry{Hosts: []string{"a"}, Resolution: networking.ServiceEntry_STATIC}}, "a"},
-		"wherever":               {&entry{spec: &networking.ServiceEntry{Hosts: []string{"a"}}, labels: label("true")}, ""},
-		"addresses of its own":   {&entry{labels: label("true"), spec: &networking.ServiceEntry{Hosts: []string{"a"}, Resolution: networking.ServiceEntry_DNS, Addresses: []string{"0.0.0.0"}}}, ""},
-		"who doesn't want any":   {&entry{labels: label("false"), spec: &networking.ServiceEntry{Hosts: []string{"a"}, Resolution: networking.ServiceEntry_DNS}}, ""},
-		"who says it wants some": {&entry{labels: label("true"), spec: &networking.ServiceEntry{Hosts: []string{"a"}, Resolution: networking.ServiceEntry_DNS}}, "a"},
+		"names":               {of("", 0, "a b a"), "a b"},
+		"wildcards":           {of("", 0, "*.a b"), "b"},
+		"wildcards looked up": {&entry{spec: &networking.ServiceEntry{Hosts: []string{"*.a"}, Resolution: networking.ServiceEntry_DYNAMIC_DNS}}, "*.a"},
+		"static":              {&entry{spec: &networking.ServiceEntry{Hosts: []string{"a"}, Resolution: networking.ServiceEntry_STATIC}}, "a"},
+		"wherever":            {&entry{spec: &networking.ServiceEntry{Hosts: []string{"a"}}, labels: label("true")}, ""},
+		"addresses of its own": {&entry{
+			labels: label("true"),
+			spec:   &networking.ServiceEntry{Hosts: []string{"a"}, Resolution: networking.ServiceEntry_DNS, Addresses: []string{"0.0.0.0"}},
+		}, ""},
+		"who doesn't want any": {
+			&entry{labels: label("false"), spec: &networking.ServiceEntry{Hosts: []string{"a"}, Resolution: networking.ServiceEntry_DNS}},
+			"",
+		},
+		"who says it wants some": {
+			&entry{labels: label("true"), spec: &networking.ServiceEntry{Hosts: []string{"a"}, Resolution: networking.ServiceEntry_DNS}},
+			"a",
+		},
 	} {
 		if got := strings.Join(c.e.hosts(), " "); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
@@ -70,7 +79,8 @@ func TestHosts(t *testing.T) {
 func TestChoose(t *testing.T) {
 	c := made(t, "{}")
 	first := c.choose([]*entry{of("a/web", 1, "web api")})["a/web"]
-	if len(first) != 4 || first[0].Host != "web" || !strings.HasPrefix(first[0].Value, "240.240.") || !strings.HasPrefix(first[1].Value, "2001:2:") || first[2].Host != "api" {
+	if len(first) != 4 || first[0].Host != "web" || !strings.HasPrefix(first[0].Value, "240.240.") ||
+		!strings.HasPrefix(first[1].Value, "2001:2:") || first[2].Host != "api" {
 		t.Fatal(first)
 	}
 	others := []*entry{of("b/x", 1, "x"), of("a/web", 2, "web api"), of("c/y", 3, "y")}
@@ -87,7 +97,9 @@ func TestChoose(t *testing.T) {
 	if !slices.Equal(texts(got["z/old"]), []string{"h 240.240.0.7"}) || len(got["a/young"]) != 2 || got["a/young"][0].Value == "240.240.0.7" {
 		t.Errorf("of two with the same: %v", got)
 	}
-	if got := texts(c.choose([]*entry{of("a/web", 1, "api", "web 240.240.0.1", "api 240.240.0.2", "api 10.0.0.1")})["a/web"]); !slices.Equal(got, []string{"api 240.240.0.2", "api 10.0.0.1"}) {
+	if got := texts(c.choose([]*entry{
+		of("a/web", 1, "api", "web 240.240.0.1", "api 240.240.0.2", "api 10.0.0.1"),
+	})["a/web"]); !slices.Equal(got, []string{"api 240.240.0.2", "api 10.0.0.1"}) {
 		t.Errorf("a host that went, and addresses of other ranges: %v", got)
 	}
 	if got := c.choose([]*entry{of("a/web", 1, "*.web", "*.web 240.240.0.1")})["a/web"]; len(got) > 0 {
@@ -113,7 +125,9 @@ func TestFull(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for config, field := range map[string]string{
-		`{"ipv4": "2001:2::/48"}`: "ipv4", `{"ipv4": "10.0.0.1"}`: "ipv4", `{"ipv4": "10.0.0.0/31"}`: "ipv4", `{"ipv6": "10.0.0.0/8"}`: "ipv6", `{"ipv": ""}`: "ipv", `{"lease": "1"}`: "lease", `{"lease": "2h"}`: "lease", `{"namespace": ""}`: "namespace",
+		`{"ipv4": "2001:2::/48"}`: "ipv4", `{"ipv4": "10.0.0.1"}`: "ipv4", `{"ipv4": "10.0.0.0/31"}`: "ipv4",
+		`{"ipv6": "10.0.0.0/8"}`: "ipv6", `{"ipv": ""}`: "ipv", `{"lease": "1"}`: "lease",
+		`{"lease": "2h"}`: "lease", `{"namespace": ""}`: "namespace",
 	} {
 		_, err := parse([]byte(config))
 		var at *sdk.FieldError
@@ -154,7 +168,10 @@ func (s *store) answer(m *pb.Store) *pb.Stored {
 // written is not written again, be it read back late.
 func TestController(t *testing.T) {
 	h := plugintest.Start(t, Plugin(), []byte(`{"alone": true}`))
-	s := &store{object: map[string]any{"metadata": map[string]any{"finalizers": []string{"x"}}, "status": map[string]any{"conditions": []string{"c"}}}, refuse: 1, written: make(chan string, 10)}
+	s := &store{
+		object: map[string]any{"metadata": map[string]any{"finalizers": []string{"x"}}, "status": map[string]any{"conditions": []string{"c"}}},
+		refuse: 1, written: make(chan string, 10),
+	}
 	h.OnStore(s.answer)
 	payload, err := kinds.Encode(of("", 0, "web.example").spec)
 	if err != nil {
@@ -173,7 +190,9 @@ func TestController(t *testing.T) {
 	status, _ := json.Marshal(s.object["status"].(map[string]any)["addresses"])
 	h.Update(kinds.ServiceEntry, []*sdk.Row{row(map[string]string{"other": "change"})})
 	h.Update(kinds.ServiceEntry, []*sdk.Row{row(map[string]string{kinds.AutoAddresses: string(status)})})
-	h.Update(kinds.ServiceEntry, []*sdk.Row{{Key: "shop/web", Payload: payload, Labels: map[string]string{optOut: "false"}, Annotations: map[string]string{kinds.AutoAddresses: string(status)}}})
+	h.Update(kinds.ServiceEntry, []*sdk.Row{
+		{Key: "shop/web", Payload: payload, Labels: map[string]string{optOut: "false"}, Annotations: map[string]string{kinds.AutoAddresses: string(status)}},
+	})
 	if got := <-s.written; !strings.Contains(got, `"addresses":[]`) {
 		t.Errorf("after what is no longer wanted: %s", got)
 	}

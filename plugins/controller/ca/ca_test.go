@@ -81,7 +81,9 @@ func signed(t *testing.T, h *plugintest.Harness, call *pb.Call) (leaf *x509.Cert
 	for _, c := range parsed(t, m.CertChain[1:len(m.CertChain)-1]...) {
 		between.AddCert(c)
 	}
-	if _, err := certs[0].Verify(x509.VerifyOptions{Roots: roots(t, h), Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}); err != nil {
+	if _, err := certs[0].Verify(x509.VerifyOptions{
+		Roots: roots(t, h), Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}); err != nil {
 		t.Error(err)
 	}
 	return certs[0], m.CertChain
@@ -133,7 +135,10 @@ func TestOwn(t *testing.T) {
 	const config = `{"keep": "file", "file": "state/ca.pem"}`
 	h := started(t, config)
 	before := rootsOf(t, h.Rows(bundle.Table))
-	leaf, _ := signed(t, h, &pb.Call{Identities: []string{web, "example.com", "spiffe://else/ns/a/sa/b"}, Request: encoded(t, &security.IstioCertificateRequest{ValidityDuration: 3600}, "a.example")})
+	leaf, _ := signed(t, h, &pb.Call{
+		Identities: []string{web, "example.com", "spiffe://else/ns/a/sa/b"},
+		Request:    encoded(t, &security.IstioCertificateRequest{ValidityDuration: 3600}, "a.example"),
+	})
 	if len(leaf.URIs) != 1 || leaf.URIs[0].String() != web || len(leaf.DNSNames) > 0 || time.Until(leaf.NotAfter) > time.Hour {
 		t.Errorf("%v, %v, %v", leaf.URIs, leaf.DNSNames, leaf.NotAfter)
 	}
@@ -234,7 +239,8 @@ func below(t *testing.T, root *authority.Authority) *authority.Authority {
 	t.Helper()
 	key := newKey(t)
 	template := &x509.Certificate{
-		SerialNumber: root.Certificate.SerialNumber, Subject: root.Certificate.Subject, NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: root.Certificate.SerialNumber, Subject: root.Certificate.Subject,
+		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
 		KeyUsage: x509.KeyUsageCertSign, IsCA: true, BasicConstraintsValid: true,
 	}
 	template.Subject.CommonName = "intermediate"
@@ -424,13 +430,21 @@ func TestConfig(t *testing.T) {
 		`{"keep": "paper"}`: "keep", `{"keep": "file"}`: "file", `{"file": "ca.pem"}`: "file", `{"ttl": "0s"}`: "ttl", `{"maxTTL": "1h"}`: "maxTTL",
 		`{"root": {"keySize": 1024}}`: "root.keySize", `{"root": {"grace": 100}}`: "root.grace", `{"more": 1}`: "more",
 		`{"external": {"registrationAuthorities": ["spiffe://cluster.local/ns/istio-system/sa/coxswain", "coxswain"]}}`: "external.registrationAuthorities[1]",
-		`{"external": {"by": "kubernetes"}}`: "external.signer", `{"external": {"by": "kubernetes", "signer": "mesh"}}`: "external.signer", `{"external": {"by": "kubernetes", "domain": "a/b"}}`: "external.domain",
-		`{"external": {"portSigner": "mesh"}}`: "external.portSigner", `{"external": {"signer": "a/b"}}`: "external.signer", `{"external": {"domain": "a"}}`: "external.domain", `{"external": {"timeout": "0s"}}`: "external.timeout",
-		`{"external": {"by": "server"}}`: "external.address", `{"external": {"by": "server", "address": "a:1"}}`: "external.tls", `{"external": {"by": "server", "address": "a:1", "tls": {"cert": "c.pem"}}}`: "external.tls.cert",
-		`{"external": {"address": "a:1"}}`: "external.address", `{"external": {"tls": {}}}`: "external.tls", `{"external": {"tokenFile": "t"}}`: "external.tokenFile",
+		`{"external": {"by": "kubernetes"}}`:                   "external.signer",
+		`{"external": {"by": "kubernetes", "signer": "mesh"}}`: "external.signer",
+		`{"external": {"by": "kubernetes", "domain": "a/b"}}`:  "external.domain",
+		`{"external": {"portSigner": "mesh"}}`:                 "external.portSigner",
+		`{"external": {"signer": "a/b"}}`:                      "external.signer", `{"external": {"domain": "a"}}`: "external.domain",
+		`{"external": {"timeout": "0s"}}`:                                            "external.timeout",
+		`{"external": {"by": "server"}}`:                                             "external.address",
+		`{"external": {"by": "server", "address": "a:1"}}`:                           "external.tls",
+		`{"external": {"by": "server", "address": "a:1", "tls": {"cert": "c.pem"}}}`: "external.tls.cert",
+		`{"external": {"address": "a:1"}}`:                                           "external.address",
+		`{"external": {"tls": {}}}`:                                                  "external.tls", `{"external": {"tokenFile": "t"}}`: "external.tokenFile",
 		`{"external": {"agents": ["istio-system/ztunnel", "ztunnel"]}}`: "external.agents[1]", `{"external": {"cluster": "east"}}`: "external.cluster",
-		`{"external": {"by": "kubernetes", "signer": "kubernetes.io/legacy-unknown"}}`: "external.signer", `{"external": {"by": "kubernetes", "domain": "kubernetes.io"}}`: "external.domain",
-		`{"external": {"portSigner": "kubernetes.io/kubelet-serving"}}`: "external.portSigner",
+		`{"external": {"by": "kubernetes", "signer": "kubernetes.io/legacy-unknown"}}`: "external.signer",
+		`{"external": {"by": "kubernetes", "domain": "kubernetes.io"}}`:                "external.domain",
+		`{"external": {"portSigner": "kubernetes.io/kubelet-serving"}}`:                "external.portSigner",
 	} {
 		if at, reason := plugintest.Refusal(t, Plugin(), []byte(text)); at != field {
 			t.Errorf("%s: %s: %s", text, at, reason)
@@ -467,7 +481,8 @@ func TestAgentsOfNodes(t *testing.T) {
 	h := plugintest.Start(t, Plugin(), []byte(`{"external": {"agents": ["istio-system/ztunnel"]}}`))
 	h.Update(state.Workloads, []*sdk.Row{
 		pod("west", "istio-system", "ztunnel-1", "ztunnel", "one"), pod("west", "shop", "web-1", "web", "one"), pod("west", "shop", "cart-1", "cart", "two"),
-		pod("east", "istio-system", "ztunnel-1", "ztunnel", "two"), pod("west", "istio-system", "other", "other", "one"), pod("west", "shop", "lost", "lost", ""),
+		pod("east", "istio-system", "ztunnel-1", "ztunnel", "two"),
+		pod("west", "istio-system", "other", "other", "one"), pod("west", "shop", "lost", "lost", ""),
 	})
 	h.WaitSynced()
 	facts := func(cluster, pod string) map[string]string { return map[string]string{"cluster": cluster, "pod": pod} }
@@ -508,7 +523,8 @@ func TestAgentsOfNodes(t *testing.T) {
 	bare := started(t, `{}`)
 	call = asks(agent, own, web)
 	call.Method = security.IstioCertificateService_CreateCertificate_FullMethodName
-	if called := bare.Call(call); called.Code != uint32(codes.PermissionDenied) || slices.ContainsFunc(bare.Ready().Reads, func(r *pb.Read) bool { return r.Table == state.Workloads }) {
+	if called := bare.Call(call); called.Code != uint32(codes.PermissionDenied) ||
+		slices.ContainsFunc(bare.Ready().Reads, func(r *pb.Read) bool { return r.Table == state.Workloads }) {
 		t.Errorf("nobody is trusted: %d %s, and it reads %v", called.Code, called.Message, bare.Ready().Reads)
 	}
 }

@@ -128,7 +128,8 @@ func (s *signer) ask(call sdk.Call, m *security.IstioCertificateRequest) (*ask, 
 		a.URIs = append(a.URIs, u)
 	}
 	if len(a.URIs) == 0 {
-		return nil, refuse(codes.PermissionDenied, "certificates are signed for workloads of the trust domains %q, and the caller is %q", s.domains, call.Identities)
+		return nil,
+			refuse(codes.PermissionDenied, "certificates are signed for workloads of the trust domains %q, and the caller is %q", s.domains, call.Identities)
 	}
 	return a, nil
 }
@@ -143,11 +144,15 @@ func (c *Controller) inTheNameOf(call sdk.Call, m *security.IstioCertificateRequ
 	authority := slices.ContainsFunc(call.Identities, func(id string) bool { return slices.Contains(c.config.External.RegistrationAuthorities, id) })
 	agent := c.nodes.agent(call, domains)
 	if !authority && agent == "" {
-		return nil, refuse(codes.PermissionDenied, "the caller, %q, may not ask for the certificate of somebody else (%s): neither external.registrationAuthorities nor external.agents has it", call.Identities, impersonated)
+		return nil, refuse(codes.PermissionDenied,
+			"the caller, %q, may not ask for the certificate of somebody else (%s): neither external.registrationAuthorities nor external.agents has it",
+			call.Identities, impersonated)
 	}
 	wanted, ok := istio.ParseIdentity(name)
 	if !ok || !slices.Contains(domains, wanted.TrustDomain) {
-		return nil, refuse(codes.PermissionDenied, "%s: %q is no workload of the trust domains %q (spiffe://DOMAIN/ns/NAMESPACE/sa/SERVICE-ACCOUNT)", impersonated, name, domains)
+		return nil, refuse(codes.PermissionDenied,
+			"%s: %q is no workload of the trust domains %q (spiffe://DOMAIN/ns/NAMESPACE/sa/SERVICE-ACCOUNT)",
+			impersonated, name, domains)
 	}
 	if !authority {
 		if err := c.nodes.stands(call, agent, wanted.Namespace+"/"+wanted.ServiceAccount); err != nil {

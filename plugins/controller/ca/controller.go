@@ -96,7 +96,10 @@ func (s *signer) same(as *signer) bool {
 
 func newController(c Config) *Controller {
 	replaced, _ := fingerprints(c.ReplaceRoots) // checked
-	return &Controller{config: c, claims: &claims{replaced: replaced}, plugged: plugged(c.Plugged), nodes: nodes{trusted: c.External.Agents}, first: make(chan struct{}), changed: make(chan struct{}, 1)}
+	return &Controller{
+		config: c, claims: &claims{replaced: replaced}, plugged: plugged(c.Plugged),
+		nodes: nodes{trusted: c.External.Agents}, first: make(chan struct{}), changed: make(chan struct{}, 1),
+	}
 }
 
 // Run implements sdk.Controller.

@@ -64,7 +64,8 @@ func (e External) check() error {
 	}
 	for i, text := range e.RegistrationAuthorities {
 		if _, ok := istio.ParseIdentity(text); !ok {
-			return strict.Errorf(strict.At("external.registrationAuthorities", i), "%q is none such as spiffe://cluster.local/ns/istio-system/sa/coxswain", text)
+			return strict.Errorf(strict.At("external.registrationAuthorities", i),
+				"%q is none such as spiffe://cluster.local/ns/istio-system/sa/coxswain", text)
 		}
 	}
 	kubernetes, server := e.By == byKubernetes, e.By == byServer
@@ -105,8 +106,11 @@ const kubernetesDomain = "kubernetes.io"
 // kubernetes.io/legacy-unknown since certificates.k8s.io/v1.
 // Source: Kubernetes, "Certificates and Certificate Signing Requests", Kubernetes signers.
 func (e External) checkSigners() error {
-	const why = "%q is of Kubernetes itself, whose signers sign no certificate of a sidecar: name one of another issuer, such as cert-manager's (issuers.example.com/mesh)"
-	for _, named := range []struct{ field, signer string }{{"external.signer", e.Signer}, {"external.domain", e.Domain}, {"external.portSigner", e.PortSigner}} {
+	const why = "%q is of Kubernetes itself, whose signers sign no certificate of a sidecar: name one of another " +
+		"issuer, such as cert-manager's (issuers.example.com/mesh)"
+	for _, named := range []struct{ field, signer string }{
+		{"external.signer", e.Signer}, {"external.domain", e.Domain}, {"external.portSigner", e.PortSigner},
+	} {
 		if domain, _, _ := strings.Cut(named.signer, "/"); domain == kubernetesDomain {
 			return strict.Errorf(named.field, why, named.signer)
 		}

@@ -15,7 +15,8 @@ func TestLargeCallsAreNotRead(t *testing.T) {
 	t.Chdir(t.TempDir())
 	h := started(t, `{}`)
 	called := h.Call(&pb.Call{
-		Method: security.IstioCertificateService_CreateCertificate_FullMethodName, Identities: []string{web}, Request: []byte(strings.Repeat("\xff", maxCall+1)),
+		Method: security.IstioCertificateService_CreateCertificate_FullMethodName, Identities: []string{web},
+		Request: []byte(strings.Repeat("\xff", maxCall+1)),
 	})
 	if called.Code != uint32(codes.InvalidArgument) || !strings.Contains(called.Message, "65536 are taken") {
 		t.Errorf("code %d: %s", called.Code, called.Message)

@@ -41,7 +41,9 @@ func fingerprints(texts []string) (out []string, err error) {
 	for i, text := range texts {
 		digits := strings.ToLower(strings.ReplaceAll(text, ":", ""))
 		if raw, err := hex.DecodeString(digits); err != nil || len(raw) != sha256.Size {
-			return nil, strict.Errorf(fmt.Sprintf("replaceRoots[%d]", i), "%q is no SHA-256 of a certificate: 64 hexadecimal digits (openssl x509 -noout -fingerprint -sha256)", text)
+			return nil, strict.Errorf(fmt.Sprintf("replaceRoots[%d]", i),
+				"%q is no SHA-256 of a certificate: 64 hexadecimal digits (openssl x509 -noout -fingerprint -sha256)",
+				text)
 		}
 		out = append(out, digits)
 	}
@@ -165,7 +167,8 @@ func (c *Controller) unclaimed(ctx context.Context, believed []string) error {
 		if other := c.claims.foreign([]byte(m.Data[rootMapKey]), believed...); other != nil {
 			return &foreignError{
 				"the ConfigMap " + c.config.Namespace + "/" + rootMap, "the root " + named(other) + ", which is none of this CA's",
-				"workloads of the mesh believe it: sign with its key (`plugged`, or the Secret " + c.config.Secret + "), or replace it with --replaceRoot " + fingerprint(other),
+				"workloads of the mesh believe it: sign with its key (`plugged`, or the Secret " + c.config.Secret +
+					"), or replace it with --replaceRoot " + fingerprint(other),
 			}
 		}
 	}
@@ -238,7 +241,8 @@ func (r *reported) publish() error {
 			break
 		}
 		next["root "+namespace] = kinds.Fault{
-			File: "k8s://ConfigMap/" + namespace + "/" + rootMap, Kind: "ConfigMap", Namespace: namespace, Name: rootMap, Severity: finding.Warning, Reason: "foreign",
+			File: "k8s://ConfigMap/" + namespace + "/" + rootMap, Kind: "ConfigMap", Namespace: namespace,
+			Name: rootMap, Severity: finding.Warning, Reason: "foreign",
 			Message: "it has the root " + named(root) + ", which is none of this CA's, and is left as it is",
 			Hint:    "delete it, or --replaceRoot " + fingerprint(root) + " has it replaced",
 		}

@@ -118,14 +118,20 @@ func (k *clusterSigner) of(a ask) (string, error) {
 	name := k.signer
 	switch {
 	case a.signer != "" && k.domain == "":
-		return "", refuse(codes.InvalidArgument, "%s names the signer %q, and no domain of signers is set: set certSignerDomain, or leave the name out", certSigner, a.signer)
+		return "", refuse(codes.InvalidArgument,
+			"%s names the signer %q, and no domain of signers is set: set certSignerDomain, or leave the name out",
+			certSigner, a.signer)
 	case a.signer != "":
 		name = k.domain + "/" + a.signer
 	case name == "":
-		return "", refuse(codes.InvalidArgument, "no signer is set: name one of the domain %s (%s, or ISTIO_META_CERT_SIGNER of the agent), or set k8sSigner", k.domain, certSigner)
+		return "", refuse(codes.InvalidArgument,
+			"no signer is set: name one of the domain %s (%s, or ISTIO_META_CERT_SIGNER of the agent), or set k8sSigner",
+			k.domain, certSigner)
 	}
 	if k.roots[name] == nil {
-		return "", refuse(codes.FailedPrecondition, "no root is known of the signer %q: caCertificates of the mesh's settings must have it (pem, certSigners: [%q])", name, name)
+		return "", refuse(codes.FailedPrecondition,
+			"no root is known of the signer %q: caCertificates of the mesh's settings must have it (pem, certSigners: [%q])",
+			name, name)
 	}
 	return name, nil
 }
@@ -167,7 +173,10 @@ func (r *requests) sign(ctx context.Context, signer string, a ask) ([]byte, erro
 		ObjectMeta: metav1.ObjectMeta{Name: requestPrefix + strings.ToLower(rand.Text()), Labels: map[string]string{rootLabel: "true"}},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
 			Request: csrText(a), SignerName: signer, ExpirationSeconds: &seconds,
-			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageServerAuth, certificatesv1.UsageClientAuth},
+			Usages: []certificatesv1.KeyUsage{
+				certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment,
+				certificatesv1.UsageServerAuth, certificatesv1.UsageClientAuth,
+			},
 		},
 	}
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(made)
@@ -287,14 +296,18 @@ func (w *waiting) late() error {
 	if !w.approved {
 		return refuse(codes.Unavailable, "the API server was too slow for the request %s to be approved in time; try again", w.name)
 	}
-	return refuse(codes.Unavailable, "the signer %s did not sign in time (external.timeout is %s): look whether its controller runs, and whether it signs for %s", w.signer, w.config.Timeout, w.signer)
+	return refuse(codes.Unavailable,
+		"the signer %s did not sign in time (external.timeout is %s): look whether its controller runs, and whether it signs for %s",
+		w.signer, w.config.Timeout, w.signer)
 }
 
 // refused is an error of the API server for a caller.
 func refused(what string, err error) error {
 	switch {
 	case apierrors.IsForbidden(err): // as an API server that has just begun says for a moment, too
-		return refuse(codes.Unavailable, "the control plane may not %s: give its account the rights of a registration authority (deploy/kubernetes/signers.yaml): %v", what, err)
+		return refuse(codes.Unavailable,
+			"the control plane may not %s: give its account the rights of a registration authority (deploy/kubernetes/signers.yaml): %v",
+			what, err)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return refuse(codes.InvalidArgument, "the API server refuses to %s: %v", what, err)
 	}

@@ -62,11 +62,13 @@ type handing struct {
 func (c *Controller) hand(ctx context.Context, out sdk.Publisher) error {
 	h := &handing{Controller: c, out: out, changes: kube.NewChanges[string]()}
 	everything := fields.Everything()
-	h.namespaces = cache.NewSharedIndexInformer(cache.NewListWatchFromClient(c.client.Core, "namespaces", "", everything), &corev1.Namespace{}, 0, cache.Indexers{})
+	h.namespaces = cache.NewSharedIndexInformer(cache.NewListWatchFromClient(c.client.Core, "namespaces", "", everything),
+		&corev1.Namespace{}, 0, cache.Indexers{})
 	h.maps = map[string]cache.SharedIndexInformer{}
 	for _, name := range []string{rootMap, listMap} {
 		only := fields.OneTermEqualSelector("metadata.name", name)
-		h.maps[name] = cache.NewSharedIndexInformer(cache.NewListWatchFromClient(c.client.Core, "configmaps", "", only), &corev1.ConfigMap{}, 0, cache.Indexers{})
+		h.maps[name] = cache.NewSharedIndexInformer(cache.NewListWatchFromClient(c.client.Core, "configmaps", "", only),
+			&corev1.ConfigMap{}, 0, cache.Indexers{})
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup

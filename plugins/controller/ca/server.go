@@ -69,7 +69,8 @@ func (s *serverSigner) String() string { return "the server " + s.config.Address
 
 func (s *serverSigner) certify(ctx context.Context, a ask) (chain, roots []string, err error) {
 	if len(a.URIs) == 0 {
-		return nil, nil, refuse(codes.FailedPrecondition, "%s signs for workloads alone: name files for the secure port (tlsCertFile, tlsKeyFile, caCertFile), or a signer of the cluster (external.portSigner)", s)
+		return nil, nil, refuse(codes.FailedPrecondition, "%s signs for workloads alone: name files for the secure port "+
+			"(tlsCertFile, tlsKeyFile, caCertFile), or a signer of the cluster (external.portSigner)", s)
 	}
 	if err := authority.Modest(a.csr, a.URIs, nil); err != nil {
 		return nil, nil, refuse(codes.InvalidArgument, "csr: %v", err)
@@ -118,11 +119,15 @@ func (s *serverSigner) call(ctx context.Context, a ask) (*security.IstioCertific
 	case codes.InvalidArgument, codes.ResourceExhausted:
 		return nil, refuse(said.Code(), "%s refuses: %s", s, said.Message())
 	case codes.Unauthenticated, codes.PermissionDenied:
-		return nil, refuse(codes.FailedPrecondition, "%s refuses this control plane: it must know it (external.tls, external.tokenFile), and let it ask for others "+
-			"(external.registrationAuthorities of its controller/ca; an istiod by CA_TRUSTED_NODE_ACCOUNTS, for who runs on the same node): %s", s, said.Message())
+		return nil,
+			refuse(codes.FailedPrecondition, "%s refuses this control plane: it must know it (external.tls, external.tokenFile), and let it ask for others "+
+				"(external.registrationAuthorities of its controller/ca; an istiod by CA_TRUSTED_NODE_ACCOUNTS, for who "+
+				"runs on the same node): %s", s, said.Message())
 	case codes.DeadlineExceeded:
-		return nil, refuse(codes.Unavailable, "%s did not answer in time (external.timeout is %s); look whether it can be reached, and try again", s, s.config.Timeout)
+		return nil,
+			refuse(codes.Unavailable, "%s did not answer in time (external.timeout is %s); look whether it can be reached, and try again", s, s.config.Timeout)
 	default:
-		return nil, refuse(codes.Unavailable, "%s did not sign; look whether it can be reached (external.address, external.tls), and try again: %s", s, said.Message())
+		return nil,
+			refuse(codes.Unavailable, "%s did not sign; look whether it can be reached (external.address, external.tls), and try again: %s", s, said.Message())
 	}
 }

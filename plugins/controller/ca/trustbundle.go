@@ -144,7 +144,8 @@ func (a *announcing) write(ctx context.Context) error {
 		return nil
 	}
 	if other := a.claims.foreign([]byte(has)); other != nil {
-		return fmt.Errorf("it has the root %s, which is none of this CA's, and is left as it is; delete it, or replace it with --replaceRoot %s", named(other), fingerprint(other))
+		return fmt.Errorf("it has the root %s, which is none of this CA's, and is left as it is; delete it, or replace it with --replaceRoot %s",
+			named(other), fingerprint(other))
 	}
 	next := found.DeepCopy()
 	if err := unstructured.SetNestedField(next.Object, text, "spec", "trustBundle"); err != nil {

@@ -109,7 +109,8 @@ func world(h *plugintest.Harness) {
 		plugintest.Rows{Table: state.Services, Upserts: []*sdk.Row{
 			service(inCluster("web", "shop", "10.0.0.1", "fd00::1")), service(inCluster("web", "other", "10.0.0.2")), service(db), service(many),
 			service(&pb.Service{Host: "auto.example", Namespace: "shop", Registry: "External", AutoAddresses: []string{"240.240.0.1", "2001:2::1"}}),
-			external("*.wild.example", "shop", nil, "10.0.1.1"), external("Mixed.example", "shop", nil, "10.0.1.2"), external("mixed.example", "other", nil, "10.0.1.3"),
+			external("*.wild.example", "shop", nil, "10.0.1.1"), external("Mixed.example", "shop", nil, "10.0.1.2"),
+			external("mixed.example", "other", nil, "10.0.1.3"),
 			external("private.example", "shop", []string{"."}, "10.0.1.4"), external("range.example", "shop", nil, "10.0.0.0/8"),
 		}},
 		plugintest.Rows{Table: state.Endpoints, Upserts: []*sdk.Row{pod("db-0", "10.1.0.1"), pod("db-1", "10.1.0.2")}},
@@ -297,7 +298,9 @@ func plain(w mdns.ResponseWriter, m *mdns.Msg) {
 	switch {
 	case strings.HasSuffix(name, "none."):
 		out.Rcode = mdns.RcodeNameError
-		out.Ns = []mdns.RR{&mdns.SOA{Hdr: mdns.RR_Header{Name: "none.", Rrtype: mdns.TypeSOA, Class: mdns.ClassINET, Ttl: 60}, Ns: "a.", Mbox: "b.", Minttl: 60}}
+		out.Ns = []mdns.RR{
+			&mdns.SOA{Hdr: mdns.RR_Header{Name: "none.", Rrtype: mdns.TypeSOA, Class: mdns.ClassINET, Ttl: 60}, Ns: "a.", Mbox: "b.", Minttl: 60},
+		}
 	case strings.HasSuffix(name, "long."):
 		for i := range 150 {
 			out.Answer = append(out.Answer, &mdns.A{Hdr: h, A: net.IPv4(192, 0, 2, byte(i))})
@@ -579,7 +582,8 @@ func TestRestart(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for config, field := range map[string]string{
-		`{"upstreams": ["x"]}`: "upstreams[0]", `{"families": "x"}`: "families", `{"ttl": "0s"}`: "ttl", `{"domain": ""}`: "domain", `{"search": ["."]}`: "search[0]",
+		`{"upstreams": ["x"]}`: "upstreams[0]", `{"families": "x"}`: "families", `{"ttl": "0s"}`: "ttl",
+		`{"domain": ""}`: "domain", `{"search": ["."]}`: "search[0]",
 		`{"limits": {"queriesPerSecond": 0}}`: "limits.queriesPerSecond", `{"cache": -1}`: "cache", `{"other": 1}`: "other",
 	} {
 		_, err := parse([]byte(config))

@@ -66,7 +66,8 @@ func (c *controller) Run(ctx context.Context, out sdk.Publisher) error {
 		return err
 	}
 	if len(sockets) == 0 {
-		out.Log(sdk.Warn, "nobody can ask for names: the entry in plugins.yaml says nowhere to listen; add listen: [udp://127.0.0.1:15053, tcp://127.0.0.1:15053]")
+		out.Log(sdk.Warn,
+			"nobody can ask for names: the entry in plugins.yaml says nowhere to listen; add listen: [udp://127.0.0.1:15053, tcp://127.0.0.1:15053]")
 	}
 	defer func() {
 		for _, s := range sockets {

@@ -148,7 +148,8 @@ func follow(config *Config, client *kube.Client, out sdk.Publisher) (c *cluster,
 		}
 	}
 	gateways := client.Metadata.Resource(gatewaysResource)
-	if c.gateways, err = kube.FollowMetadata(gateways, leanName, told(func(key string) change { return change{gateway: key} }, c.changed), c.failed("gateways")); err != nil {
+	if c.gateways, err = kube.FollowMetadata(gateways, leanName,
+		told(func(key string) change { return change{gateway: key} }, c.changed), c.failed("gateways")); err != nil {
 		return nil, err
 	}
 	of := corev1.SchemeGroupVersion.WithResource("configmaps")
@@ -173,7 +174,8 @@ func leanData(object any) (any, error) {
 	}
 	data, _, _ := unstructured.NestedStringMap(u.Object, "data")
 	return &corev1.ConfigMap{Data: data, ObjectMeta: metav1.ObjectMeta{
-		Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(), Labels: u.GetLabels(), CreationTimestamp: u.GetCreationTimestamp(),
+		Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
+		Labels: u.GetLabels(), CreationTimestamp: u.GetCreationTimestamp(),
 	}}, nil
 }
 

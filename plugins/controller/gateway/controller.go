@@ -135,7 +135,8 @@ type parameters struct {
 
 func newWork(config *Config, c *cluster, out sdk.Publisher) *work {
 	return &work{
-		cluster: c, allowed: allow(config.Overrides), turns: newTurns(), known: map[string]*memory{}, faults: kinds.NewFaultSet(time.Now), maps: map[string]parameters{},
+		cluster: c, allowed: allow(config.Overrides), turns: newTurns(), known: map[string]*memory{},
+		faults: kinds.NewFaultSet(time.Now), maps: map[string]parameters{},
 	}
 }
 
@@ -338,7 +339,8 @@ func (w *work) readValues() {
 	if err != nil {
 		if w.unusable != err.Error() {
 			w.unusable = err.Error()
-			w.out.Log(sdk.Error, "the values for gateways can't be used; the last good ones count", "configMap", w.config.Namespace+"/"+w.config.values(), "error", err.Error())
+			w.out.Log(sdk.Error, "the values for gateways can't be used; the last good ones count", "configMap",
+				w.config.Namespace+"/"+w.config.values(), "error", err.Error())
 		}
 		return
 	}
@@ -366,7 +368,8 @@ func (w *work) tell() (all []kinds.Fault) {
 	}
 	if w.unusable != "" {
 		all = append(all, kinds.Fault{
-			File: source + "ConfigMap/" + w.config.Namespace + "/" + w.config.values(), Kind: "ConfigMap", Namespace: w.config.Namespace, Name: w.config.values(),
+			File: source + "ConfigMap/" + w.config.Namespace + "/" + w.config.values(), Kind: "ConfigMap",
+			Namespace: w.config.Namespace, Name: w.config.values(),
 			Severity: finding.Error, Reason: "deployment", Message: "values: " + short(w.unusable),
 		})
 	}

@@ -21,7 +21,8 @@ import (
 )
 
 func TestConfig(t *testing.T) {
-	if c, err := parse([]byte(`{"revision": "canary", "overrides": ["*"]}`)); err != nil || c.values() != "istio-sidecar-injector-canary" || c.revision() != "canary" {
+	if c, err := parse([]byte(`{"revision": "canary", "overrides": ["*"]}`)); err != nil ||
+		c.values() != "istio-sidecar-injector-canary" || c.revision() != "canary" {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for config, field := range map[string]string{
@@ -83,7 +84,10 @@ func subjectOf(t testing.TB, text string) *subject {
 	g := &gatewayRow{row: row, namespace: o.Namespace, name: o.Name, labels: o.Labels, annotations: o.Annotations, spec: o.Spec}
 	of, mesh := usualSettings(t, ""), settings.Defaults()
 	return &subject{gatewayRow: g, uid: "u-1", revision: "default", allowed: allow(nil), pod: func(name, account string) (*corev1.PodSpec, error) {
-		return of.Managed(render.Managed{Namespace: o.Namespace, Name: name, Account: account, Annotations: o.Annotations, Mesh: mesh, Proxy: mesh.DefaultConfig})
+		return of.Managed(render.Managed{
+			Namespace: o.Namespace, Name: name, Account: account, Annotations: o.Annotations, Mesh: mesh,
+			Proxy: mesh.DefaultConfig,
+		})
 	}}
 }
 
@@ -118,18 +122,34 @@ const plain = `{metadata: {name: edge, namespace: shop}, spec: {gatewayClassName
 // TestHostile: what a Gateway's own ConfigMap, its labels and its annotations may not do.
 func TestHostile(t *testing.T) {
 	for name, c := range map[string]struct{ key, overlay, says string }{
-		"privileged":        {"deployment", `spec: {template: {spec: {containers: [{name: istio-proxy, securityContext: {privileged: true}}]}}}`, "containers[istio-proxy].securityContext"},
-		"host path":         {"deployment", `spec: {template: {spec: {volumes: [{name: x, hostPath: {path: /}}]}}}`, "spec.volumes"},
-		"mounts":            {"deployment", `spec: {template: {spec: {containers: [{name: istio-proxy, volumeMounts: [{name: x, mountPath: /x}]}]}}}`, "volumeMounts"},
-		"host network":      {"deployment", `spec: {template: {spec: {hostNetwork: true}}}`, "hostNetwork"},
-		"host processes":    {"deployment", `spec: {template: {spec: {hostPID: true}}}`, "hostPID"},
-		"another account":   {"deployment", `spec: {template: {spec: {serviceAccountName: admin}}}`, "serviceAccountName"},
-		"old account":       {"deployment", `spec: {template: {spec: {serviceAccount: admin}}}`, "serviceAccount"},
-		"secrets":           {"deployment", `spec: {template: {spec: {containers: [{name: istio-proxy, env: [{name: X, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]}}}`, "containers[istio-proxy].env"},
-		"secrets at once":   {"deployment", `spec: {template: {spec: {containers: [{name: istio-proxy, envFrom: [{secretRef: {name: s}}]}]}}}`, "envFrom"},
-		"command":           {"deployment", `spec: {template: {spec: {containers: [{name: istio-proxy, command: [sh]}]}}}`, "command"},
-		"arguments":         {"deployment", `spec: {template: {spec: {containers: [{name: istio-proxy, args: [sh]}]}}}`, "args"},
-		"hooks":             {"deployment", `spec: {template: {spec: {containers: [{name: istio-proxy, lifecycle: {postStart: {exec: {command: [sh]}}}}]}}}`, "lifecycle"},
+		"privileged": {
+			"deployment",
+			`spec: {template: {spec: {containers: [{name: istio-proxy, securityContext: {privileged: true}}]}}}`,
+			"containers[istio-proxy].securityContext",
+		},
+		"host path": {"deployment", `spec: {template: {spec: {volumes: [{name: x, hostPath: {path: /}}]}}}`, "spec.volumes"},
+		"mounts": {
+			"deployment",
+			`spec: {template: {spec: {containers: [{name: istio-proxy, volumeMounts: [{name: x, mountPath: /x}]}]}}}`,
+			"volumeMounts",
+		},
+		"host network":    {"deployment", `spec: {template: {spec: {hostNetwork: true}}}`, "hostNetwork"},
+		"host processes":  {"deployment", `spec: {template: {spec: {hostPID: true}}}`, "hostPID"},
+		"another account": {"deployment", `spec: {template: {spec: {serviceAccountName: admin}}}`, "serviceAccountName"},
+		"old account":     {"deployment", `spec: {template: {spec: {serviceAccount: admin}}}`, "serviceAccount"},
+		"secrets": {
+			"deployment",
+			`spec: {template: {spec: {containers: [{name: istio-proxy, env: [{name: X, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]}}}`,
+			"containers[istio-proxy].env",
+		},
+		"secrets at once": {"deployment", `spec: {template: {spec: {containers: [{name: istio-proxy, envFrom: [{secretRef: {name: s}}]}]}}}`, "envFrom"},
+		"command":         {"deployment", `spec: {template: {spec: {containers: [{name: istio-proxy, command: [sh]}]}}}`, "command"},
+		"arguments":       {"deployment", `spec: {template: {spec: {containers: [{name: istio-proxy, args: [sh]}]}}}`, "args"},
+		"hooks": {
+			"deployment",
+			`spec: {template: {spec: {containers: [{name: istio-proxy, lifecycle: {postStart: {exec: {command: [sh]}}}}]}}}`,
+			"lifecycle",
+		},
 		"another container": {"deployment", `spec: {template: {spec: {containers: [{name: more, image: x}]}}}`, "containers[more]"},
 		"container by name": {"deployment", `spec: {template: {spec: {containers: [{name: more}]}}}`, "containers[more]"},
 		"before it":         {"deployment", `spec: {template: {spec: {initContainers: [{name: istio-proxy, image: x}]}}}`, "initContainers"},
@@ -209,11 +229,14 @@ func TestAllowed(t *testing.T) {
 // TestNames: what can't be a Service's name makes nothing, and says what to do.
 func TestNames(t *testing.T) {
 	for text, says := range map[string]string{
-		`{metadata: {name: ` + strings.Repeat("a", 60) + `, namespace: n}, spec: {gatewayClassName: istio}}`:                                          nameAnnotation,
-		`{metadata: {name: a.b, namespace: n}, spec: {gatewayClassName: istio}}`:                                                                      nameAnnotation,
-		`{metadata: {name: a, namespace: n, annotations: {gateway.istio.io/name-override: ../x}}, spec: {gatewayClassName: istio}}`:                   "../x",
-		`{metadata: {name: a, namespace: n, annotations: {gateway.istio.io/service-account: "X Y"}}, spec: {gatewayClassName: istio}}`:                "X Y",
-		`{metadata: {name: a, namespace: n, annotations: {networking.istio.io/service-type: ExternalName}}, spec: {gatewayClassName: istio}}`:         "ExternalName",
+		`{metadata: {name: ` + strings.Repeat(
+			"a", 60,
+		) + `, namespace: n}, spec: {gatewayClassName: istio}}`: nameAnnotation,
+		`{metadata: {name: a.b, namespace: n}, spec: {gatewayClassName: istio}}`:                                                       nameAnnotation,
+		`{metadata: {name: a, namespace: n, annotations: {gateway.istio.io/name-override: ../x}}, spec: {gatewayClassName: istio}}`:    "../x",
+		`{metadata: {name: a, namespace: n, annotations: {gateway.istio.io/service-account: "X Y"}}, spec: {gatewayClassName: istio}}`: "X Y",
+		`{metadata: {name: a, namespace: n, annotations: {networking.istio.io/service-type: ExternalName}}, spec: ` +
+			`{gatewayClassName: istio}}`: "ExternalName",
 		`{metadata: {name: a, namespace: n, annotations: {sidecar.istio.io/proxyImage: ""}}, spec: {gatewayClassName: istio, listeners: []}}`:         "",
 		`{metadata: {name: a, namespace: n, labels: {sidecar.istio.io/inject: "true"}}, spec: {gatewayClassName: istio}}`:                             "",
 		`{metadata: {name: a, namespace: n}, spec: {gatewayClassName: istio, infrastructure: {labels: {gateway.networking.k8s.io/gateway-name: b}}}}`: "",
@@ -240,7 +263,10 @@ func TestNames(t *testing.T) {
 func TestPorts(t *testing.T) {
 	s := subjectOf(t, `{metadata: {name: edge, namespace: shop}, spec: {gatewayClassName: istio, listeners: [
 		{name: http, port: 80, protocol: HTTP}, {name: other, port: 80, protocol: HTTP}, {name: a.b, port: 443, protocol: HTTPS}, {name: a-b, port: 444, protocol: TLS}]}}`)
-	s.sets = []gateway.Listener{{Name: "http", Port: 80}, {Name: gateway.SectionName(strings.Repeat("x", 80)), Port: 81, Protocol: "TCP"}, {Name: "status-port", Port: 82, Protocol: "TCP"}}
+	s.sets = []gateway.Listener{
+		{Name: "http", Port: 80}, {Name: gateway.SectionName(strings.Repeat("x", 80)), Port: 81, Protocol: "TCP"},
+		{Name: "status-port", Port: 82, Protocol: "TCP"},
+	}
 	var got []string
 	for _, p := range s.ports() {
 		got = append(got, fmt.Sprintf("%s %d %s", p.Name, p.Port, *p.AppProtocol))
@@ -285,22 +311,31 @@ func TestSettled(t *testing.T) {
 		}
 		return out
 	}
-	const wish = `{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a", "namespace": "b", "labels": {"x": "y"}}, "spec": {"ports": [{"port": 80, "protocol": "TCP", "name": "http"}], "list": ["a"]}}`
-	const owned = `{"f:metadata": {"f:labels": {"f:x": {}}}, "f:spec": {"f:ports": {"k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:name": {}, "f:port": {}, "f:protocol": {}}}, "f:list": {}}}`
-	const live = `{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a", "namespace": "b", "labels": {"x": "y", "more": "z"}}, "spec": {"ports": [{"port": 80, "protocol": "TCP", "name": "http", "targetPort": 80}], "list": ["a"], "clusterIP": "1"}}`
+	const wish = `{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a", "namespace": "b", "labels": {"x": ` +
+		`"y"}}, "spec": {"ports": [{"port": 80, "protocol": "TCP", "name": "http"}], "list": ["a"]}}`
+	const owned = `{"f:metadata": {"f:labels": {"f:x": {}}}, "f:spec": {"f:ports": {"k:{\"port\":80,` +
+		`\"protocol\":\"TCP\"}": {".": {}, "f:name": {}, "f:port": {}, "f:protocol": {}}}, "f:list": {}}}`
+	const live = `{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a", "namespace": "b", "labels": {"x": ` +
+		`"y", "more": "z"}}, "spec": {"ports": [{"port": 80, "protocol": "TCP", "name": "http", "targetPort": 80}], ` +
+		`"list": ["a"], "clusterIP": "1"}}`
 	for name, c := range map[string]struct {
 		wish, owned, live string
 		want              bool
 	}{
-		"as wished":                   {wish, owned, live, true},
-		"another value":               {wish, owned, strings.Replace(live, `"http"`, `"web"`, 1), false},
-		"a field that is not ours":    {wish, strings.Replace(owned, `"f:name": {}, `, "", 1), live, false},
-		"a field of ours too many":    {wish, strings.Replace(owned, `"f:x": {}`, `"f:x": {}, "f:old": {}`, 1), live, false},
-		"a port too many":             {wish, owned, strings.Replace(live, `"ports": [`, `"ports": [{"port": 81}, `, 1), false},
-		"another list":                {wish, owned, strings.Replace(live, `["a"]`, `["b"]`, 1), false},
-		"a wish more":                 {strings.Replace(wish, `"x": "y"`, `"x": "y", "w": "v"`, 1), owned, live, false},
-		"what is gone":                {wish, owned, strings.Replace(live, `"x": "y", `, "", 1), false},
-		"an element that is not ours": {strings.Replace(wish, `"ports": [`, `"ports": [{"port": 443, "protocol": "TCP", "name": "https"}, `, 1), owned, strings.Replace(live, `"ports": [`, `"ports": [{"port": 443, "protocol": "TCP", "name": "https"}, `, 1), false},
+		"as wished":                {wish, owned, live, true},
+		"another value":            {wish, owned, strings.Replace(live, `"http"`, `"web"`, 1), false},
+		"a field that is not ours": {wish, strings.Replace(owned, `"f:name": {}, `, "", 1), live, false},
+		"a field of ours too many": {wish, strings.Replace(owned, `"f:x": {}`, `"f:x": {}, "f:old": {}`, 1), live, false},
+		"a port too many":          {wish, owned, strings.Replace(live, `"ports": [`, `"ports": [{"port": 81}, `, 1), false},
+		"another list":             {wish, owned, strings.Replace(live, `["a"]`, `["b"]`, 1), false},
+		"a wish more":              {strings.Replace(wish, `"x": "y"`, `"x": "y", "w": "v"`, 1), owned, live, false},
+		"what is gone":             {wish, owned, strings.Replace(live, `"x": "y", `, "", 1), false},
+		"an element that is not ours": {
+			strings.Replace(wish, `"ports": [`, `"ports": [{"port": 443, "protocol": "TCP", "name": "https"}, `, 1),
+			owned,
+			strings.Replace(live, `"ports": [`, `"ports": [{"port": 443, "protocol": "TCP", "name": "https"}, `, 1),
+			false,
+		},
 	} {
 		if got := settled(read(c.wish), read(c.owned), read(c.live)); got != c.want {
 			t.Errorf("%s: %v", name, got)
@@ -336,7 +371,8 @@ func TestRevisions(t *testing.T) {
 		namespace, label, revision string
 		want                       bool
 	}{
-		{"shop", "", "default", true}, {"shop", "", "canary", false}, {"shop", "default", "default", true}, {"shop", "canary", "default", false}, {"shop", "canary", "canary", true},
+		{"shop", "", "default", true}, {"shop", "", "canary", false}, {"shop", "default", "default", true},
+		{"shop", "canary", "default", false}, {"shop", "canary", "canary", true},
 		{"canary", "", "default", false}, {"canary", "", "canary", true}, {"canary", "default", "canary", false}, {"unknown", "", "default", true},
 	} {
 		g := &gatewayRow{namespace: c.namespace}
@@ -352,8 +388,10 @@ func TestRevisions(t *testing.T) {
 // TestManaged: for which Gateways something is deployed.
 func TestManaged(t *testing.T) {
 	for spec, want := range map[string]bool{
-		`{}`: true, `{addresses: [{value: 10.0.0.1}]}`: true, `{addresses: [{type: IPAddress, value: 10.0.0.1}]}`: true, `{addresses: [{type: Hostname, value: mine}]}`: false,
-		`{addresses: [{type: NamedAddress, value: x}]}`: false, `{addresses: [{value: 10.0.0.1}, {value: 10.0.0.2}]}`: false,
+		`{}`: true, `{addresses: [{value: 10.0.0.1}]}`: true,
+		`{addresses: [{type: IPAddress, value: 10.0.0.1}]}`: true,
+		`{addresses: [{type: Hostname, value: mine}]}`:      false,
+		`{addresses: [{type: NamedAddress, value: x}]}`:     false, `{addresses: [{value: 10.0.0.1}, {value: 10.0.0.2}]}`: false,
 	} {
 		if got := subjectOf(t, "{metadata: {name: a, namespace: n}, spec: "+spec+"}").managed(); got != want {
 			t.Errorf("%s: %v", spec, got)

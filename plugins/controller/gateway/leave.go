@@ -94,7 +94,10 @@ func (c *cluster) nobody(ctx context.Context, namespace string) error {
 		}
 		if s := l.Spec; s.HolderIdentity != nil && *s.HolderIdentity != "" && s.RenewTime != nil && s.LeaseDurationSeconds != nil &&
 			time.Since(s.RenewTime.Time) < time.Duration(*s.LeaseDurationSeconds)*time.Second {
-			return fmt.Errorf("%s deploys gateways at the moment (Lease %s/%s), and what is deleted would come back: stop it, or take controller/gateway out of its set", *s.HolderIdentity, namespace, l.Name)
+			return fmt.Errorf(
+				"%s deploys gateways at the moment (Lease %s/%s), and what is deleted would come back: stop it, or take controller/gateway out of its set",
+				*s.HolderIdentity, namespace, l.Name,
+			)
 		}
 	}
 	return nil

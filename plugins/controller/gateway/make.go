@@ -84,7 +84,8 @@ func (w *work) wishes(ctx context.Context, g *gatewayRow, uid types.UID) ([]*wis
 		return nil, &problem{err.Error()}
 	}
 	s := &subject{
-		gatewayRow: g, uid: uid, sets: w.world.listeners(g), revision: w.config.revision(), class: w.defaultsOf(string(g.spec.GatewayClassName)), own: own, allowed: w.allowed,
+		gatewayRow: g, uid: uid, sets: w.world.listeners(g), revision: w.config.revision(),
+		class: w.defaultsOf(string(g.spec.GatewayClassName)), own: own, allowed: w.allowed,
 		pod: func(name, account string) (*corev1.PodSpec, error) {
 			return w.settings.Managed(render.Managed{
 				Namespace: g.namespace, Name: name, Account: account, Annotations: g.annotations, Network: g.handedLabels()[networkLabel],
@@ -152,14 +153,17 @@ func (w *work) make(ctx context.Context, g *gatewayRow, m *memory, o *wished) er
 // foreign says that an object is somebody else's: it stays as it is.
 func (w *work) foreign(g *gatewayRow, o *wished, live *child) error {
 	if o.part != accounts {
-		return &problem{fmt.Sprintf("%s %s/%s is not made: there is one that was not made for this Gateway; annotation %s says another name", o.kind, g.namespace, o.name, nameAnnotation)}
+		return &problem{fmt.Sprintf("%s %s/%s is not made: there is one that was not made for this Gateway; annotation %s says another name",
+			o.kind, g.namespace, o.name, nameAnnotation)}
 	}
 	lent := live.Labels[managedLabel] == managedBy || live.Labels[nameLabel] == g.name
 	if lent || w.config.Accounts {
 		return nil
 	}
-	return &problem{fmt.Sprintf("nothing is deployed: service account %s/%s was not made for this Gateway. Who may change the account lets it be used by the label %s: %s",
-		g.namespace, o.name, nameLabel, g.name)}
+	return &problem{
+		fmt.Sprintf("nothing is deployed: service account %s/%s was not made for this Gateway. Who may change the account lets it be used by the label %s: %s",
+			g.namespace, o.name, nameLabel, g.name),
+	}
 }
 
 // now is an object as it is known; one that was just written may not have been seen yet.

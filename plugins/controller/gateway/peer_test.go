@@ -51,31 +51,45 @@ var peers = map[string]struct {
 }{
 	"simple":    {gateway: `{metadata: {name: default, labels: {should: see}, annotations: {should: see}}, spec: {gatewayClassName: istio}}`},
 	"manual-sa": {gateway: `{metadata: {name: default, annotations: {gateway.istio.io/service-account: custom-sa}}, spec: {gatewayClassName: istio}}`},
-	"manual-ip": {gateway: `{metadata: {name: default, annotations: {gateway.istio.io/name-override: default}}, spec: {gatewayClassName: istio, addresses: [{type: IPAddress, value: 1.2.3.4}]}}`},
+	"manual-ip": {gateway: `{metadata: {name: default, annotations: {gateway.istio.io/name-override: default}}, spec: ` +
+		`{gatewayClassName: istio, addresses: [{type: IPAddress, value: 1.2.3.4}]}}`},
 	"cluster-ip": {gateway: `{metadata: {name: default, annotations: {networking.istio.io/service-type: ClusterIP, gateway.istio.io/name-override: default}},
 		spec: {gatewayClassName: istio, listeners: [{name: http, port: 80, protocol: HTTP}]}}`},
-	"multinetwork": {gateway: `{metadata: {name: default, labels: {topology.istio.io/network: network-1}, annotations: {gateway.istio.io/name-override: default}},
-		spec: {gatewayClassName: istio, listeners: [{name: http, port: 80, protocol: HTTP}]}}`},
+	"multinetwork": {
+		gateway: `{metadata: {name: default, labels: {topology.istio.io/network: network-1}, annotations: {gateway.istio.io/name-override: default}},
+		spec: {gatewayClassName: istio, listeners: [{name: http, port: 80, protocol: HTTP}]}}`,
+	},
 	"quic-disabled": {gateway: `{metadata: {name: default}, spec: {gatewayClassName: istio, listeners: [{name: https, port: 443, protocol: HTTPS}]}}`},
 	"custom-class":  {gateway: `{metadata: {name: default}, spec: {gatewayClassName: custom}}`},
-	"infrastructure-labels-annotations": {gateway: `{metadata: {name: default, labels: {should-not: see}, annotations: {should-not: see}}, spec: {gatewayClassName: istio,
-		infrastructure: {labels: {foo: bar, gateway.networking.k8s.io/ignore: "true"}, annotations: {fizz: buzz, gateway.networking.k8s.io/ignore: "true"}}}}`},
-	"kube-gateway-ambient-redirect":             {gateway: `{metadata: {name: default, labels: {istio.io/dataplane-mode: ambient}}, spec: {gatewayClassName: istio}}`},
-	"kube-gateway-ambient-redirect-infra":       {gateway: `{metadata: {name: default}, spec: {gatewayClassName: istio, infrastructure: {labels: {istio.io/dataplane-mode: ambient}}}}`},
-	"kube-gateway-resources-null":               {gateway: `{metadata: {name: default}, spec: {gatewayClassName: istio}}`, values: nulls},
-	"copy-labels-annotations-enabled-infra-nil": {gateway: `{metadata: {name: default, labels: {should: see}, annotations: {should: see}}, spec: {gatewayClassName: istio}}`},
+	"infrastructure-labels-annotations": {
+		gateway: `{metadata: {name: default, labels: {should-not: see}, annotations: {should-not: see}}, spec: {gatewayClassName: istio,
+		infrastructure: {labels: {foo: bar, gateway.networking.k8s.io/ignore: "true"}, annotations: {fizz: buzz, gateway.networking.k8s.io/ignore: "true"}}}}`,
+	},
+	"kube-gateway-ambient-redirect": {
+		gateway: `{metadata: {name: default, labels: {istio.io/dataplane-mode: ambient}}, spec: {gatewayClassName: istio}}`,
+	},
+	"kube-gateway-ambient-redirect-infra": {
+		gateway: `{metadata: {name: default}, spec: {gatewayClassName: istio, infrastructure: {labels: {istio.io/dataplane-mode: ambient}}}}`,
+	},
+	"kube-gateway-resources-null": {gateway: `{metadata: {name: default}, spec: {gatewayClassName: istio}}`, values: nulls},
+	"copy-labels-annotations-enabled-infra-nil": {
+		gateway: `{metadata: {name: default, labels: {should: see}, annotations: {should: see}}, spec: {gatewayClassName: istio}}`,
+	},
 	"proxy-config-crd": {gateway: `{metadata: {name: default}, spec: {gatewayClassName: istio}}`, proxies: []*networking.ProxyConfig{{
 		Selector: &types.WorkloadSelector{MatchLabels: map[string]string{nameLabel: "default"}}, Image: &networking.ProxyImage{ImageType: "distroless"},
 	}}},
 	"customizations": {
-		gateway: `{metadata: {name: namespace}, spec: {gatewayClassName: istio, infrastructure: {labels: {foo: bar}, parametersRef: {group: "", kind: ConfigMap, name: gw-options}}}}`,
+		gateway: `{metadata: {name: namespace}, spec: {gatewayClassName: istio, infrastructure: {labels: {foo: bar}, ` +
+			`parametersRef: {group: "", kind: ConfigMap, name: gw-options}}}}`,
 		own: map[string]string{
 			"podDisruptionBudget": `{spec: {minAvailable: 1}}`, "horizontalPodAutoscaler": `{spec: {minReplicas: 2, maxReplicas: 2}}`,
-			"deployment": `{metadata: {annotations: {cm-annotation: cm-annotation-value}}, spec: {replicas: 4, template: {spec: {containers: [{name: istio-proxy, resources: {requests: {cpu: 222m}}}]}}}}`,
+			"deployment": `{metadata: {annotations: {cm-annotation: cm-annotation-value}}, spec: {replicas: 4, ` +
+				`template: {spec: {containers: [{name: istio-proxy, resources: {requests: {cpu: 222m}}}]}}}}`,
 		},
 	},
 	"illegal_customizations": {
-		gateway: `{metadata: {name: namespace}, spec: {gatewayClassName: istio}}`, own: map[string]string{"deployment": `{metadata: {name: not-allowed}}`}, illegal: true,
+		gateway: `{metadata: {name: namespace}, spec: {gatewayClassName: istio}}`,
+		own:     map[string]string{"deployment": `{metadata: {name: not-allowed}}`}, illegal: true,
 	},
 }
 
@@ -107,7 +121,8 @@ func TestPeer(t *testing.T) {
 			}
 			s.pod = func(name, account string) (*corev1.PodSpec, error) {
 				return of.Managed(render.Managed{
-					Namespace: s.namespace, Name: name, Account: account, Annotations: s.annotations, Network: s.handedLabels()[networkLabel], Mesh: mesh, Proxy: proxy,
+					Namespace: s.namespace, Name: name, Account: account, Annotations: s.annotations,
+					Network: s.handedLabels()[networkLabel], Mesh: mesh, Proxy: proxy,
 				})
 			}
 			made, err := s.wishes()

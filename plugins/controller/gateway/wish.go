@@ -66,7 +66,10 @@ func (s *part) apiVersion() string { return s.resource.GroupVersion().String() }
 
 // Parts, in the order in which objects are made.
 var (
-	accounts    = &part{corev1.SchemeGroupVersion.WithResource("serviceaccounts"), "ServiceAccount", "serviceAccount", false, func() any { return &corev1.ServiceAccount{} }}
+	accounts = &part{
+		corev1.SchemeGroupVersion.WithResource("serviceaccounts"), "ServiceAccount", "serviceAccount", false,
+		func() any { return &corev1.ServiceAccount{} },
+	}
 	deployments = &part{appsv1.SchemeGroupVersion.WithResource("deployments"), "Deployment", "deployment", false, func() any { return &appsv1.Deployment{} }}
 	services    = &part{corev1.SchemeGroupVersion.WithResource("services"), "Service", "service", false, func() any { return &corev1.Service{} }}
 	autoscalers = &part{
@@ -219,8 +222,14 @@ func (s *subject) wishes() ([]*wished, error) {
 			ObjectMeta: meta(name), Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: selector}, Template: template},
 		}},
 		{services, name, &corev1.Service{ObjectMeta: meta(name), Spec: *service}},
-		{autoscalers, name, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: meta(name), Spec: autoscalingv2.HorizontalPodAutoscalerSpec{ScaleTargetRef: scaled, MaxReplicas: 1}}},
-		{budgets, name, &policyv1.PodDisruptionBudget{ObjectMeta: meta(name), Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: selector}}}},
+		{autoscalers, name, &autoscalingv2.HorizontalPodAutoscaler{
+			ObjectMeta: meta(name),
+			Spec:       autoscalingv2.HorizontalPodAutoscalerSpec{ScaleTargetRef: scaled, MaxReplicas: 1},
+		}},
+		{budgets, name, &policyv1.PodDisruptionBudget{
+			ObjectMeta: meta(name),
+			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: selector}},
+		}},
 	} {
 		content, err := s.overlaid(o.part, o.is)
 		if err != nil {

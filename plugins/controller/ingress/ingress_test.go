@@ -53,8 +53,10 @@ func (s *store) answer(m *pb.Store) *pb.Stored {
 // put is an Ingress as it is stored, whose status somebody has written.
 func (s *store) put(name, manager, addresses string) {
 	var o map[string]any
-	text := fmt.Sprintf(`{"metadata": {"namespace": "a", "name": %q, "managedFields": [{"manager": %q, "subresource": "status", "fieldsV1": {"f:status": {"f:loadBalancer": {}}}}]},
-		"status": {"other": 1, "loadBalancer": {"ingress": %s}}}`, name, manager, addresses)
+	text := fmt.Sprintf(
+		`{"metadata": {"namespace": "a", "name": %q, "managedFields": [{"manager": %q, "subresource": "status", "fieldsV1": {"f:status": {"f:loadBalancer": {}}}}]},
+		"status": {"other": 1, "loadBalancer": {"ingress": %s}}}`, name, manager, addresses,
+	)
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		panic(err)
 	}
@@ -81,7 +83,8 @@ func class(name, controller string) *sdk.Row {
 
 func gateway(addresses string) plugintest.Rows {
 	return plugintest.Rows{Table: state.Services, Upserts: []*sdk.Row{sdk.ServiceRow(&pb.Service{
-		Namespace: "istio-system", Host: "istio-ingressgateway.istio-system.svc.cluster.local", ExternalAddresses: map[string]string{"Kubernetes": addresses, "other": "192.0.2.9"},
+		Namespace: "istio-system", Host: "istio-ingressgateway.istio-system.svc.cluster.local",
+		ExternalAddresses: map[string]string{"Kubernetes": addresses, "other": "192.0.2.9"},
 	})}}
 }
 
@@ -111,7 +114,8 @@ func TestController(t *testing.T) {
 	}
 	h.Commit(
 		plugintest.Rows{Table: ingress.Class, Upserts: []*sdk.Row{class("mesh", ingress.Controller), class("nginx", "k8s.io/ingress-nginx")}},
-		ingresses(row("ours", "mesh", ""), row("nginx", "nginx", ""), row("theirs", "nginx", `[{"ip":"192.0.2.1"}]`)), gateway("lb.example,192.0.2.1,192.0.2.1"),
+		ingresses(row("ours", "mesh", ""), row("nginx", "nginx", ""), row("theirs", "nginx", `[{"ip":"192.0.2.1"}]`)),
+		gateway("lb.example,192.0.2.1,192.0.2.1"),
 	)
 	const both = `{"loadBalancer":{"ingress":[{"ip":"192.0.2.1"},{"hostname":"lb.example"}]},"other":1}`
 	expect("ours " + both)

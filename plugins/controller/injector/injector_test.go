@@ -30,10 +30,12 @@ func started(t *testing.T, config string) *plugintest.Harness {
 
 // review is what an API server asks about a pod.
 func review(namespace, pod string) []byte {
-	return fmt.Appendf(nil, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"7","kind":{"version":"v1","kind":"Pod"},"namespace":%q,"operation":"CREATE","object":%s}}`, namespace, pod)
+	return fmt.Appendf(nil, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"7",`+
+		`"kind":{"version":"v1","kind":"Pod"},"namespace":%q,"operation":"CREATE","object":%s}}`, namespace, pod)
 }
 
-const web = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","labels":{"app":"web"}},"spec":{"containers":[{"name":"app","image":"app","resources":{}}]}}`
+const web = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","labels":{"app":"web"}},` +
+	`"spec":{"containers":[{"name":"app","image":"app","resources":{}}]}}`
 
 // answered asks about a pod, and returns what it becomes.
 func answered(t *testing.T, h *plugintest.Harness, path string, body []byte) (a *admissionv1.AdmissionResponse, pod string) {
@@ -66,7 +68,10 @@ func answered(t *testing.T, h *plugintest.Harness, path string, body []byte) (a 
 func TestReviews(t *testing.T) {
 	h := started(t, `{"from": "files", "nativeSidecars": "true", "revision": "canary"}`)
 	_, pod := answered(t, h, method+"/cluster/c2/net/a--slash--b?timeout=10s", review("shop", web))
-	for _, part := range []string{`"name":"istio-proxy"`, `"restartPolicy":"Always"`, `"istio.io/rev":"canary"`, `{"name":"ISTIO_META_CLUSTER_ID","value":"c2"}`, `"topology.istio.io/network":"a/b"`} {
+	for _, part := range []string{
+		`"name":"istio-proxy"`, `"restartPolicy":"Always"`, `"istio.io/rev":"canary"`,
+		`{"name":"ISTIO_META_CLUSTER_ID","value":"c2"}`, `"topology.istio.io/network":"a/b"`,
+	} {
 		if !strings.Contains(pod, part) {
 			t.Errorf("%s is not in %s", part, pod)
 		}
@@ -79,7 +84,8 @@ func TestReviews(t *testing.T) {
 			t.Errorf("%s: %+v", name, a)
 		}
 	}
-	if a, _ := answered(t, h, method, review("shop", `{"metadata":{"annotations":{"sidecar.istio.io/statusPort":"x","status.sidecar.istio.io/port":"x"}},"spec":{}}`)); a.Allowed ||
+	if a, _ := answered(t, h, method,
+		review("shop", `{"metadata":{"annotations":{"sidecar.istio.io/statusPort":"x","status.sidecar.istio.io/port":"x"}},"spec":{}}`)); a.Allowed ||
 		!strings.Contains(a.Result.Message, "status.sidecar.istio.io/port") {
 		t.Errorf("%+v", a)
 	}

@@ -91,7 +91,8 @@ func (c *Config) read(client sdk.Client) (*agent, error) {
 		}
 	}
 	if len(a.identities) == 0 {
-		return nil, fmt.Errorf("it has shown no identity of namespace %q: an agent needs a certificate, or a token, of a service account there", clip(a.namespace))
+		return nil,
+			fmt.Errorf("it has shown no identity of namespace %q: an agent needs a certificate, or a token, of a service account there", clip(a.namespace))
 	}
 	claimed, err := address(f["INSTANCE_IPS"].GetStringValue(), id.Address)
 	if err != nil {

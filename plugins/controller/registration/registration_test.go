@@ -25,7 +25,8 @@ import (
 
 func TestConfig(t *testing.T) {
 	for config, field := range map[string]string{
-		`{"grace": "1ms"}`: "grace", `{"proxies": ["10.0.0.0/8", "10.0.0.1"]}`: "proxies[1]", `{"limits": {"group": 0}}`: "limits.group", `{"lease": "2h"}`: "lease", `{"more": 1}`: "more",
+		`{"grace": "1ms"}`: "grace", `{"proxies": ["10.0.0.0/8", "10.0.0.1"]}`: "proxies[1]",
+		`{"limits": {"group": 0}}`: "limits.group", `{"lease": "2h"}`: "lease", `{"more": 1}`: "more",
 		`{"writesPerSecond": 0}`: "writesPerSecond", `{"namespace": ""}`: "namespace",
 	} {
 		_, err := strict.Parse([]byte(config), defaults())
@@ -67,17 +68,23 @@ func TestWho(t *testing.T) {
 		want    string
 		refused string
 	}{
-		"usual":              {want: "shop/web-10.0.0.1"},
-		"a network":          {more: map[string]any{"NETWORK": "there"}, want: "shop/web-10.0.0.1-there"},
-		"several addresses":  {more: map[string]any{"INSTANCE_IPS": "10.0.0.1,fd00::1"}, want: "shop/web-10.0.0.1"},
-		"none listed":        {more: map[string]any{"INSTANCE_IPS": ""}, want: "shop/web-10.0.0.1"},
-		"IPv6":               {more: map[string]any{"INSTANCE_IPS": "fd00::1"}, change: func(c *sdk.Client) { c.RemoteAddress = "[fd00::1]:1" }, want: "shop/web-fd00--1"},
-		"by way of a proxy":  {change: func(c *sdk.Client) { c.RemoteAddress = "10.9.1.1:1" }, want: "shop/web-10.0.0.1"},
-		"in plain text":      {change: func(c *sdk.Client) { c.Plain = true }, refused: "plain text"},
-		"nobody":             {change: func(c *sdk.Client) { c.Identities = nil }, refused: "no identity"},
-		"another namespace":  {more: map[string]any{"NAMESPACE": "other"}, refused: "no identity of namespace"},
-		"an odd identity":    {change: func(c *sdk.Client) { c.Identities = []string{"vm.shop"} }, refused: "no identity"},
-		"another address":    {change: func(c *sdk.Client) { c.RemoteAddress = "10.0.0.2:1" }, refused: "claims the address 10.0.0.1 and is connected from 10.0.0.2"},
+		"usual":             {want: "shop/web-10.0.0.1"},
+		"a network":         {more: map[string]any{"NETWORK": "there"}, want: "shop/web-10.0.0.1-there"},
+		"several addresses": {more: map[string]any{"INSTANCE_IPS": "10.0.0.1,fd00::1"}, want: "shop/web-10.0.0.1"},
+		"none listed":       {more: map[string]any{"INSTANCE_IPS": ""}, want: "shop/web-10.0.0.1"},
+		"IPv6": {
+			more:   map[string]any{"INSTANCE_IPS": "fd00::1"},
+			change: func(c *sdk.Client) { c.RemoteAddress = "[fd00::1]:1" }, want: "shop/web-fd00--1",
+		},
+		"by way of a proxy": {change: func(c *sdk.Client) { c.RemoteAddress = "10.9.1.1:1" }, want: "shop/web-10.0.0.1"},
+		"in plain text":     {change: func(c *sdk.Client) { c.Plain = true }, refused: "plain text"},
+		"nobody":            {change: func(c *sdk.Client) { c.Identities = nil }, refused: "no identity"},
+		"another namespace": {more: map[string]any{"NAMESPACE": "other"}, refused: "no identity of namespace"},
+		"an odd identity":   {change: func(c *sdk.Client) { c.Identities = []string{"vm.shop"} }, refused: "no identity"},
+		"another address": {
+			change:  func(c *sdk.Client) { c.RemoteAddress = "10.0.0.2:1" },
+			refused: "claims the address 10.0.0.1 and is connected from 10.0.0.2",
+		},
 		"no remote address":  {change: func(c *sdk.Client) { c.RemoteAddress = "@" }, refused: "nobody knows from where"},
 		"no address":         {more: map[string]any{"INSTANCE_IPS": "a.example"}, refused: "claims no address"},
 		"any address":        {more: map[string]any{"INSTANCE_IPS": "0.0.0.0"}, refused: "claims no address"},
@@ -196,7 +203,8 @@ type world struct {
 	hangs sync.RWMutex
 }
 
-const group = `{"apiVersion": "networking.istio.io/v1", "kind": "WorkloadGroup", "metadata": {"namespace": "shop", "name": "web", "uid": "u1"}, "spec": {"template": {"labels": {"app": "web"}}}}`
+const group = `{"apiVersion": "networking.istio.io/v1", "kind": "WorkloadGroup", "metadata": {"namespace": "shop", ` +
+	`"name": "web", "uid": "u1"}, "spec": {"template": {"labels": {"app": "web"}}}}`
 
 func newWorld(t *testing.T, config string, objects ...string) *world {
 	t.Helper()

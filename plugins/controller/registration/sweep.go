@@ -37,11 +37,14 @@ func leaseOf(replica string) (name string, ok bool) {
 // live keeps this replica's Lease until ctx ends.
 func (c *controller) live(ctx context.Context) {
 	name, _ := leaseOf(c.me)
-	e := lead.Election{Objects: c.objects, Namespace: c.config.Namespace, Name: name, Duration: c.config.Lease, Log: func(level sdk.Level, text string, args ...any) {
-		if level > sdk.Info { // who holds its own Lease doesn't lead
-			c.out.Log(level, text, args...)
-		}
-	}}
+	e := lead.Election{
+		Objects: c.objects, Namespace: c.config.Namespace, Name: name, Duration: c.config.Lease,
+		Log: func(level sdk.Level, text string, args ...any) {
+			if level > sdk.Info { // who holds its own Lease doesn't lead
+				c.out.Log(level, text, args...)
+			}
+		},
+	}
 	_ = e.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil })
 }
 
@@ -182,7 +185,8 @@ func (c *controller) dead(ctx context.Context, pulses map[string]pulse) (func(re
 	}
 	for name, l := range leases {
 		if !used[name] && ended(name) {
-			if err := c.objects.Delete(ctx, lead.Table, c.config.Namespace, name, l.version); err != nil && sdk.CodeOf(err) != sdk.StoreConflict && sdk.CodeOf(err) != sdk.StoreNotFound {
+			if err := c.objects.Delete(ctx, lead.Table, c.config.Namespace, name, l.version); err != nil &&
+				sdk.CodeOf(err) != sdk.StoreConflict && sdk.CodeOf(err) != sdk.StoreNotFound {
 				return nil, err
 			}
 		}

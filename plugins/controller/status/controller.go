@@ -33,7 +33,10 @@ const (
 // run writes statuses while this replica leads, until ctx ends.
 func (c *Config) run(ctx context.Context, out sdk.Publisher, refused *controller) error {
 	task := func(ctx context.Context) error {
-		w := &writer{config: c, out: out, refused: refused, objects: sdk.ObjectsOf(out), work: newWork(), pace: rate.NewLimiter(rate.Limit(c.Rate), 1), pause: shortest}
+		w := &writer{
+			config: c, out: out, refused: refused, objects: sdk.ObjectsOf(out), work: newWork(),
+			pace: rate.NewLimiter(rate.Limit(c.Rate), 1), pause: shortest,
+		}
 		return w.follow(ctx)
 	}
 	if c.Alone {

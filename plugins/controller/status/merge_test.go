@@ -122,7 +122,9 @@ parents:
 // TestEntriesHaveRoom: a status has no more entries than it may have, and others' come first.
 func TestEntriesHaveRoom(t *testing.T) {
 	o := parsed(t, "status: {ancestors: ["+strings.Repeat("{ancestorRef: {name: x}, controllerName: example.com/other},", 15)+"]}")
-	w := wants(t, 1, `ancestors: [{ancestorRef: {name: a}, controllerName: istio.io/mesh-controller}, {ancestorRef: {name: b}, controllerName: istio.io/mesh-controller}]`, "istio.io/mesh-controller")
+	w := wants(t, 1,
+		`ancestors: [{ancestorRef: {name: a}, controllerName: istio.io/mesh-controller}, {ancestorRef: {name: b}, controllerName: istio.io/mesh-controller}]`,
+		"istio.io/mesh-controller")
 	got, _ := merge(o, w, noon)
 	if all := list(got["ancestors"]); len(all) != 16 || word(all[15], "controllerName") != "istio.io/mesh-controller" {
 		t.Errorf("%d entries: %v", len(all), all)
@@ -208,7 +210,8 @@ listeners:
 
 // TestKeepsTheRest: all else of an object stays as it was, large numbers too.
 func TestKeepsTheRest(t *testing.T) {
-	const text = `{"apiVersion":"a/v1","kind":"K","metadata":{"name":"x","unknown":9007199254740993},"spec":{"n":1e2,"big":12345678901234567890},"status":{"a":1}}`
+	const text = `{"apiVersion":"a/v1","kind":"K","metadata":{"name":"x","unknown":9007199254740993},"spec":{"n":1e2,` +
+		`"big":12345678901234567890},"status":{"a":1}}`
 	o, err := read([]byte(text))
 	if err != nil {
 		t.Fatal(err)

@@ -178,7 +178,8 @@ func (s *server) written() []string {
 }
 
 func routeText(name string, generation int) string {
-	return fmt.Sprintf(`{metadata: {name: %s, namespace: shop, generation: %d}, spec: {a: b}, status: {parents: [{parentRef: {name: x}, controllerName: example.com/other, conditions: []}]}}`, name, generation)
+	return fmt.Sprintf(`{metadata: {name: %s, namespace: shop, generation: %d}, spec: {a: b}, status: {parents: `+
+		`[{parentRef: {name: x}, controllerName: example.com/other, conditions: []}]}}`, name, generation)
 }
 
 // judged is a row that says something of a route.
@@ -191,7 +192,8 @@ func judged(t *testing.T, name string, generation int64, message string) *sdk.Ro
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rowOf(t, gatewayapi.HTTPRoute, "shop/"+name, &gatewayapi.Judged{Generation: generation, Status: text, Controllers: []gateway.GatewayController{judge.Controller}})
+	return rowOf(t, gatewayapi.HTTPRoute, "shop/"+name,
+		&gatewayapi.Judged{Generation: generation, Status: text, Controllers: []gateway.GatewayController{judge.Controller}})
 }
 
 func rowOf(t *testing.T, table, key string, j *gatewayapi.Judged) *sdk.Row {
@@ -319,7 +321,8 @@ func TestLook(t *testing.T) {
 	h := plugintest.Start(t, Plugin(), []byte(`{"alone": true, "classes": false, "rate": 1000, "look": "1s"}`))
 	s := newServer(t, h)
 	s.has(gatewayapi.HTTPRoute, routeText("web", 1))
-	left := `{metadata: {name: left, namespace: shop, generation: 1}, status: {parents: [{parentRef: {name: x}, controllerName: istio.io/gateway-controller, conditions: []}]}}`
+	left := `{metadata: {name: left, namespace: shop, generation: 1}, status: {parents: [{parentRef: {name: x}, ` +
+		`controllerName: istio.io/gateway-controller, conditions: []}]}}`
 	s.has(gatewayapi.HTTPRoute, left)
 	h.Update(gatewayapi.Statuses, []*sdk.Row{judged(t, "web", 1, "ours")})
 	s.says(web, "ours")
@@ -411,7 +414,8 @@ func TestReach(t *testing.T) {
 	service := &pb.Service{Namespace: "shop", Host: host, Ports: []*pb.Port{{Number: 80, Name: "http"}}, AwaitsAddress: true}
 	h.Update(state.Services, []*sdk.Row{sdk.ServiceRow(service)})
 	s.says(k, "AddressNotAssigned", "no instances found for hostname")
-	h.Update(state.Endpoints, []*sdk.Row{sdk.EndpointRow(&pb.Endpoint{Namespace: "shop", Host: host, PortName: "http", ServicePort: 80, Port: 8080, Address: "10.0.0.1"})})
+	h.Update(state.Endpoints,
+		[]*sdk.Row{sdk.EndpointRow(&pb.Endpoint{Namespace: "shop", Host: host, PortName: "http", ServicePort: 80, Port: 8080, Address: "10.0.0.1"})})
 	s.says(k, "address pending for hostname")
 	service.AwaitsAddress, service.ExternalAddresses = false, map[string]string{"Kubernetes": "192.0.2.1,lb.example"}
 	h.Update(state.Services, []*sdk.Row{sdk.ServiceRow(service)})
@@ -420,7 +424,8 @@ func TestReach(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for config, field := range map[string]string{
-		`{"rate": 0}`: "rate", `{"rate": 1001}`: "rate", `{"look": "1ms"}`: "look", `{"lease": "1"}`: "lease", `{"namespace": ""}`: "namespace", `{"more": 1}`: "more",
+		`{"rate": 0}`: "rate", `{"rate": 1001}`: "rate", `{"look": "1ms"}`: "look", `{"lease": "1"}`: "lease",
+		`{"namespace": ""}`: "namespace", `{"more": 1}`: "more",
 	} {
 		if got, reason := plugintest.Refusal(t, Plugin(), config); got != field {
 			t.Errorf("%s: %s %s", config, got, reason)
@@ -458,9 +463,17 @@ func TestRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	var rows []sdk.Blame
-	for _, n := range []state.Name{{Table: "networking.istio.io/VirtualService", Key: "shop/v"}, {Table: "networking.istio.io/VirtualService", Key: "shop/users"},
-		{Table: "networking.istio.io/Gateway", Key: "shop/g"}, {Table: "networking.istio.io/Gateway", Key: "shop/odd"}, {Table: "networking.istio.io/Gateway", Key: "shop/gone"}} {
-		rows = append(rows, sdk.Blame{Table: n.Table, Key: n.Key, Type: "type.googleapis.com/x.RouteConfiguration", Resource: "http.80", Reason: "no good", Proxies: 1, Parts: "virtual host web"})
+	for _, n := range []state.Name{
+		{Table: "networking.istio.io/VirtualService", Key: "shop/v"},
+		{Table: "networking.istio.io/VirtualService", Key: "shop/users"},
+		{Table: "networking.istio.io/Gateway", Key: "shop/g"},
+		{Table: "networking.istio.io/Gateway", Key: "shop/odd"},
+		{Table: "networking.istio.io/Gateway", Key: "shop/gone"},
+	} {
+		rows = append(rows, sdk.Blame{
+			Table: n.Table, Key: n.Key, Type: "type.googleapis.com/x.RouteConfiguration", Resource: "http.80",
+			Reason: "no good", Proxies: 1, Parts: "virtual host web",
+		})
 	}
 	got := refusalsOf(change.State, rows)
 	want := []string{gatewayapi.Gateway + "/shop/edge", gatewayapi.HTTPRoute + "/shop/a.b", web}
@@ -471,8 +484,10 @@ func TestRefused(t *testing.T) {
 	if err := w.refuse(got[web]); err != nil {
 		t.Error(err)
 	}
-	text := "proxies refuse virtual host web of RouteConfiguration http.80, which was made from it (those that refuse it have what they accepted before, or nothing): no good"
-	is(t, w.status, `parents: [{parentRef: {name: edge}, conditions: [{type: Accepted, status: "True"}, {type: Refused, status: "True", reason: ProxiesRefuse, lastTransitionTime: null, message: "`+text+`"}]}]`)
+	text := "proxies refuse virtual host web of RouteConfiguration http.80, which was made from it (those that refuse " +
+		"it have what they accepted before, or nothing): no good"
+	is(t, w.status, `parents: [{parentRef: {name: edge}, conditions: [{type: Accepted, status: "True"}, {type: Refused, `+
+		`status: "True", reason: ProxiesRefuse, lastTransitionTime: null, message: "`+text+`"}]}]`)
 	w = wants(t, 1, `
 conditions: [{type: Programmed, status: "True"}]
 listeners: [{name: http, conditions: [{type: Programmed, status: "True"}]}, {name: tls, conditions: [{type: Programmed, status: "True"}]}]`)

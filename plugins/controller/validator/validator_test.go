@@ -28,7 +28,9 @@ func started(t *testing.T, config string) *plugintest.Harness {
 
 func judged(t *testing.T, h *plugintest.Harness, version, operation string, object []byte) *admissionv1.AdmissionResponse {
 	t.Helper()
-	body := fmt.Appendf(nil, `{"apiVersion":"admission.k8s.io/%s","kind":"AdmissionReview","request":{"uid":"7","operation":%q,"object":%s}}`, version, operation, object)
+	body := fmt.Appendf(nil,
+		`{"apiVersion":"admission.k8s.io/%s","kind":"AdmissionReview","request":{"uid":"7","operation":%q,"object":%s}}`,
+		version, operation, object)
 	called := h.Call(&pb.Call{Method: pb.Webhook + path, Request: body})
 	r := admissionv1.AdmissionReview{}
 	if called.Code != 0 || json.Unmarshal(called.Response, &r) != nil || r.Response == nil || r.APIVersion != "admission.k8s.io/"+version {
@@ -66,7 +68,8 @@ func TestFixtures(t *testing.T) {
 			}
 			count++
 			version := []string{"v1", "v1beta1"}[count%2]
-			if a := judged(t, h, version, "CREATE", object); a.Allowed != !strings.HasSuffix(name, "-invalid") || !a.Allowed && !strings.HasPrefix(a.Result.Message, "configuration is invalid: ") {
+			if a := judged(t, h, version, "CREATE", object); a.Allowed != !strings.HasSuffix(name, "-invalid") ||
+				!a.Allowed && !strings.HasPrefix(a.Result.Message, "configuration is invalid: ") {
 				t.Errorf("%s: allowed %v: %v", where, a.Allowed, a.Result)
 			}
 		}
@@ -90,7 +93,8 @@ func TestJudgement(t *testing.T) {
 	if a := judged(t, h, "v1", "CREATE", []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`)); !a.Allowed {
 		t.Errorf("%+v", a)
 	}
-	warned := []byte(`{"apiVersion":"networking.istio.io/v1","kind":"VirtualService","metadata":{"name":"a","namespace":"b"},"spec":{"hosts":["a"],"unheardOf":1,"http":[{"route":[{"destination":{"host":"a"}}]}]}}`)
+	warned := []byte(`{"apiVersion":"networking.istio.io/v1","kind":"VirtualService","metadata":{"name":"a",` +
+		`"namespace":"b"},"spec":{"hosts":["a"],"unheardOf":1,"http":[{"route":[{"destination":{"host":"a"}}]}]}}`)
 	if a := judged(t, h, "v1", "CREATE", warned); !a.Allowed || len(a.Warnings) != 1 || !strings.Contains(a.Warnings[0], "unheardOf") {
 		t.Errorf("%+v", a)
 	}

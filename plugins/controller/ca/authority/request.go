@@ -143,7 +143,8 @@ func Fits(chain []byte, r *x509.CertificateRequest, roots []byte, now time.Time)
 	case leaf.IsCA:
 		return nil, errors.New("the certificate is a CA's")
 	case !slices.Equal(names(leaf.URIs), names(r.URIs)) || !subset(leaf.DNSNames, r.DNSNames) || !subset(r.DNSNames, leaf.DNSNames):
-		return nil, fmt.Errorf("the certificate has the names %q, and %q were asked for", append(names(leaf.URIs), leaf.DNSNames...), append(names(r.URIs), r.DNSNames...))
+		return nil, fmt.Errorf("the certificate has the names %q, and %q were asked for",
+			append(names(leaf.URIs), leaf.DNSNames...), append(names(r.URIs), r.DNSNames...))
 	}
 	pool, between := x509.NewCertPool(), x509.NewCertPool()
 	for _, c := range believed {
@@ -156,9 +157,15 @@ func Fits(chain []byte, r *x509.CertificateRequest, roots []byte, now time.Time)
 			between.AddCert(c)
 		}
 	}
-	_, err = leaf.Verify(x509.VerifyOptions{Roots: pool, Intermediates: between, CurrentTime: now.Add(Skew / 2), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	_, err = leaf.Verify(x509.VerifyOptions{
+		Roots: pool, Intermediates: between, CurrentTime: now.Add(Skew / 2),
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
 	if err == nil { // each of the usages
-		_, err = leaf.Verify(x509.VerifyOptions{Roots: pool, Intermediates: between, CurrentTime: now.Add(Skew / 2), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+		_, err = leaf.Verify(x509.VerifyOptions{
+			Roots: pool, Intermediates: between, CurrentTime: now.Add(Skew / 2),
+			KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the certificate does not lead to a root that is known: %w", err)
