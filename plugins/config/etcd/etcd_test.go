@@ -111,7 +111,10 @@ func TestConfig(t *testing.T) {
 const entry = "networking.istio.io/ServiceEntry/shop/"
 
 func serviceEntry(name, spec string) etcd.Pair {
-	return etcd.Pair{Key: entry + name, Value: fmt.Appendf(nil, "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: %s, namespace: shop%s\n", name, spec)}
+	return etcd.Pair{
+		Key:   entry + name,
+		Value: fmt.Appendf(nil, "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: %s, namespace: shop%s\n", name, spec),
+	}
 }
 
 const good = "}\nspec: {hosts: [a.example], resolution: DNS, ports: [{number: 80, name: http, protocol: HTTP}]}"
@@ -120,7 +123,10 @@ const good = "}\nspec: {hosts: [a.example], resolution: DNS, ports: [{number: 80
 // be is told with its key and field.
 func TestLastGood(t *testing.T) {
 	p, out := newTest(t, `, "revision": "blue"`)
-	must(t, p, etcd.Batch{Whole: true, Put: []etcd.Pair{serviceEntry("a", good), serviceEntry("b", good), serviceEntry("green", ", labels: {istio.io/rev: green}"+good)}})
+	must(t, p, etcd.Batch{
+		Whole: true,
+		Put:   []etcd.Pair{serviceEntry("a", good), serviceEntry("b", good), serviceEntry("green", ", labels: {istio.io/rev: green}"+good)},
+	})
 	if got := out.rows[kinds.ServiceEntry]; len(got) != 2 || got["shop/a"] == nil || got["shop/b"] == nil || got["shop/a"].Source != "etcd:/c/"+entry+"a:1:1" {
 		t.Fatalf("%v", got)
 	}
@@ -158,7 +164,10 @@ func TestLastGood(t *testing.T) {
 			t.Fatalf("%v", rows)
 		}
 	}
-	must(t, p, etcd.Batch{Put: []etcd.Pair{serviceEntry("a", good)}, Gone: []string{entry + "b", entry + "c", entry + "d", entry + "e", entry + "f", "networking.istio.io/Gateway/shop/g", "note", "v1/Secret/shop/h"}})
+	must(t, p, etcd.Batch{
+		Put:  []etcd.Pair{serviceEntry("a", good)},
+		Gone: []string{entry + "b", entry + "c", entry + "d", entry + "e", entry + "f", "networking.istio.io/Gateway/shop/g", "note", "v1/Secret/shop/h"},
+	})
 	if got := out.faults(t); len(got) > 0 || len(out.rows[kinds.ServiceEntry]) != 1 {
 		t.Error(got, out.rows)
 	}
@@ -178,7 +187,8 @@ func TestMerge(t *testing.T) {
 	for _, c := range [][3]string{
 		{`{"a":"b"}`, `{"a":"c"}`, `{"a":"c"}`}, {`{"a":"b"}`, `{"b":"c"}`, `{"a":"b","b":"c"}`}, {`{"a":"b"}`, `{"a":null}`, `{}`},
 		{`{"a":"b","b":"c"}`, `{"a":null}`, `{"b":"c"}`}, {`{"a":["b"]}`, `{"a":"c"}`, `{"a":"c"}`}, {`{"a":"c"}`, `{"a":["b"]}`, `{"a":["b"]}`},
-		{`{"a":{"b":"c"}}`, `{"a":{"b":"d","c":null}}`, `{"a":{"b":"d"}}`}, {`{"a":[{"b":"c"}]}`, `{"a":[1]}`, `{"a":[1]}`}, {`["a","b"]`, `["c","d"]`, `["c","d"]`},
+		{`{"a":{"b":"c"}}`, `{"a":{"b":"d","c":null}}`, `{"a":{"b":"d"}}`},
+		{`{"a":[{"b":"c"}]}`, `{"a":[1]}`, `{"a":[1]}`}, {`["a","b"]`, `["c","d"]`, `["c","d"]`},
 		{`{"a":"b"}`, `["c"]`, `["c"]`}, {`{"a":"foo"}`, `null`, `null`}, {`{"a":"foo"}`, `"bar"`, `"bar"`}, {`{"e":null}`, `{"a":1}`, `{"e":null,"a":1}`},
 		{`[1,2]`, `{"a":"b","c":null}`, `{"a":"b"}`}, {`{}`, `{"a":{"bb":{"ccc":null}}}`, `{"a":{"bb":{}}}`},
 	} {

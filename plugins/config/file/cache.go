@@ -75,7 +75,8 @@ func (c *cache) read(paths []string, now time.Time) {
 		}
 		jobs = append(jobs, j)
 	}
-	for _, r := range loadAll(kinds.Reader{Check: c.checker.Check, Secrets: true, Grants: true, Gateways: true, Order: c.config.Order()}, jobs, c.config.MaxFile) {
+	for _, r := range loadAll(kinds.Reader{Check: c.checker.Check, Secrets: true, Grants: true, Gateways: true, Order: c.config.Order()},
+		jobs, c.config.MaxFile) {
 		c.handle(r, now)
 	}
 }

@@ -9,9 +9,11 @@ import (
 // FuzzResources reads whatever stands in a file of resources, and checks what it reads: each fault
 // has a place.
 func FuzzResources(f *testing.F) {
-	f.Add([]byte("apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: x}\nspec:\n  hosts: [a.example]\n  http: [{route: [{destination: {host: a.example}}]}]\n"))
+	f.Add([]byte("apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: x}\nspec:\n  hosts: " +
+		"[a.example]\n  http: [{route: [{destination: {host: a.example}}]}]\n"))
 	f.Add([]byte("apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: x}\nspec: &s {servers: [*s]}\n---\nkind: List\nitems: []\n"))
-	f.Add([]byte("apiVersion: networking.istio.io/v1alpha3\nkind: EnvoyFilter\nmetadata: {name: x}\nspec: {configPatches: [{applyTo: CLUSTER, patch: {operation: ADD, value: {name: a}}}]}\n"))
+	f.Add([]byte("apiVersion: networking.istio.io/v1alpha3\nkind: EnvoyFilter\nmetadata: {name: x}\nspec: " +
+		"{configPatches: [{applyTo: CLUSTER, patch: {operation: ADD, value: {name: a}}}]}\n"))
 	for _, c := range validation.Codes() {
 		f.Add([]byte(c.Wrong.Documents))
 		f.Add([]byte(c.Right.Documents))

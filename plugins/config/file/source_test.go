@@ -22,7 +22,8 @@ func TestMain(m *testing.M) { wait.Main(m) }
 
 // route is a VirtualService whose first host is its state.
 func route(name, host string) string {
-	return fmt.Sprintf("apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata:\n  name: %s\nspec:\n  hosts:\n  - %s\n  http: [{route: [{destination: {host: %s}}]}]\n", name, host, host)
+	return fmt.Sprintf("apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata:\n  name: %s\nspec:\n  "+
+		"hosts:\n  - %s\n  http: [{route: [{destination: {host: %s}}]}]\n", name, host, host)
 }
 
 // bench is a directory that is served.
@@ -132,7 +133,8 @@ func anyKeyHas(rows map[string]*sdk.Row, part string) bool {
 func TestDirectoryIsRead(t *testing.T) {
 	b := newBench(t, map[string]string{
 		"a.yaml": route("a", "one") + "---\n" + route("b", "two"), "deep/er/c.yml": route("c", "three"),
-		"d.json":   `{"apiVersion": "networking.istio.io/v1beta1", "kind": "VirtualService", "metadata": {"name": "d"}, "spec": {"hosts": ["four"], "http": [{"directResponse": {"status": 200}}]}}`,
+		"d.json": `{"apiVersion": "networking.istio.io/v1beta1", "kind": "VirtualService", "metadata": {"name": "d"}, ` +
+			`"spec": {"hosts": ["four"], "http": [{"directResponse": {"status": 200}}]}}`,
 		"e.txt":    route("e", "no"),
 		".f.yaml":  route("f", "no"),
 		".g/g.yml": route("g", "no"),

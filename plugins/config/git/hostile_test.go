@@ -31,7 +31,8 @@ type packed struct {
 
 // hash names an object.
 func hash(kind int, content []byte) []byte {
-	sum := sha1.Sum(append(fmt.Appendf(nil, "%s %d\x00", map[int]string{commitType: "commit", treeType: "tree", blobType: "blob"}[kind], len(content)), content...))
+	sum := sha1.Sum(append(fmt.Appendf(nil, "%s %d\x00", map[int]string{commitType: "commit", treeType: "tree", blobType: "blob"}[kind], len(content)),
+		content...))
 	return sum[:]
 }
 
@@ -117,7 +118,8 @@ func (l *liar) turn(lie http.HandlerFunc) {
 
 // refs answers which commit the branch has.
 func refs(out io.Writer, head string, more ...string) {
-	_, _ = io.WriteString(out, pkt("# service=git-upload-pack\n")+"0000"+pkt(head+" HEAD\x00multi_ack shallow ofs-delta symref=HEAD:refs/heads/main agent=liar\n"))
+	_, _ = io.WriteString(out,
+		pkt("# service=git-upload-pack\n")+"0000"+pkt(head+" HEAD\x00multi_ack shallow ofs-delta symref=HEAD:refs/heads/main agent=liar\n"))
 	for _, m := range more {
 		_, _ = io.WriteString(out, pkt(m+"\n"))
 	}
@@ -243,13 +245,16 @@ func TestLiar(t *testing.T) {
 		// rows: what is served while it lies; none: what was there before.
 		rows []string
 	}{
-		"it tells the truth":     {made(head, good), "", []string{"c c.yaml"}},
-		"nothing":                {text(200, ""), "can't be read", nil},
-		"garbage":                {text(200, "<html>null</html>"), "can't be read", nil},
-		"null bytes":             {text(200, strings.Repeat("\x00", 1000)), "can't be read", nil},
-		"lengths that are none":  {text(200, "001e# service=git-upload-pack\n0000fff0x"), "can't be read", nil},
-		"an error":               {text(500, strings.Repeat("no ", 100_000)), "can't be read", nil},
-		"references without end": {forever(pkt("# service=git-upload-pack\n")+"0000"+pkt(someHead+" HEAD\x00shallow\n"), pkt(someHead+" refs/heads/"+strings.Repeat("x", 900)+"\n")), "the server says more than limits.bytes", nil},
+		"it tells the truth":    {made(head, good), "", []string{"c c.yaml"}},
+		"nothing":               {text(200, ""), "can't be read", nil},
+		"garbage":               {text(200, "<html>null</html>"), "can't be read", nil},
+		"null bytes":            {text(200, strings.Repeat("\x00", 1000)), "can't be read", nil},
+		"lengths that are none": {text(200, "001e# service=git-upload-pack\n0000fff0x"), "can't be read", nil},
+		"an error":              {text(500, strings.Repeat("no ", 100_000)), "can't be read", nil},
+		"references without end": {
+			forever(pkt("# service=git-upload-pack\n")+"0000"+pkt(someHead+" HEAD\x00shallow\n"), pkt(someHead+" refs/heads/"+strings.Repeat("x", 900)+"\n")),
+			"the server says more than limits.bytes", nil,
+		},
 		"no branch": {func(out http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(out, pkt("# service=git-upload-pack\n")+"0000"+pkt(someHead+" refs/heads/../../x\x00shallow\n")+"0000")
 		}, "there is no branch", nil},
@@ -285,10 +290,12 @@ func TestLiar(t *testing.T) {
 		})), "more files than limits.files, 10", nil},
 		"odd names": {odd, "its name is no UTF-8", []string{"c z.yaml"}},
 		"a file that is deep": {made(of(func(p *packed) []byte {
-			return append(leaf("100644", "c.yaml", p.add(blobType, blob)), leaf("100644", "d.yaml", p.add(blobType, []byte(strings.Repeat(`{"a":`, 20_000))))...)
+			return append(leaf("100644", "c.yaml", p.add(blobType, blob)),
+				leaf("100644", "d.yaml", p.add(blobType, []byte(strings.Repeat(`{"a":`, 20_000))))...)
 		})), "git:d.yaml", []string{"c c.yaml"}},
 		"one that is null": {made(of(func(p *packed) []byte {
-			return append(leaf("100644", "c.yaml", p.add(blobType, blob)), leaf("100644", "d.yaml", p.add(blobType, []byte("kind: null\nmetadata: 7\nspec: []\n")))...)
+			return append(leaf("100644", "c.yaml", p.add(blobType, blob)),
+				leaf("100644", "d.yaml", p.add(blobType, []byte("kind: null\nmetadata: 7\nspec: []\n")))...)
 		})), "git:d.yaml", []string{"c c.yaml"}},
 		"a bomb": {func(out http.ResponseWriter, _ *http.Request) {
 			out.Header().Set("Content-Encoding", "gzip")
@@ -308,7 +315,8 @@ func TestLiar(t *testing.T) {
 			l := &liar{true: backend(t, filepath.Dir(w.dir))}
 			s := httptest.NewServer(l)
 			t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
-			out := runFor(t, 3*time.Second, map[string]any{"repository": s.URL + "/repository", "limits": map[string]any{"bytes": 1 << 20, "files": 10, "fileBytes": 100_000}})
+			out := runFor(t, 3*time.Second,
+				map[string]any{"repository": s.URL + "/repository", "limits": map[string]any{"bytes": 1 << 20, "files": 10, "fileBytes": 100_000}})
 			both := func() []string { return []string{"a a.yaml", "b b.yaml"} }
 			out.wants(t, "", both()...)
 			l.turn(tt.lie)

@@ -74,13 +74,14 @@ func newGraph(g *incr.Graph, c Config) *graph {
 			return nil
 		})}, nil
 	})
-	x.gateways = incr.ObserveAll(incr.FlatMap(judged, "derived gateways", sameGateway, func(c *incr.Ctx, _ string, s served) ([]incr.Item[string, *gateway], error) {
-		if s.verdict != ingress.Ours {
-			return nil, nil
-		}
-		made := x.gateway(s.of, x.settingsOf(c).Gateways())
-		return []incr.Item[string, *gateway]{{Key: x.config.Namespace + "/" + gatewayName(s.of), Value: made}}, nil
-	}))
+	x.gateways = incr.ObserveAll(incr.FlatMap(judged, "derived gateways", sameGateway,
+		func(c *incr.Ctx, _ string, s served) ([]incr.Item[string, *gateway], error) {
+			if s.verdict != ingress.Ours {
+				return nil, nil
+			}
+			made := x.gateway(s.of, x.settingsOf(c).Gateways())
+			return []incr.Item[string, *gateway]{{Key: x.config.Namespace + "/" + gatewayName(s.of), Value: made}}, nil
+		}))
 	rules := incr.FlatMap(judged, "rules of ingresses", sameRule, func(c *incr.Ctx, key string, s served) (out []incr.Item[ruleKey, *rule], err error) {
 		if s.verdict != ingress.Ours {
 			return nil, nil
@@ -93,11 +94,13 @@ func newGraph(g *incr.Graph, c Config) *graph {
 		return out, nil
 	})
 	byHost := incr.NewIndex(rules, "rules by host", func(_ ruleKey, r *rule) []string { return []string{r.host} })
-	joined := incr.Group(byHost, "rules of a host", sameVirtualService, func(_ *incr.Ctx, host string, list []incr.Item[ruleKey, *rule]) (*virtualService, error) {
-		return x.join(host, list), nil
-	})
+	joined := incr.Group(byHost, "rules of a host", sameVirtualService,
+		func(_ *incr.Ctx, host string, list []incr.Item[ruleKey, *rule]) (*virtualService, error) {
+			return x.join(host, list), nil
+		})
 	x.routes = incr.ObserveAll(named(joined))
-	x.rivals = incr.ObserveAll(incr.Map(joined, "rivals for a path", slices.Equal[[]note], func(_ *incr.Ctx, _ string, v *virtualService) ([]note, error) { return v.rivals, nil }))
+	x.rivals = incr.ObserveAll(incr.Map(joined, "rivals for a path", slices.Equal[[]note],
+		func(_ *incr.Ctx, _ string, v *virtualService) ([]note, error) { return v.rivals, nil }))
 	x.notes = incr.ObserveAll(incr.Map(judged, "what is wrong with ingresses", slices.Equal[[]note], func(c *incr.Ctx, _ string, s served) ([]note, error) {
 		return x.notesOf(c, s), nil
 	}))
@@ -108,23 +111,25 @@ func newGraph(g *incr.Graph, c Config) *graph {
 // name that istiod gives to both.
 func named(hosts incr.Collection[string, *virtualService]) incr.Collection[string, *virtualService] {
 	byName := incr.NewIndex(hosts, "hosts by name", func(_ string, v *virtualService) []string { return []string{v.key()} })
-	groups := incr.Group(byName, "hosts of a name", slices.Equal[[]*virtualService], func(_ *incr.Ctx, _ string, list []incr.Item[string, *virtualService]) ([]*virtualService, error) {
-		var out []*virtualService
-		for _, i := range list {
-			out = append(out, i.Value)
-		}
-		return out, nil
-	})
-	return incr.FlatMap(groups, "derived virtual services", sameVirtualService, func(_ *incr.Ctx, key string, list []*virtualService) (out []incr.Item[string, *virtualService], err error) {
-		for i, v := range list {
-			of := key
-			if i > 0 {
-				of += "~" + v.spec.Hosts[0]
+	groups := incr.Group(byName, "hosts of a name", slices.Equal[[]*virtualService],
+		func(_ *incr.Ctx, _ string, list []incr.Item[string, *virtualService]) ([]*virtualService, error) {
+			var out []*virtualService
+			for _, i := range list {
+				out = append(out, i.Value)
 			}
-			out = append(out, incr.Item[string, *virtualService]{Key: of, Value: v})
-		}
-		return out, nil
-	})
+			return out, nil
+		})
+	return incr.FlatMap(groups, "derived virtual services", sameVirtualService,
+		func(_ *incr.Ctx, key string, list []*virtualService) (out []incr.Item[string, *virtualService], err error) {
+			for i, v := range list {
+				of := key
+				if i > 0 {
+					of += "~" + v.spec.Hosts[0]
+				}
+				out = append(out, incr.Item[string, *virtualService]{Key: of, Value: v})
+			}
+			return out, nil
+		})
 }
 
 // settingsOf are the mesh's.
@@ -209,11 +214,13 @@ func sameGateway(a, b *gateway) bool {
 }
 
 func sameRule(a, b *rule) bool {
-	return a.host == b.host && objects.SameRow(a.of.Row, b.of.Row) && slices.EqualFunc(a.routes, b.routes, func(a, b placed) bool { return a.of == b.of && proto.Equal(a.HTTPRoute, b.HTTPRoute) })
+	return a.host == b.host && objects.SameRow(a.of.Row, b.of.Row) &&
+		slices.EqualFunc(a.routes, b.routes, func(a, b placed) bool { return a.of == b.of && proto.Equal(a.HTTPRoute, b.HTTPRoute) })
 }
 
 func sameVirtualService(a, b *virtualService) bool {
-	return a == b || a.namespace == b.namespace && a.name == b.name && a.from.Source == b.from.Source && proto.Equal(a.spec, b.spec) && slices.Equal(a.rivals, b.rivals)
+	return a == b ||
+		a.namespace == b.namespace && a.name == b.name && a.from.Source == b.from.Source && proto.Equal(a.spec, b.spec) && slices.Equal(a.rivals, b.rivals)
 }
 
 // notes are what is to be said of Ingresses, by what it comes of.

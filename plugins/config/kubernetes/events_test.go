@@ -47,7 +47,9 @@ func TestHeldOnce(t *testing.T) {
 	e := &events{recorder: fake, said: map[key]said{}, refusals: map[key]said{}}
 	k := key{kinds.ServiceEntry, "shop/web"}
 	held := func(uid types.UID, generation int64, text string) {
-		e.held(k, &object{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: uid, Generation: generation}}, []kinds.Fault{{Message: text}}, true)
+		e.held(k,
+			&object{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: uid, Generation: generation}},
+			[]kinds.Fault{{Message: text}}, true)
 	}
 	for i, step := range []func(){
 		func() { held("a", 1, "x") }, func() { held("a", 2, "x") }, func() { held("a", 2, "y") }, func() { held("b", 2, "y") },

@@ -82,7 +82,10 @@ func TestRevisions(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	for config, field := range map[string]string{`{"qps": 0}`: "qps", `{"burst": 0}`: "burst", `{"kubeconfi": "x"}`: "kubeconfi", `{"revision": 1}`: "revision"} {
+	for config, field := range map[string]string{
+		`{"qps": 0}`: "qps", `{"burst": 0}`: "burst", `{"kubeconfi": "x"}`: "kubeconfi",
+		`{"revision": 1}`: "revision",
+	} {
 		_, err := parse([]byte(config))
 		var at *sdk.FieldError
 		if !errors.As(err, &at) || at.Field != field {

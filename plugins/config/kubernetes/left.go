@@ -89,7 +89,8 @@ func (l *leftOut) look(ctx context.Context) (found []kinds.Fault, err error) {
 			}
 		}
 		for _, r := range of[at] {
-			if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "list") || len(in.Kinds) > 0 && !slices.Contains(in.Kinds, r.Kind) || reads(at.Group, r.Kind) {
+			if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "list") ||
+				len(in.Kinds) > 0 && !slices.Contains(in.Kinds, r.Kind) || reads(at.Group, r.Kind) {
 				continue
 			}
 			names, why, err := l.objects(ctx, at.WithResource(r.Name), in)

@@ -85,8 +85,10 @@ func resourceList(at string, kinds ...string) string {
 func TestLeftOut(t *testing.T) {
 	const selector = "/api/v1/%s?istio.io/dataplane-mode=ambient"
 	a := &answers{all: map[string]string{
-		"/apis":                                                          groupList("gateway.networking.k8s.io/v1", "rbac.istio.io/v1alpha1", "apps/v1", "networking.istio.io/v1"),
-		"/apis/gateway.networking.k8s.io/v1":                             resourceList("gateway.networking.k8s.io/v1", "gateways Gateway", "xmeshes XMesh", "xmeshes/status XMesh"),
+		"/apis": groupList("gateway.networking.k8s.io/v1",
+			"rbac.istio.io/v1alpha1", "apps/v1", "networking.istio.io/v1"),
+		"/apis/gateway.networking.k8s.io/v1": resourceList("gateway.networking.k8s.io/v1",
+			"gateways Gateway", "xmeshes XMesh", "xmeshes/status XMesh"),
 		"/apis/rbac.istio.io/v1alpha1":                                   resourceList("rbac.istio.io/v1alpha1", "serviceroles ServiceRole"),
 		"/apis/gateway.networking.k8s.io/v1/xmeshes":                     objectList("gateway.networking.k8s.io/v1", "XMesh", "shop/b", "shop/a"),
 		"/apis/rbac.istio.io/v1alpha1/serviceroles":                      "forbidden",
@@ -124,7 +126,8 @@ func TestLeftOut(t *testing.T) {
 		}
 		return found
 	}
-	found := look("k8s://Namespace 1: shop is left out", "k8s://Pod 1: shop/web-1 is left out", "k8s://gateway.networking.k8s.io/XMesh 2: 2 are left out, such as shop/a")
+	found := look("k8s://Namespace 1: shop is left out", "k8s://Pod 1: shop/web-1 is left out",
+		"k8s://gateway.networking.k8s.io/XMesh 2: 2 are left out, such as shop/a")
 	if got, want := kinds.LeftOut(found), "4 resources left out: 1 Namespace, 1 Pod, 2 XMesh"; got != want {
 		t.Errorf("%q", got)
 	}

@@ -170,7 +170,10 @@ type conditions struct {
 }
 
 func newConditions(s *store, complain func(key, error)) *conditions {
-	return &conditions{store: s, complain: complain, pace: rate.NewLimiter(eventsPerSecond, eventsAtOnce), next: map[key]string{}, newer: make(chan struct{}, 1)}
+	return &conditions{
+		store: s, complain: complain, pace: rate.NewLimiter(eventsPerSecond, eventsAtOnce), next: map[key]string{},
+		newer: make(chan struct{}, 1),
+	}
 }
 
 // put has the condition of an object written; no text: nothing is refused.

@@ -20,12 +20,17 @@ import (
 func TestWhatIsRefused(t *testing.T) {
 	b := blames{newer: make(chan struct{}, 1)}
 	row := func(resource, reason string, held bool) sdk.Blame {
-		return sdk.Blame{Table: kinds.ServiceEntry, Key: "shop/web", Type: "type.googleapis.com/envoy.config.listener.v3.Listener", Resource: resource, Reason: reason, Held: held, Proxies: 1}
+		return sdk.Blame{
+			Table: kinds.ServiceEntry, Key: "shop/web",
+			Type: "type.googleapis.com/envoy.config.listener.v3.Listener", Resource: resource, Reason: reason,
+			Held: held, Proxies: 1,
+		}
 	}
 	k := key{kinds.ServiceEntry, "shop/web"}
 	x, y := row("x", "no lua", true), row("y", "no", false)
 	b.rows = []sdk.Blame{y, x}
-	want := "proxies refuse Listener x, which was made from it (the others of their namespace that have not accepted it have what most had before, new ones too): no lua; and 1 more"
+	want := "proxies refuse Listener x, which was made from it (the others of their namespace that have not accepted it " +
+		"have what most had before, new ones too): no lua; and 1 more"
 	if got := b.byObject()[k]; got != want {
 		t.Errorf("%q", got)
 	}
@@ -35,7 +40,8 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 	y.Parts = "filter lua of filter chain http"
 	b.rows = []sdk.Blame{y}
-	want = "proxies refuse filter lua of filter chain http of Listener y, which was made from it (those that refuse it have what they accepted before, or nothing): no"
+	want = "proxies refuse filter lua of filter chain http of Listener y, which was made from it (those that refuse it " +
+		"have what they accepted before, or nothing): no"
 	if got := b.byObject()[k]; got != want {
 		t.Errorf("%q", got)
 	}
@@ -116,7 +122,8 @@ func TestCondition(t *testing.T) {
 		}
 		list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 		c := list[1].(map[string]any)
-		if got := fmt.Sprint(c["status"], " ", c["reason"], " ", c["message"], " ", c["lastTransitionTime"], " ", c["observedGeneration"]); got != step.want || len(list) != 2 {
+		if got := fmt.Sprint(c["status"], " ", c["reason"], " ", c["message"], " ", c["lastTransitionTime"], " ",
+			c["observedGeneration"]); got != step.want || len(list) != 2 {
 			t.Errorf("step %d: %s", i, got)
 		}
 	}

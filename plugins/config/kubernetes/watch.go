@@ -111,7 +111,8 @@ func lean(sent any) (any, error) {
 	}
 	text, err := json.Marshal(content)
 	return &object{metav1.ObjectMeta{
-		Name: u.GetName(), Namespace: u.GetNamespace(), ResourceVersion: u.GetResourceVersion(), Labels: u.GetLabels(), UID: u.GetUID(), Generation: u.GetGeneration(),
+		Name: u.GetName(), Namespace: u.GetNamespace(), ResourceVersion: u.GetResourceVersion(),
+		Labels: u.GetLabels(), UID: u.GetUID(), Generation: u.GetGeneration(),
 	}, u.GetAPIVersion(), text, saysRefused(u)}, err
 }
 

@@ -54,7 +54,8 @@ func newConfigMaps(objects dynamic.Interface, namespace string, names []string, 
 	for _, name := range names {
 		failed := func(err error) {
 			if m.said.Allow(name, err, time.Now()) {
-				out.Log(sdk.Warn, "a ConfigMap can't be watched; what is known of it stays, and it is tried again", "configMap", namespace+"/"+name, "error", err.Error())
+				out.Log(sdk.Warn, "a ConfigMap can't be watched; what is known of it stays, and it is tried again",
+					"configMap", namespace+"/"+name, "error", err.Error())
 			}
 		}
 		note := func(any) { m.changes.Add(name) }

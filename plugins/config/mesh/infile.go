@@ -43,7 +43,10 @@ func InConfigMaps(content []byte) (found []InConfigMap) {
 			if n == nil || n.Kind != yaml.ScalarNode {
 				continue
 			}
-			m := InConfigMap{Kind: keyKinds[key], Namespace: text(meta, "namespace"), Name: name, Text: []byte(n.Value), Lines: n.Line - 1, Columns: n.Column - 1}
+			m := InConfigMap{
+				Kind: keyKinds[key], Namespace: text(meta, "namespace"), Name: name, Text: []byte(n.Value),
+				Lines: n.Line - 1, Columns: n.Column - 1,
+			}
 			if n.Style == yaml.LiteralStyle && n.Line < len(lines) {
 				m.Lines, m.Columns = n.Line, len(lines[n.Line])-len(strings.TrimLeft(lines[n.Line], " "))
 			}

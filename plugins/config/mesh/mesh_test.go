@@ -85,7 +85,10 @@ func TestMistakesHavePlaces(t *testing.T) {
 		{"trustDomian: x\n", `1:1: MeshConfig: trustDomian: unknown field; did you mean "trustDomain"?`},
 		{"a: 1\nb: 2\n", `1:1: MeshConfig: a: unknown field`},
 		{"defaultConfig:\n  tracing: {samplin: 1}\n", `2:13: MeshConfig: defaultConfig.tracing.samplin: unknown field; did you mean "sampling"?`},
-		{"outboundTrafficPolicy: {mode: REGISTRY}\n", `1:31: MeshConfig: outboundTrafficPolicy.mode: Unsupported value: "REGISTRY": expected one of REGISTRY_ONLY, ALLOW_ANY, ALLOW_ANY_DYNAMIC_DNS`},
+		{
+			"outboundTrafficPolicy: {mode: REGISTRY}\n",
+			`1:31: MeshConfig: outboundTrafficPolicy.mode: Unsupported value: "REGISTRY": expected one of REGISTRY_ONLY, ALLOW_ANY, ALLOW_ANY_DYNAMIC_DNS`,
+		},
 		{"proxyListenPort: 99999\n", `1:18: MeshConfig: proxyListenPort: invalid proxyListenPort: 99999`},
 		{"connectTimeout: 0s\n", `1:17: MeshConfig: connectTimeout: duration must be greater than`},
 		{"trustDomain: ''\n", `1:14: MeshConfig: trustDomain: `},
@@ -101,7 +104,9 @@ func TestMistakesHavePlaces(t *testing.T) {
 }
 
 func TestNetworks(t *testing.T) {
-	m, faults := Read(MeshNetworks, "", []byte("networks:\n  a:\n    endpoints: [{fromCidr: 10.0.0.0/8}]\n    gateways: [{address: 1.2.3.4, port: 15443}]\n"), rules.Check)
+	m, faults := Read(MeshNetworks, "",
+		[]byte("networks:\n  a:\n    endpoints: [{fromCidr: 10.0.0.0/8}]\n    gateways: [{address: 1.2.3.4, port: 15443}]\n"),
+		rules.Check)
 	if len(faults) > 0 || m.(*api.MeshNetworks).Networks["a"].Gateways[0].Port != 15443 {
 		t.Errorf("got %v, %v", m, faults)
 	}
@@ -384,7 +389,8 @@ defaultConfig: {statusPort: 2, proxyMetadata: {B: o}, proxyHeaders: {requestId: 
 		}
 		headers := m.DefaultConfig.ProxyHeaders
 		got := fmt.Sprintln(m.TrustDomain, m.IngressClass, m.TrustDomainAliases, m.DefaultConfig.StatusPort, m.DefaultConfig.DrainDuration.AsDuration(),
-			m.DefaultConfig.ProxyMetadata, headers.GetServer().GetDisabled().GetValue(), headers.GetRequestId().GetDisabled().GetValue(), len(m.ExtensionProviders), s.row.Source)
+			m.DefaultConfig.ProxyMetadata, headers.GetServer().GetDisabled().GetValue(),
+			headers.GetRequestId().GetDisabled().GetValue(), len(m.ExtensionProviders), s.row.Source)
 		if got = strings.TrimSpace(got); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
@@ -409,7 +415,10 @@ defaultConfig: {statusPort: 2, proxyMetadata: {B: o}, proxyHeaders: {requestId: 
 func TestNetworksAreNotMerged(t *testing.T) {
 	shared, own := "", "networks: {own: {}}"
 	s := &setting{table: state.Networks, kind: MeshNetworks, check: rules.Check, layers: texts(&shared, &own)}
-	for _, step := range []struct{ shared, want string }{{"", "own"}, {"networks: {shared: {}}", "shared"}, {"networks: [", "shared"}, {"networks: {other: {}}", "other"}} {
+	for _, step := range []struct{ shared, want string }{
+		{"", "own"}, {"networks: {shared: {}}", "shared"}, {"networks: [", "shared"},
+		{"networks: {other: {}}", "other"},
+	} {
 		shared = step.shared
 		s.look(time.Unix(0, 0), 0)
 		m, err := kinds.Decode[*api.MeshNetworks](s.row)
@@ -456,7 +465,8 @@ func TestLeanConfigMap(t *testing.T) {
 	}}
 	got, err := leanConfigMap(sent)
 	c, ok := got.(*configMap)
-	if err != nil || !ok || c.Name != "istio" || c.Namespace != "istio-system" || c.ResourceVersion != "7" || !maps.Equal(c.data, map[string]string{"mesh": "a: b"}) {
+	if err != nil || !ok || c.Name != "istio" || c.Namespace != "istio-system" || c.ResourceVersion != "7" ||
+		!maps.Equal(c.data, map[string]string{"mesh": "a: b"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if again, err := leanConfigMap(c); again != got || err != nil {

@@ -115,7 +115,8 @@ func (a *api) review(w http.ResponseWriter, q *http.Request) {
 	a.reviews++
 	allowed := a.mayList[strings.TrimPrefix(review.Spec.User, "system:serviceaccount:")]
 	a.mu.Unlock()
-	answer(w, http.StatusCreated, map[string]any{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "status": map[string]any{"allowed": allowed}})
+	answer(w, http.StatusCreated,
+		map[string]any{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "status": map[string]any{"allowed": allowed}})
 }
 
 func answer(w http.ResponseWriter, code int, v any) {
@@ -161,7 +162,8 @@ func (a *api) get(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if q.metadata && a.denied[q.resource+"/"+q.namespace] {
-		answer(w, http.StatusForbidden, map[string]any{"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "it may not"})
+		answer(w, http.StatusForbidden,
+			map[string]any{"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "it may not"})
 		return
 	}
 	if watching {

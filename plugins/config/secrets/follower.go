@@ -51,7 +51,8 @@ type follower struct {
 // place is where objects of a kind are.
 type place struct{ kind, namespace string }
 
-func newFollower(ctx context.Context, running *sync.WaitGroup, client *kube.Client, b bounds, changed func(secrets.Object), failed func(string, error)) *follower {
+func newFollower(ctx context.Context, running *sync.WaitGroup, client *kube.Client, b bounds,
+	changed func(secrets.Object), failed func(string, error)) *follower {
 	f := &follower{
 		bounds: b, ctx: ctx, running: running, client: client, changed: changed, failed: failed,
 		objects: map[secrets.Object]*watched{}, spaces: map[place]*space{}, reads: map[string]*reader{},

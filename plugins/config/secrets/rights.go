@@ -81,7 +81,8 @@ func (r *right) note(v verdict, now time.Time) (changed bool) {
 func (r *right) row() secrets.Right {
 	out := secrets.Right{Allowed: r.allowed}
 	if !r.allowed {
-		out.Reason = fmt.Sprintf("the service account %s/%s may not list secrets in its namespace: give it a Role with that verb", r.account.Namespace, r.account.Name)
+		out.Reason = fmt.Sprintf("the service account %s/%s may not list secrets in its namespace: give it a Role with that verb",
+			r.account.Namespace, r.account.Name)
 	}
 	return out
 }

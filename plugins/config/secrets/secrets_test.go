@@ -47,7 +47,8 @@ func TestReadme(t *testing.T) {
 	account := secrets.Request{Account: secrets.Account{Namespace: "edge", Name: "gw"}}
 	object := account
 	object.Objects = []secrets.Object{{Kind: secrets.Secret, Namespace: "edge", Name: "web"}}
-	h.Update(secrets.Requests, []*sdk.Row{{Key: account.Key(), Payload: account.Encode()}, {Key: object.Key(), Payload: object.Encode()}, {Key: "broken", Payload: []byte("{")}})
+	h.Update(secrets.Requests,
+		[]*sdk.Row{{Key: account.Key(), Payload: account.Encode()}, {Key: object.Key(), Payload: object.Encode()}, {Key: "broken", Payload: []byte("{")}})
 	h.WaitLog(func(l sdk.Level, _ string, fields map[string]string) bool {
 		return l == sdk.Warn && fields["server"] == "127.0.0.1:1"
 	})
@@ -132,7 +133,8 @@ func TestManyAskFor(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for config, field := range map[string]string{
-		`{"qps": 0}`: "qps", `{"remote": "a/b/c"}`: "cluster", `{"remote": "a", "cluster": "b"}`: "remote", `{"x": 1}`: "x", `{"kubeconfig": "/nowhere"}`: "kubeconfig",
+		`{"qps": 0}`: "qps", `{"remote": "a/b/c"}`: "cluster", `{"remote": "a", "cluster": "b"}`: "remote",
+		`{"x": 1}`: "x", `{"kubeconfig": "/nowhere"}`: "kubeconfig",
 	} {
 		if got, _ := plugintest.Refusal(t, Plugin(), config); got != field {
 			t.Errorf("%s: refused for %q", config, got)
@@ -154,7 +156,9 @@ func TestLean(t *testing.T) {
 	if got, _ := contentOf(o, kept); len(got.Data) != 1 || string(got.Data["tls.crt"]) != "cert" {
 		t.Errorf("content: %v", got)
 	}
-	roots := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"ca.crt": "root", "tls.key": "key"}, "binaryData": map[string]any{"ca.crl": "bGlzdA=="}}}
+	roots := &unstructured.Unstructured{
+		Object: map[string]any{"data": map[string]any{"ca.crt": "root", "tls.key": "key"}, "binaryData": map[string]any{"ca.crl": "bGlzdA=="}},
+	}
 	o.Kind = secrets.ConfigMap
 	if got, _ := contentOf(o, roots); len(got.Data) != 2 || string(got.Data["ca.crt"]) != "root" || string(got.Data["ca.crl"]) != "list" {
 		t.Errorf("content: %v", got)
@@ -183,7 +187,8 @@ func TestRights(t *testing.T) {
 		{verdict{allowed: false}, true, deniedFor, false},
 	} {
 		r.asked = true
-		if changed := r.note(c.v, now); changed != c.changed || r.asked || r.due.Sub(now) != c.wait || r.row().Allowed != c.allowed || (r.row().Reason == "") != c.allowed {
+		if changed := r.note(c.v, now); changed != c.changed || r.asked || r.due.Sub(now) != c.wait ||
+			r.row().Allowed != c.allowed || (r.row().Reason == "") != c.allowed {
 			t.Errorf("%+v: %+v", c, r)
 		}
 	}

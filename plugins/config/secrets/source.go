@@ -75,7 +75,9 @@ func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 
 func (r *run) failed(what string, err error) {
 	if r.said.Allow(what, err, time.Now()) {
-		r.out.Log(sdk.Warn, "the API server can't be asked for what proxies want; what is known stays, and it is tried again", "what", what, "error", err.Error())
+		r.out.Log(sdk.Warn,
+			"the API server can't be asked for what proxies want; what is known stays, and it is tried again",
+			"what", what, "error", err.Error())
 	}
 }
 

@@ -86,7 +86,10 @@ func TestConfig(t *testing.T) {
 			t.Errorf("%s: %v, want %q in it", config, err, want)
 		}
 	}
-	for _, config := range []string{`{"address": "http://[::1]:8200", "tokenFile": "t"}`, `{"address": "http://localhost:8200", "tokenFile": "t", "path": "/mesh/"}`} {
+	for _, config := range []string{
+		`{"address": "http://[::1]:8200", "tokenFile": "t"}`,
+		`{"address": "http://localhost:8200", "tokenFile": "t", "path": "/mesh/"}`,
+	} {
 		if err := sdk.Check(Plugin(), []byte(config)); err != nil {
 			t.Errorf("%s: %v", config, err)
 		}
@@ -131,7 +134,8 @@ func TestAbuse(t *testing.T) {
 	if err := os.WriteFile(token, []byte("root\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h := plugintest.Start(t, Plugin(), fmt.Sprintf(`{"address": %q, "tokenFile": %q, "interval": "1s", "timeout": "300ms", "limits": {"bytes": 65536}}`, server.URL, token))
+	h := plugintest.Start(t, Plugin(),
+		fmt.Sprintf(`{"address": %q, "tokenFile": %q, "interval": "1s", "timeout": "300ms", "limits": {"bytes": 65536}}`, server.URL, token))
 	h.WaitSynced()
 	there := func() bool { return h.Rows(secrets.SecretTable)["edge/shop"] != nil }
 	if !there() || len(h.Rows(secrets.SecretTable)) != 1 {

@@ -62,7 +62,8 @@ func (c *Config) dial() (*grpc.ClientConn, error) {
 	}
 	return grpc.NewClient(c.target(),
 		grpc.WithTransportCredentials(security),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(c.Limits.MessageBytes), grpc.ForceCodecV2(counting{encoding.GetCodecV2("proto"), c.Limits.Resources})),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(c.Limits.MessageBytes),
+			grpc.ForceCodecV2(counting{encoding.GetCodecV2("proto"), c.Limits.Resources})),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: c.KeepAlive, Timeout: silence}),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: c.MaxRetry, MaxDelay: c.MaxRetry}, MinConnectTimeout: patience}),
 		grpc.WithDisableServiceConfig(),

@@ -101,11 +101,15 @@ func TestAnswers(t *testing.T) {
 		}
 	}
 	r := b.handle(answer("7", pack(&mcp.Resource{
-		Metadata: &mcp.Metadata{Name: "shop/a", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}, CreateTime: timestamppb.New(time.Unix(1700000000, 5))},
-		Body:     pack(dns("a.example")),
+		Metadata: &mcp.Metadata{
+			Name: "shop/a", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"},
+			CreateTime: timestamppb.New(time.Unix(1700000000, 5)),
+		},
+		Body: pack(dns("a.example")),
 	})))
 	row := r.upserts[0]
-	if row.Created != 0 || !row.Undated || row.Labels["a"] != "b" || row.Annotations["c"] != "d" || row.Source != "xds://server:1/networking.istio.io/ServiceEntry/shop/a" {
+	if row.Created != 0 || !row.Undated || row.Labels["a"] != "b" || row.Annotations["c"] != "d" ||
+		row.Source != "xds://server:1/networking.istio.io/ServiceEntry/shop/a" {
 		t.Errorf("%+v", row)
 	}
 	if spec, err := kinds.Decode[*networking.ServiceEntry](row); err != nil || !proto.Equal(spec, dns("a.example")) {
@@ -123,22 +127,40 @@ func TestMistakes(t *testing.T) {
 		says     string
 		nameless bool
 	}{
-		"no envelope":          {pack(dns("a.example")), "resource 1 of the answer is no istio.mcp.v1alpha1.Resource", true},
-		"broken envelope":      {&anypb.Any{TypeUrl: "type.googleapis.com/istio.mcp.v1alpha1.Resource", Value: []byte{0xff, 1, 2}}, "resource 1 of the answer is no istio", true},
-		"no metadata":          {pack(&mcp.Resource{Body: pack(dns("a.example"))}), `"" is no NAMESPACE/NAME`, true},
-		"no namespace":         {object("a", dns("a.example")), `"a" is no NAMESPACE/NAME`, true},
-		"too many parts":       {object("shop/a/b", dns("a.example")), "is no NAMESPACE/NAME", true},
-		"a name that is none":  {object("shop/A_B", dns("a.example")), "metadata.name", false},
-		"no body":              {object("shop/a", nil), "xds://server:1/networking.istio.io/ServiceEntry/shop/a: ServiceEntry shop/a: body: is missing", false},
-		"another kind's body":  {object("shop/a", &networking.VirtualService{Hosts: []string{"a"}}), "not a istio.networking.v1alpha3.ServiceEntry", false},
-		"a broken body":        {pack(&mcp.Resource{Metadata: &mcp.Metadata{Name: "shop/a"}, Body: &anypb.Any{TypeUrl: "type.googleapis.com/istio.networking.v1alpha3.ServiceEntry", Value: []byte{0x0a, 0x7f}}}), "body: can't be read", false},
-		"against the schema":   {object("shop/a", &networking.ServiceEntry{}), "spec.hosts", false},
-		"against the rules":    {object("shop/a", &networking.ServiceEntry{Hosts: []string{"a.example"}, Resolution: networking.ServiceEntry_STATIC, Ports: dns("").Ports, Endpoints: []*networking.WorkloadEntry{{Address: "no address"}}}), "spec.endpoints[0].address", false},
-		"an unknown enum":      {object("shop/a", &networking.ServiceEntry{Hosts: []string{"a.example"}, Resolution: 77, Ports: dns("").Ports}), "spec.resolution", false},
-		"the same twice":       {good, "shop/good is in the answer twice", false},
-		"a time that is none":  {pack(&mcp.Resource{Metadata: &mcp.Metadata{Name: "shop/a", CreateTime: &timestamppb.Timestamp{Seconds: 1 << 60}}, Body: pack(dns("a.example"))}), "createTime", false},
-		"larger than any row":  {object("shop/a", large()), "bytes, which is more than", false},
-		"text that is no text": {object("shop/a", &networking.ServiceEntry{Hosts: []string{"a.example"}, ExportTo: []string{"a\x00b"}, Ports: dns("").Ports, Resolution: 2}), "spec.exportTo", false},
+		"no envelope": {pack(dns("a.example")), "resource 1 of the answer is no istio.mcp.v1alpha1.Resource", true},
+		"broken envelope": {
+			&anypb.Any{TypeUrl: "type.googleapis.com/istio.mcp.v1alpha1.Resource", Value: []byte{0xff, 1, 2}},
+			"resource 1 of the answer is no istio", true,
+		},
+		"no metadata":         {pack(&mcp.Resource{Body: pack(dns("a.example"))}), `"" is no NAMESPACE/NAME`, true},
+		"no namespace":        {object("a", dns("a.example")), `"a" is no NAMESPACE/NAME`, true},
+		"too many parts":      {object("shop/a/b", dns("a.example")), "is no NAMESPACE/NAME", true},
+		"a name that is none": {object("shop/A_B", dns("a.example")), "metadata.name", false},
+		"no body":             {object("shop/a", nil), "xds://server:1/networking.istio.io/ServiceEntry/shop/a: ServiceEntry shop/a: body: is missing", false},
+		"another kind's body": {object("shop/a", &networking.VirtualService{Hosts: []string{"a"}}), "not a istio.networking.v1alpha3.ServiceEntry", false},
+		"a broken body": {pack(&mcp.Resource{
+			Metadata: &mcp.Metadata{Name: "shop/a"},
+			Body:     &anypb.Any{TypeUrl: "type.googleapis.com/istio.networking.v1alpha3.ServiceEntry", Value: []byte{0x0a, 0x7f}},
+		}), "body: can't be read", false},
+		"against the schema": {object("shop/a", &networking.ServiceEntry{}), "spec.hosts", false},
+		"against the rules": {object("shop/a", &networking.ServiceEntry{
+			Hosts: []string{"a.example"}, Resolution: networking.ServiceEntry_STATIC, Ports: dns("").Ports,
+			Endpoints: []*networking.WorkloadEntry{{Address: "no address"}},
+		}), "spec.endpoints[0].address", false},
+		"an unknown enum": {
+			object("shop/a", &networking.ServiceEntry{Hosts: []string{"a.example"}, Resolution: 77, Ports: dns("").Ports}),
+			"spec.resolution", false,
+		},
+		"the same twice": {good, "shop/good is in the answer twice", false},
+		"a time that is none": {
+			pack(&mcp.Resource{Metadata: &mcp.Metadata{Name: "shop/a", CreateTime: &timestamppb.Timestamp{Seconds: 1 << 60}}, Body: pack(dns("a.example"))}),
+			"createTime", false,
+		},
+		"larger than any row": {object("shop/a", large()), "bytes, which is more than", false},
+		"text that is no text": {
+			object("shop/a", &networking.ServiceEntry{Hosts: []string{"a.example"}, ExportTo: []string{"a\x00b"}, Ports: dns("").Ports, Resolution: 2}),
+			"spec.exportTo", false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBook(t, "")
@@ -194,7 +216,8 @@ func TestVersionsOfBodies(t *testing.T) {
 	for _, url := range []string{"istio.networking.v1alpha3.ServiceEntry", "istio.networking.v1beta1.ServiceEntry", "istio.networking.v1.ServiceEntry"} {
 		body := pack(dns("a.example"))
 		body.TypeUrl = "type.googleapis.com/" + url
-		if r := newBook(t, "").handle(answer("1", pack(&mcp.Resource{Metadata: &mcp.Metadata{Name: "shop/a"}, Body: body}))); did(r) != "+shop/a" || r.refused != "" {
+		if r := newBook(t, "").handle(answer("1",
+			pack(&mcp.Resource{Metadata: &mcp.Metadata{Name: "shop/a"}, Body: body}))); did(r) != "+shop/a" || r.refused != "" {
 			t.Errorf("%s: %q %q", url, did(r), r.refused)
 		}
 	}

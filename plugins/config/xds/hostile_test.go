@@ -30,7 +30,10 @@ func TestLiar(t *testing.T) {
 		return all
 	}
 	several := func(n int, one *anypb.Any) []*anypb.Any { return slices.Repeat([]*anypb.Any{one}, n) }
-	annotated := &mcp.Resource{Metadata: &mcp.Metadata{Name: "shop/large", Annotations: map[string]string{"a": strings.Repeat("x", 2<<20)}}, Body: pack(dns("l.example"))}
+	annotated := &mcp.Resource{
+		Metadata: &mcp.Metadata{Name: "shop/large", Annotations: map[string]string{"a": strings.Repeat("x", 2<<20)}},
+		Body:     pack(dns("l.example")),
+	}
 	versioned := func(version, nonce string) *discovery.DiscoveryResponse {
 		return &discovery.DiscoveryResponse{TypeUrl: entries, VersionInfo: version, Nonce: nonce, Resources: []*anypb.Any{a, b, c}}
 	}
@@ -40,20 +43,29 @@ func TestLiar(t *testing.T) {
 		says string
 		ends bool
 	}{
-		"nothing in it":       {with(several(50, &anypb.Any{})...), "is no istio.mcp.v1alpha1.Resource", false},
-		"bytes":               {with(&anypb.Any{TypeUrl: "type.googleapis.com/istio.mcp.v1alpha1.Resource", Value: []byte{0xff, 0xff, 0xff, 0xff, 0x0f}}), "is no istio.mcp.v1alpha1.Resource", false},
-		"another message":     {with(pack(dns("a.example"))), "is no istio.mcp.v1alpha1.Resource", false},
-		"no body":             {with(object("shop/d", nil)), "body: is missing", false},
-		"a body of itself":    {with(object("shop/d", &mcp.Resource{Body: pack(&mcp.Resource{})})), "body: is a", false},
-		"odd names":           {with(named("shop", "/", "a/b/c", "../x/y", "shop/..", "../shop", "shop/\x00\x1b[2J", "\n/\n", strings.Repeat("x", 1<<20)+"/a")...), "is no NAMESPACE/NAME", false},
-		"again and again":     {with(several(60, a)...), "is in the answer twice", false},
-		"one too large":       {with(pack(annotated)), "shop/large", false},
-		"an old version":      {versioned("0", "n"), "", false},
-		"a version of none":   {versioned("", "n"), "", false},
-		"a long version":      {versioned(strings.Repeat("9", 1<<20), strings.Repeat("n", 1<<20)), "", false},
-		"an odd version":      {versioned("\x00\x1b", "\x00"), "", false},
-		"empty ones":          {say(entries, "2", several(300_000, &anypb.Any{})...), "limits.resources", true},
-		"more than is taken":  {with(pack(&mcp.Resource{Metadata: &mcp.Metadata{Name: "shop/d", Labels: map[string]string{"a": strings.Repeat("x", 9<<20)}}})), "message larger than max", true},
+		"nothing in it": {with(several(50, &anypb.Any{})...), "is no istio.mcp.v1alpha1.Resource", false},
+		"bytes": {
+			with(&anypb.Any{TypeUrl: "type.googleapis.com/istio.mcp.v1alpha1.Resource", Value: []byte{0xff, 0xff, 0xff, 0xff, 0x0f}}),
+			"is no istio.mcp.v1alpha1.Resource", false,
+		},
+		"another message":  {with(pack(dns("a.example"))), "is no istio.mcp.v1alpha1.Resource", false},
+		"no body":          {with(object("shop/d", nil)), "body: is missing", false},
+		"a body of itself": {with(object("shop/d", &mcp.Resource{Body: pack(&mcp.Resource{})})), "body: is a", false},
+		"odd names": {
+			with(named("shop", "/", "a/b/c", "../x/y", "shop/..", "../shop", "shop/\x00\x1b[2J", "\n/\n", strings.Repeat("x", 1<<20)+"/a")...),
+			"is no NAMESPACE/NAME", false,
+		},
+		"again and again":   {with(several(60, a)...), "is in the answer twice", false},
+		"one too large":     {with(pack(annotated)), "shop/large", false},
+		"an old version":    {versioned("0", "n"), "", false},
+		"a version of none": {versioned("", "n"), "", false},
+		"a long version":    {versioned(strings.Repeat("9", 1<<20), strings.Repeat("n", 1<<20)), "", false},
+		"an odd version":    {versioned("\x00\x1b", "\x00"), "", false},
+		"empty ones":        {say(entries, "2", several(300_000, &anypb.Any{})...), "limits.resources", true},
+		"more than is taken": {
+			with(pack(&mcp.Resource{Metadata: &mcp.Metadata{Name: "shop/d", Labels: map[string]string{"a": strings.Repeat("x", 9<<20)}}})),
+			"message larger than max", true,
+		},
 		"another type's name": {&discovery.DiscoveryResponse{TypeUrl: strings.Repeat("x", 1<<20), Resources: []*anypb.Any{a}}, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -41,11 +41,13 @@ type publication struct {
 
 func newPublication(ctx context.Context, c Config, out sdk.Publisher, checker *validation.Checker) *publication {
 	p := &publication{
-		ctx: ctx, config: c, out: out, faultSet: kinds.NewFaultSet(time.Now), books: make(map[string]*book, len(c.asked)), heard: map[string]bool{}, strange: map[string]bool{},
+		ctx: ctx, config: c, out: out, faultSet: kinds.NewFaultSet(time.Now),
+		books: make(map[string]*book, len(c.asked)), heard: map[string]bool{}, strange: map[string]bool{},
 	}
 	for _, a := range c.asked {
 		p.books[a.url] = &book{
-			reader: reader{a, c.host(), checker, c.Order()}, revision: c.Revision, synthetic: c.Synthetic, most: c.Limits.Resources, entries: map[string]*entry{},
+			reader: reader{a, c.host(), checker, c.Order()}, revision: c.Revision, synthetic: c.Synthetic,
+			most: c.Limits.Resources, entries: map[string]*entry{},
 		}
 	}
 	return p
@@ -120,7 +122,9 @@ func (p *publication) sync(waited bool) error {
 	switch {
 	case len(missing) == 0:
 	case waited && p.config.WaitFor == waitForNothing, waited && p.config.WaitFor == waitForServer && server:
-		p.out.Log(sdk.Warn, "the start goes on without what the server has not answered (waitFor); it is taken when it comes", "types", strings.Join(missing, ", "))
+		p.out.Log(sdk.Warn,
+			"the start goes on without what the server has not answered (waitFor); it is taken when it comes",
+			"types", strings.Join(missing, ", "))
 	default:
 		return nil
 	}

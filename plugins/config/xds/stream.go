@@ -50,7 +50,8 @@ type later struct {
 
 func newStream(c *client, token string) *stream {
 	return &stream{
-		client: c, token: token, heard: make(chan heard), done: make(chan struct{}), refused: map[string]refusals{}, later: map[string]later{}, due: time.NewTimer(time.Hour),
+		client: c, token: token, heard: make(chan heard), done: make(chan struct{}), refused: map[string]refusals{},
+		later: map[string]later{}, due: time.NewTimer(time.Hour),
 	}
 }
 

@@ -28,7 +28,8 @@ func TestReadme(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for config, field := range map[string]string{
-		`{}`: "address", `{"address": "server"}`: "address", `{"address": "http://server:1"}`: "address", `{"address": "unix://a"}`: "address", `{"address": "u:p@server:1"}`: "address",
+		`{}`: "address", `{"address": "server"}`: "address", `{"address": "http://server:1"}`: "address",
+		`{"address": "unix://a"}`: "address", `{"address": "u:p@server:1"}`: "address",
 		`{"address": "s:1", "tls": {"cert": "a"}}`: "tls.cert", `{"address": "s:1", "tokenFile": "a"}`: "tokenFile",
 		`{"address": "s:1", "types": ["VirtualService"]}`:                                                                      "types[0]",
 		`{"address": "s:1", "types": ["networking.istio.io/v1/VirtualServce"]}`:                                                "types[0]",
@@ -53,7 +54,8 @@ func TestConfig(t *testing.T) {
 		}
 	}
 	for _, config := range []string{
-		`{"address": "s:1"}`, `{"address": "[::1]:1", "tokenFile": "a"}`, `{"address": "xds://localhost:1", "tokenFile": "a"}`, `{"address": "unix:///a", "tokenFile": "a"}`,
+		`{"address": "s:1"}`, `{"address": "[::1]:1", "tokenFile": "a"}`,
+		`{"address": "xds://localhost:1", "tokenFile": "a"}`, `{"address": "unix:///a", "tokenFile": "a"}`,
 		`{"address": "s:1", "tls": {}, "tokenFile": "a"}`,
 	} {
 		if _, err := parse([]byte(config)); err != nil {
@@ -75,7 +77,8 @@ func TestConversation(t *testing.T) {
 	}
 	node := first[0].Node
 	id := strings.Split(node.Id, "~")
-	if len(id) != 4 || id[0] != "waypoint" || id[2] != "pod-1.istio-system" || id[3] != "istio-system.svc.cluster.local" || node.Metadata.Fields["GENERATOR"].GetStringValue() != "api" ||
+	if len(id) != 4 || id[0] != "waypoint" || id[2] != "pod-1.istio-system" || id[3] != "istio-system.svc.cluster.local" ||
+		node.Metadata.Fields["GENERATOR"].GetStringValue() != "api" ||
 		node.Metadata.Fields["ISTIO_REVISION"].GetStringValue() != "blue" {
 		t.Errorf("node %v", node)
 	}
@@ -87,7 +90,8 @@ func TestConversation(t *testing.T) {
 	s.says <- say(entries, "2", object("shop/a", dns("a.example")), object("shop/b", nil))
 	eventually(t, "a reply", func() bool { return len(s.seen(replies(entries))) == 2 })
 	refused := s.seen(replies(entries))[1]
-	if refused.VersionInfo != "1" || refused.ResponseNonce != "2 of "+entries || !strings.Contains(refused.GetErrorDetail().GetMessage(), "ServiceEntry shop/b: body: is missing") {
+	if refused.VersionInfo != "1" || refused.ResponseNonce != "2 of "+entries ||
+		!strings.Contains(refused.GetErrorDetail().GetMessage(), "ServiceEntry shop/b: body: is missing") {
 		t.Errorf("%v", refused)
 	}
 	if got := out.keys(kinds.ServiceEntry); !slices.Equal(got, []string{"shop/a"}) {
@@ -97,7 +101,8 @@ func TestConversation(t *testing.T) {
 	s.says <- say("example.com/v1/Thing", "1", object("shop/a", dns("a.example")))
 	s.says <- say(entries, "3", object("shop/a", dns("a.example")))
 	eventually(t, "it is acknowledged", func() bool { return len(s.seen(replies(entries))) == 3 })
-	if last := s.seen(replies(entries))[2]; last.VersionInfo != "3" || last.ErrorDetail != nil || len(s.seen(replies("example.com/v1/Thing"))) > 0 || !strings.Contains(out.log(), "not asked for") {
+	if last := s.seen(replies(entries))[2]; last.VersionInfo != "3" || last.ErrorDetail != nil ||
+		len(s.seen(replies("example.com/v1/Thing"))) > 0 || !strings.Contains(out.log(), "not asked for") {
 		t.Errorf("%v\n%s", last, out.log())
 	}
 	if faults := out.faults(t); len(faults) > 0 {
@@ -122,7 +127,8 @@ func TestRefusedAgainAndAgain(t *testing.T) {
 	}
 	n := len(s.seen(replies(entries)))
 	s.says <- say(routes, "2", object("shop/web", &networking.VirtualService{
-		Hosts: []string{"web.example"}, Http: []*networking.HTTPRoute{{Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: "web.example"}}}}},
+		Hosts: []string{"web.example"},
+		Http:  []*networking.HTTPRoute{{Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: "web.example"}}}}},
 	}))
 	eventually(t, "another type's answer is taken", func() bool { return len(out.keys(kinds.VirtualService)) == 1 })
 	if now := len(s.seen(replies(entries))); now > n+2 {
@@ -148,9 +154,12 @@ func TestWaiting(t *testing.T) {
 		synced bool
 		shows  string
 	}{
-		"all, and there is none":         {"all", false, nil, false, "the start waits for it (waitFor: all)"},
-		"all, and it says nothing":       {"all", true, nil, false, "it is connected, and says nothing"},
-		"all, and one is answered":       {"all", true, one, false, "the server has not answered " + routes + "; `types` says what it is asked for; the start waits for it (waitFor: all)"},
+		"all, and there is none":   {"all", false, nil, false, "the start waits for it (waitFor: all)"},
+		"all, and it says nothing": {"all", true, nil, false, "it is connected, and says nothing"},
+		"all, and one is answered": {
+			"all", true, one, false,
+			"the server has not answered " + routes + "; `types` says what it is asked for; the start waits for it (waitFor: all)",
+		},
 		"all are":                        {"all", true, empty, true, ""},
 		"server, and there is none":      {"server", false, nil, false, "the start waits for it (waitFor: server)"},
 		"server, and it says nothing":    {"server", true, nil, false, "it is connected, and says nothing"},
