@@ -21,8 +21,10 @@ var elsewhere = map[string]struct {
 	refused bool
 	says    string
 }{
-	"envoyfilter-invalid 0": {true, "only support waypointMatch when context is WAYPOINT"}, "envoyfilter-invalid 1": {true, "only support waypointMatch when context is WAYPOINT"}, "envoyfilter-invalid 2": {true, "Invalid value: 65536: port must be between 1-65535"},
-	"wasm-invalid 11": {true, "spec: Required value"}, "wasm-invalid 12": {true, "spec.url: Required value"},
+	"envoyfilter-invalid 0": {true, "only support waypointMatch when context is WAYPOINT"},
+	"envoyfilter-invalid 1": {true, "only support waypointMatch when context is WAYPOINT"},
+	"envoyfilter-invalid 2": {true, "Invalid value: 65536: port must be between 1-65535"},
+	"wasm-invalid 11":       {true, "spec: Required value"}, "wasm-invalid 12": {true, "spec.url: Required value"},
 	"reqauth-invalid 19": {false, "spec.jwtRules[0].presence: unknown field"},
 }
 

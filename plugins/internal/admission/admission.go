@@ -76,7 +76,9 @@ func Refuse(code int32, reason metav1.StatusReason, text string) admission.Admis
 	if len(text) > mostText {
 		text = text[:mostText] + " …"
 	}
-	return admission.AdmissionResponse{Result: &metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: strings.ToValidUTF8(text, "?")}}
+	return admission.AdmissionResponse{
+		Result: &metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: strings.ToValidUTF8(text, "?")},
+	}
 }
 
 // Patch is the response that lets an object pass, changed by a JSON patch.

@@ -9,9 +9,10 @@ import (
 func TestRead(t *testing.T) {
 	for body, want := range map[string]string{
 		``: "no AdmissionReview in JSON", `[]`: "no AdmissionReview in JSON", `{}`: "of admission.k8s.io",
-		`{"apiVersion":"admission.k8s.io/v2","kind":"AdmissionReview"}`: "of admission.k8s.io", `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`: "no request",
+		`{"apiVersion":"admission.k8s.io/v2","kind":"AdmissionReview"}`:              "of admission.k8s.io",
+		`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`:              "no request",
 		`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{}}`: "no uid",
-		strings.Repeat(`{"a":`, 1000): "levels", `{"secret": "hunter2`: "no AdmissionReview in JSON",
+		strings.Repeat(`{"a":`, 1000):                                                "levels", `{"secret": "hunter2`: "no AdmissionReview in JSON",
 	} {
 		_, err := Read([]byte(body))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {

@@ -17,7 +17,8 @@ func sorted(list []string) string {
 }
 
 func route(name, host string) string {
-	return fmt.Sprintf("apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata:\n  name: %s\nspec:\n  hosts:\n  - %s\n  http: [{route: [{destination: {host: %s}}]}]\n", name, host, host)
+	return fmt.Sprintf("apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata:\n  name: %s\nspec:\n  "+
+		"hosts:\n  - %s\n  http: [{route: [{destination: {host: %s}}]}]\n", name, host, host)
 }
 
 // offered returns name=host of what contents offer.

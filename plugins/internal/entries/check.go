@@ -111,7 +111,8 @@ func (c *checker) dynamic(se *networking.ServiceEntry) {
 		switch strings.ToUpper(p.GetProtocol()) {
 		case "HTTP", "HTTPS", "TLS", "GRPC", "HTTP2":
 		default:
-			c.fail(at("ports", i)+".protocol", "only HTTP, TLS, GRPC, and HTTP2 protocols are supported for resolution type DYNAMIC_DNS, for no other says a host's name")
+			c.fail(at("ports", i)+".protocol",
+				"only HTTP, TLS, GRPC, and HTTP2 protocols are supported for resolution type DYNAMIC_DNS, for no other says a host's name")
 		}
 	}
 }

@@ -87,7 +87,8 @@ func (a Access) secure() (*tls.Config, error) {
 
 // checked has watches end that are told of changes of nothing: the client library takes it that
 // each event has a key.
-func checked(ctx context.Context, d *grpc.StreamDesc, c *grpc.ClientConn, method string, stream grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
+func checked(ctx context.Context, d *grpc.StreamDesc, c *grpc.ClientConn, method string, stream grpc.Streamer,
+	o ...grpc.CallOption) (grpc.ClientStream, error) {
 	s, err := stream(ctx, d, c, method, o...)
 	if err != nil {
 		return nil, err

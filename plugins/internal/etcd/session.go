@@ -62,7 +62,8 @@ func (s *Session) Run(ctx context.Context, log Log) {
 		s.set(nil, err)
 		sdk.Lost(ctx, err)
 		if said.first(err, time.Now()) {
-			log(sdk.Warn, "etcd can't be reached or refuses this client; what is known stays, and it is tried again", "endpoints", s.access.Endpoints, "error", err.Error())
+			log(sdk.Warn, "etcd can't be reached or refuses this client; what is known stays, and it is tried again",
+				"endpoints", s.access.Endpoints, "error", err.Error())
 		}
 		select {
 		case <-ctx.Done():

@@ -84,12 +84,22 @@ func TestAssemble(t *testing.T) {
 		lost       Tally
 		resolution pb.ServiceResolution
 	}{
-		"the healthiest at an address": {[]Member{at("10.0.0.1", 80, ill), at("10.0.0.1", 80)}, "http-80", 1, Tally{Same: {1, "ill"}}, pb.ServiceResolutionStatic},
-		"names among addresses":        {[]Member{at("10.0.0.1", 80), at("a.example", 80)}, "http-80", 1, Tally{Name: {1, "a.example"}}, pb.ServiceResolutionStatic},
-		"names alone":                  {[]Member{at("b.example", 80), at("a.example", 80)}, "http-80", 2, Tally{}, pb.ServiceResolutionDns},
-		"protocols that differ": {[]Member{at("10.0.0.1", 80), at("10.0.0.2", 80), at("10.0.0.3", 80, func(m *Member) { m.Port.Protocol = "GRPC" })}, "http-80", 3,
-			Tally{Protocol: {1, "80"}}, pb.ServiceResolutionStatic},
-		"names of ports": {[]Member{at("10.0.0.1", 80, func(m *Member) { m.Port.Name = "x" }), at("10.0.0.1", 81, func(m *Member) { m.Port = Port{81, "x", ""} }), at("10.0.0.1", 82, func(m *Member) { m.Port.Protocol = "" })},
+		"the healthiest at an address": {
+			[]Member{at("10.0.0.1", 80, ill), at("10.0.0.1", 80)}, "http-80", 1, Tally{Same: {1, "ill"}},
+			pb.ServiceResolutionStatic,
+		},
+		"names among addresses": {[]Member{at("10.0.0.1", 80), at("a.example", 80)}, "http-80", 1, Tally{Name: {1, "a.example"}}, pb.ServiceResolutionStatic},
+		"names alone":           {[]Member{at("b.example", 80), at("a.example", 80)}, "http-80", 2, Tally{}, pb.ServiceResolutionDns},
+		"protocols that differ": {
+			[]Member{at("10.0.0.1", 80), at("10.0.0.2", 80), at("10.0.0.3", 80, func(m *Member) { m.Port.Protocol = "GRPC" })},
+			"http-80", 3,
+			Tally{Protocol: {1, "80"}}, pb.ServiceResolutionStatic,
+		},
+		"names of ports": {[]Member{
+			at("10.0.0.1", 80, func(m *Member) { m.Port.Name = "x" }),
+			at("10.0.0.1", 81, func(m *Member) { m.Port = Port{81, "x", ""} }),
+			at("10.0.0.1", 82, func(m *Member) { m.Port.Protocol = "" }),
+		},
 			"x x-81 auto-82", 3, Tally{}, pb.ServiceResolutionStatic},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +120,8 @@ func TestAssemble(t *testing.T) {
 			if lost == nil {
 				lost = Tally{}
 			}
-			if got := strings.Join(ports, " "); got != c.ports || len(endpoints) != c.endpoints || fmt.Sprint(lost) != fmt.Sprint(c.lost) || s.Resolution != c.resolution {
+			if got := strings.Join(ports, " "); got != c.ports || len(endpoints) != c.endpoints ||
+				fmt.Sprint(lost) != fmt.Sprint(c.lost) || s.Resolution != c.resolution {
 				t.Errorf("ports %s, %d endpoints, lost %v, resolution %v", got, len(endpoints), lost, s.Resolution)
 			}
 		})
@@ -294,7 +305,10 @@ func TestFaults(t *testing.T) {
 }
 
 func TestIsLabel(t *testing.T) {
-	for key, want := range map[string]bool{"a": true, "a.b_c-D": true, "example.com/a": true, "": false, "-a": false, "a b": false, "/a": false, "a/": false, strings.Repeat("a", 64): false} {
+	for key, want := range map[string]bool{
+		"a": true, "a.b_c-D": true, "example.com/a": true, "": false, "-a": false, "a b": false, "/a": false,
+		"a/": false, strings.Repeat("a", 64): false,
+	} {
 		if IsLabel(key) != want {
 			t.Errorf("%q: %v", key, !want)
 		}

@@ -50,7 +50,9 @@ func Match(globs []string, name string) bool {
 // each proxy finds out.
 func CheckProtocol(field string, p *string) error {
 	if *p != "" && hosts.Protocol(*p) == "" {
-		return strict.Errorf(field, "%q is none of HTTP, HTTP2, HTTPS, GRPC, GRPC-WEB, TCP, TLS, MONGO, REDIS, MYSQL, UDP; empty: it is found out by each proxy", *p)
+		return strict.Errorf(field,
+			"%q is none of HTTP, HTTP2, HTTPS, GRPC, GRPC-WEB, TCP, TLS, MONGO, REDIS, MYSQL, UDP; empty: it is found out by each proxy",
+			*p)
 	}
 	*p = hosts.Protocol(*p)
 	return nil

@@ -52,7 +52,8 @@ const MostPorts = 64
 func same(a, b Member) bool {
 	x, y := &a.Endpoint, &b.Endpoint
 	return a.Of == b.Of && a.Port == b.Port && a.External == b.External && a.Sort == b.Sort && a.Stamp == b.Stamp && maps.Equal(a.Lost, b.Lost) &&
-		x.Host == y.Host && x.Namespace == y.Namespace && x.PortName == y.PortName && x.ServicePort == y.ServicePort && x.Address == y.Address && x.Port == y.Port &&
+		x.Host == y.Host && x.Namespace == y.Namespace && x.PortName == y.PortName && x.ServicePort == y.ServicePort &&
+		x.Address == y.Address && x.Port == y.Port &&
 		maps.Equal(x.Labels, y.Labels) && x.Network == y.Network && x.Locality == y.Locality && x.Weight == y.Weight && x.ServiceAccount == y.ServiceAccount &&
 		x.Health == y.Health && x.TlsMode == y.TlsMode && x.Cluster == y.Cluster && x.Workload == y.Workload && x.Node == y.Node && x.Hostname == y.Hostname &&
 		x.Subdomain == y.Subdomain && x.Index == y.Index && slices.Equal(x.MoreAddresses, y.MoreAddresses) && x.WorkloadNamespace == y.WorkloadNamespace &&

@@ -305,7 +305,8 @@ func (p *page) endpoint(n *Naming, host string, service *sdk.Service, at place, 
 // members differ in what they speak at a port, most of them are right.
 func ports(votes map[Port]votes, lost Tally) []*sdk.Port {
 	all := slices.SortedFunc(maps.Keys(votes), func(a, b Port) int {
-		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(votes[b].all, votes[a].all), strings.Compare(a.Protocol, b.Protocol), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(votes[b].all, votes[a].all),
+			strings.Compare(a.Protocol, b.Protocol), strings.Compare(a.Name, b.Name))
 	})
 	taken := map[string]bool{}
 	var out []*sdk.Port

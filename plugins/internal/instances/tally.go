@@ -47,8 +47,11 @@ type Meaning struct {
 
 // common are the meanings of this package's reasons; it is never changed.
 var common = map[Reason]Meaning{
-	Name:     {Effect: Left, Text: "have a DNS name where others have IP addresses and are left out"},
-	Ports:    {Effect: Left, Text: "are ports beyond the 64 that a service may have and are left out; if instances have ports of their own each, set servicePort"},
+	Name: {Effect: Left, Text: "have a DNS name where others have IP addresses and are left out"},
+	Ports: {
+		Effect: Left,
+		Text:   "are ports beyond the 64 that a service may have and are left out; if instances have ports of their own each, set servicePort",
+	},
 	Protocol: {Effect: Partly, Text: "are ports at which instances differ in what they speak; most of them are right"},
 	Same:     {Effect: Left, Text: "are where another instance is and are left out"},
 	Host:     {Effect: Left, Text: "make no DNS name and are left out"},

@@ -53,10 +53,16 @@ func TestReadNamesPlaces(t *testing.T) {
 	head := "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a}\n"
 	for _, c := range []struct{ name, text, want string }{
 		{"unknown field", head + "spec:\n  hosts: [x]\n  htpt: []\n", `f.yaml:6:3: VirtualService default/a: spec.htpt: unknown field; did you mean "http"?`},
-		{"deep", head + "spec:\n  http:\n  - route:\n    - destination: {hots: x}\n", `f.yaml:7:21: VirtualService default/a: spec.http[0].route[0].destination.hots: unknown field; did you mean "host"?`},
+		{
+			"deep", head + "spec:\n  http:\n  - route:\n    - destination: {hots: x}\n",
+			`f.yaml:7:21: VirtualService default/a: spec.http[0].route[0].destination.hots: unknown field; did you mean "host"?`,
+		},
 		{"type", head + "spec:\n  hosts: reviews\n", `f.yaml:5:10: VirtualService default/a: spec.hosts: expected a list, got the string "reviews"`},
 		{"number for string", head + "spec:\n  hosts: [1.10]\n", `spec.hosts[0]: expected a string, got the number 1.10; put it in quotes`},
-		{"range", head + "spec: {http: [{route: [{weight: 3000000000}]}]}\n", `expected a whole number from -2147483648 to 2147483647, got the number 3000000000`},
+		{
+			"range", head + "spec: {http: [{route: [{weight: 3000000000}]}]}\n",
+			`expected a whole number from -2147483648 to 2147483647, got the number 3000000000`,
+		},
 		{"duration", head + "spec: {http: [{timeout: 5}]}\n", `spec.http[0].timeout: expected a duration such as 1.5s or 1m30s, got the number 5`},
 		{"oneof", head + "spec: {http: [{match: [{uri: {exact: a, prefix: b}}]}]}\n", `exact and prefix exclude each other; keep one`},
 		{"twice", head + "spec:\n  hosts: [a]\n  hosts: [b]\n", `f.yaml:6:3: VirtualService default/a: spec: "hosts" is given twice, first in line 5`},
@@ -64,13 +70,30 @@ func TestReadNamesPlaces(t *testing.T) {
 		{"null in list", head + "spec: {hosts: [null]}\n", `spec.hosts[0]: null is no value here`},
 		{"enum", strings.Replace(head, "VirtualService", "ServiceEntry", 1) + "spec: {resolution: STATICC}\n",
 			`Unsupported value: "STATICC": expected one of NONE, STATIC, DNS, DNS_ROUND_ROBIN, DYNAMIC_DNS; did you mean STATIC?`},
-		{"kind", "apiVersion: networking.istio.io/v1\nkind: VirtualServices\nmetadata: {name: a}\n", `f.yaml:2:7: VirtualServices: kind: networking.istio.io has no kind "VirtualServices"; did you mean "VirtualService"?`},
-		{"version", strings.Replace(head, "/v1", "/v2", 1), `f.yaml:1:13: VirtualService default/a: apiVersion: VirtualService has no version "v2"; it has v1, v1beta1, v1alpha3`},
+		{
+			"kind", "apiVersion: networking.istio.io/v1\nkind: VirtualServices\nmetadata: {name: a}\n",
+			`f.yaml:2:7: VirtualServices: kind: networking.istio.io has no kind "VirtualServices"; did you mean "VirtualService"?`,
+		},
+		{
+			"version", strings.Replace(head, "/v1", "/v2", 1),
+			`f.yaml:1:13: VirtualService default/a: apiVersion: VirtualService has no version "v2"; it has v1, v1beta1, v1alpha3`,
+		},
 		{"top key", head + "spce: {}\n", `f.yaml:4:1: VirtualService default/a: spce: unknown field; did you mean "spec"?`},
-		{"no name", "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {namespace: x}\n", `f.yaml:3:11: VirtualService: metadata.name: is missing`},
+		{
+			"no name", "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {namespace: x}\n",
+			`f.yaml:3:11: VirtualService: metadata.name: is missing`,
+		},
 		{"bad name", "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a/b}\n", `metadata.name: "a/b" is no name`},
-		{"label", "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a, labels: {version: 1}}\n", `metadata.labels[version]: expected a string, got "1"; put it in quotes`},
-		{"metadata field", "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a, lables: {}}\n", `metadata.lables: unknown field; did you mean "labels"?`},
+		{
+			"label",
+			"apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a, labels: {version: 1}}\n",
+			`metadata.labels[version]: expected a string, got "1"; put it in quotes`,
+		},
+		{
+			"metadata field",
+			"apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a, lables: {}}\n",
+			`metadata.lables: unknown field; did you mean "labels"?`,
+		},
 		{"not an object", "- a\n", `f.yaml:1:1: expected an object with apiVersion`},
 		{"no version", "kind: X\n", `apiVersion: is missing`},
 		{"syntax", head + "spec:\n  hosts: [a\n", `f.yaml:5:1: VirtualService default/a: not YAML`},
@@ -124,14 +147,16 @@ func TestOtherAPIsAreForeign(t *testing.T) {
 }
 
 func TestListsAndJSON(t *testing.T) {
-	docs := Read("f.json", []byte("{\n\t\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [\n\t{\"apiVersion\": \"networking.istio.io/v1\", \"kind\": \"Gateway\",\n\t\"metadata\": {\"name\": \"a\"}, \"spec\": {\"servers\": []}}]}"))
+	docs := Read("f.json", []byte("{\n\t\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [\n\t{\"apiVersion\": "+
+		"\"networking.istio.io/v1\", \"kind\": \"Gateway\",\n\t\"metadata\": {\"name\": \"a\"}, \"spec\": {\"servers\": []}}]}"))
 	if len(docs) != 1 || docs[0].Row == nil || docs[0].Row.Key != "default/a" || docs[0].Line != 3 {
 		t.Errorf("got %+v", docs)
 	}
 }
 
 func TestAllocatedAddresses(t *testing.T) {
-	docs := Read("f.yaml", []byte("apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: a}\nspec: {hosts: [x.y]}\nstatus: {addresses: [{host: x.y, value: 240.240.0.1}]}\n"))
+	docs := Read("f.yaml", []byte("apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: a}\nspec: "+
+		"{hosts: [x.y]}\nstatus: {addresses: [{host: x.y, value: 240.240.0.1}]}\n"))
 	if len(docs) != 1 || docs[0].Row == nil {
 		t.Fatalf("got %+v", docs)
 	}

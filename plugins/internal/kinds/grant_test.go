@@ -38,7 +38,8 @@ func TestGrant(t *testing.T) {
 			from, to = `[{group: "", kind: Secret, name: web}]`, "text"
 		}
 		docs := reader.Read("a.yaml", []byte(strings.ReplaceAll(aGrant, from, to)))
-		if len(docs) != 1 || docs[0].Row != nil || len(docs[0].Faults) == 0 || !strings.Contains(docs[0].Faults[0].Error(), why) || docs[0].Key() != "certs/web" {
+		if len(docs) != 1 || docs[0].Row != nil || len(docs[0].Faults) == 0 ||
+			!strings.Contains(docs[0].Faults[0].Error(), why) || docs[0].Key() != "certs/web" {
 			t.Errorf("%s: %+v", change, docs)
 		}
 	}

@@ -25,10 +25,14 @@ func TestIngress(t *testing.T) {
 		return docs
 	}
 	for name, spec := range map[string]string{
-		"right": right, "a default": "defaultBackend: {service: {name: web, port: {name: http}}}", "no path, ours": with("path: /, pathType: Prefix", "pathType: ImplementationSpecific"),
-		"dots in a name": with("path: /", "path: /a..b/.c"), "odd paths, ours": with("path: /, pathType: Prefix", "path: /a//..%2F/.*, pathType: ImplementationSpecific"),
-		"a port's name": with("number: 80", "name: http-1"), "a resource": with("service: {name: web, port: {number: 80}}", "resource: {apiGroup: a.example, kind: Bucket, name: b}"),
-		"a host alone": "rules: [{host: a.example}]", "a star": "rules: [{host: '*.example'}]", "TLS": right + ", tls: [{hosts: [a.example, '*.b.example'], secretName: a}]",
+		"right": right, "a default": "defaultBackend: {service: {name: web, port: {name: http}}}",
+		"no path, ours":   with("path: /, pathType: Prefix", "pathType: ImplementationSpecific"),
+		"dots in a name":  with("path: /", "path: /a..b/.c"),
+		"odd paths, ours": with("path: /, pathType: Prefix", "path: /a//..%2F/.*, pathType: ImplementationSpecific"),
+		"a port's name":   with("number: 80", "name: http-1"),
+		"a resource":      with("service: {name: web, port: {number: 80}}", "resource: {apiGroup: a.example, kind: Bucket, name: b}"),
+		"a host alone":    "rules: [{host: a.example}]", "a star": "rules: [{host: '*.example'}]",
+		"TLS":       right + ", tls: [{hosts: [a.example, '*.b.example'], secretName: a}]",
 		"no secret": right + ", tls: [{hosts: [a.example]}]", "a class": right + ", ingressClassName: mesh.example",
 	} {
 		if d := try(name, spec)[0]; d.Row == nil || len(d.Faults) > 0 {
@@ -36,15 +40,23 @@ func TestIngress(t *testing.T) {
 		}
 	}
 	for name, spec := range map[string]string{
-		"nothing: spec": "", "no rules: spec": "rules: []", "no path type: pathType": with("pathType: Prefix, ", ""), "an unknown type: pathType": with("Prefix", "Regex"),
-		"a relative path: path": with("path: /", "path: a"), "no path: path": with("path: /, ", ""), "a relative path, ours: path": with("path: /, pathType: Prefix", "path: a, pathType: ImplementationSpecific"),
-		"two slashes: path": with("path: /", "path: /a//b"), "dots: path": with("path: /", "path: /a/../b"), "a dot: path": with("path: /", "path: /a/./b"), "dots at the end: path": with("path: /", "path: /a/.."),
+		"nothing: spec": "", "no rules: spec": "rules: []", "no path type: pathType": with("pathType: Prefix, ", ""),
+		"an unknown type: pathType": with("Prefix", "Regex"),
+		"a relative path: path":     with("path: /", "path: a"), "no path: path": with("path: /, ", ""),
+		"a relative path, ours: path": with("path: /, pathType: Prefix", "path: a, pathType: ImplementationSpecific"),
+		"two slashes: path":           with("path: /", "path: /a//b"),
+		"dots: path":                  with("path: /", "path: /a/../b"), "a dot: path": with("path: /", "path: /a/./b"),
+		"dots at the end: path":  with("path: /", "path: /a/.."),
 		"an escaped slash: path": with("path: /", "path: /a%2fb"), "no backend: backend": with(", backend: {service: {name: web, port: {number: 80}}}", ""),
-		"an empty backend: backend": with("{service: {name: web, port: {number: 80}}}", "{}"), "no port: service": with(", port: {number: 80}", ""), "port 0: service": with("80", "0"),
-		"port 70000: port": with("80", "70000"), "both ports: port": with("number: 80", "number: 80, name: http"), "a long name: port.name": with("number: 80", "name: abcdefghijklmnop"),
+		"an empty backend: backend": with("{service: {name: web, port: {number: 80}}}", "{}"),
+		"no port: service":          with(", port: {number: 80}", ""), "port 0: service": with("80", "0"),
+		"port 70000: port": with("80", "70000"), "both ports: port": with("number: 80", "number: 80, name: http"),
+		"a long name: port.name":        with("number: 80", "name: abcdefghijklmnop"),
 		"a number as a name: port.name": with("number: 80", `name: "80"`), "a service's name: service.name": with("name: web", "name: Web"),
-		"both: backend": with("service: {", "resource: {apiGroup: a.example, kind: Bucket, name: b}, service: {"), "an address: host": "rules: [{host: 10.0.0.1}]", "a star alone: host": "rules: [{host: '*'}]",
-		"capitals: host": "rules: [{host: A.example}]", "no paths: paths": "rules: [{http: {paths: []}}]", "a bad secret: secretName": right + ", tls: [{secretName: A}]",
+		"both: backend":    with("service: {", "resource: {apiGroup: a.example, kind: Bucket, name: b}, service: {"),
+		"an address: host": "rules: [{host: 10.0.0.1}]", "a star alone: host": "rules: [{host: '*'}]",
+		"capitals: host": "rules: [{host: A.example}]", "no paths: paths": "rules: [{http: {paths: []}}]",
+		"a bad secret: secretName":      right + ", tls: [{secretName: A}]",
 		"a bad class: ingressClassName": right + ", ingressClassName: Mesh", "a text: number": with("80", `"80"`),
 	} {
 		name, field, _ := strings.Cut(name, ": ")

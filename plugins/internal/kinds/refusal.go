@@ -22,7 +22,8 @@ func Refusal(r sdk.Blame) string {
 		refused = r.Parts + " of " + refused
 	}
 	if r.Proxies == 0 { // those that refused it are gone
-		return fmt.Sprintf("%s, which was made from it, is held, as proxies refused it that are gone: others of their namespace have what most had before: %s", refused, r.Reason)
+		return fmt.Sprintf("%s, which was made from it, is held, as proxies refused it that are gone: others of their namespace have what most had before: %s",
+			refused, r.Reason)
 	}
 	return fmt.Sprintf("proxies refuse %s, which was made from it (%s): %s", refused, what, r.Reason)
 }

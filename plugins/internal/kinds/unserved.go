@@ -30,7 +30,8 @@ var unserved = []struct {
 	},
 	{
 		groups: []string{"install.istio.io", "operator.istio.io"},
-		why:    "it is for Istio's own installation; settings of the control plane are flags and variables, and what it says under meshConfig belongs into the file of --meshConfig",
+		why: "it is for Istio's own installation; settings of the control plane are flags and variables, and what it " +
+			"says under meshConfig belongs into the file of --meshConfig",
 	},
 	{
 		groups: []string{"rbac.istio.io", "authentication.istio.io", "config.istio.io", "policy.istio.io"},

@@ -83,7 +83,9 @@ func TestSelection(t *testing.T) {
 		return SelectionOf(change.State)
 	}
 	a := &api.LabelSelector{MatchLabels: map[string]string{"mesh": "yes", "team": "a"}}
-	not := &api.LabelSelector{MatchExpressions: []*api.LabelSelectorRequirement{{Key: "env", Operator: "In", Values: []string{"x", "y"}}, {Key: "off", Operator: "DoesNotExist"}}}
+	not := &api.LabelSelector{
+		MatchExpressions: []*api.LabelSelectorRequirement{{Key: "env", Operator: "In", Values: []string{"x", "y"}}, {Key: "off", Operator: "DoesNotExist"}},
+	}
 	for _, c := range []struct {
 		selectors []*api.LabelSelector
 		labels    map[string]string

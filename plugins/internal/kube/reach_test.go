@@ -43,7 +43,8 @@ contexts: [{name: a, context: {cluster: a, user: a}}], current-context: a}`, add
 			t.Fatal("it answers")
 		}
 	}
-	if len(out.lines) != 1 || !strings.Contains(out.lines[0], address) || !strings.Contains(out.lines[0], "connection refused") || strings.Contains(out.lines[0], "a-secret") {
+	if len(out.lines) != 1 || !strings.Contains(out.lines[0], address) ||
+		!strings.Contains(out.lines[0], "connection refused") || strings.Contains(out.lines[0], "a-secret") {
 		t.Errorf("%q", out.lines)
 	}
 }

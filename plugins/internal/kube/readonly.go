@@ -72,7 +72,8 @@ func reads(method, path string) bool {
 // forbidden is the answer to a request that isn't sent.
 func forbidden(q *http.Request) *http.Response {
 	status := metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden,
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+		Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden,
 		Message: fmt.Sprintf("this control plane writes in no cluster (--readOnly): %s %s is not sent", q.Method, q.URL.Path),
 	}
 	text, _ := json.Marshal(status) // it has nothing that can't be

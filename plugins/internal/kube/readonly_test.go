@@ -73,7 +73,8 @@ func answering(t *testing.T) (access *Access, asked func() []string) {
 	t.Cleanup(s.Close)
 	a := DefaultAccess()
 	a.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
-	text := `{apiVersion: v1, kind: Config, clusters: [{name: a, cluster: {server: "` + s.URL + `", insecure-skip-tls-verify: true}}], users: [{name: a, user: {token: t}}],
+	text := `{apiVersion: v1, kind: Config, clusters: [{name: a, cluster: {server: "` + s.URL +
+		`", insecure-skip-tls-verify: true}}], users: [{name: a, user: {token: t}}],
 contexts: [{name: a, context: {cluster: a, user: a}}], current-context: a}`
 	if err := os.WriteFile(a.Kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -101,7 +102,9 @@ func TestReadOnly(t *testing.T) {
 				t.Fatal(err)
 			}
 			pods, ctx := corev1.SchemeGroupVersion.WithResource("pods"), t.Context()
-			object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "a", "namespace": "n"}}}
+			object := &unstructured.Unstructured{
+				Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "a", "namespace": "n"}},
+			}
 			_, created := objects.Resource(pods).Namespace("n").Create(ctx, object, metav1.CreateOptions{})
 			_, status := client.Objects.Resource(pods).Namespace("n").UpdateStatus(ctx, object, metav1.UpdateOptions{})
 			deleted := client.Metadata.Resource(pods).Namespace("n").Delete(ctx, "a", metav1.DeleteOptions{})
@@ -129,8 +132,10 @@ func TestReadOnly(t *testing.T) {
 func TestOtherClusters(t *testing.T) {
 	t.Setenv(readOnlyVariable, "true")
 	a := DefaultAccess()
-	config, err := a.Other([]byte(`{apiVersion: v1, kind: Config, clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: a, user: {token: t}}],
-contexts: [{name: a, context: {cluster: a, user: a}}], current-context: a}`), "test")
+	config, err := a.Other(
+		[]byte(`{apiVersion: v1, kind: Config, clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: a, user: {token: t}}],
+contexts: [{name: a, context: {cluster: a, user: a}}], current-context: a}`), "test",
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,8 @@ func (a *Access) Other(kubeconfig []byte, agent string) (*rest.Config, error) {
 	}
 	cluster, user := loaded.Clusters[context.Cluster], loaded.AuthInfos[context.AuthInfo]
 	if cluster == nil || user == nil {
-		return nil, fmt.Errorf("its context %s names the cluster %q and the user %q; one of them is not there", loaded.CurrentContext, context.Cluster, context.AuthInfo)
+		return nil, fmt.Errorf("its context %s names the cluster %q and the user %q; one of them is not there",
+			loaded.CurrentContext, context.Cluster, context.AuthInfo)
 	}
 	server, err := url.Parse(cluster.Server)
 	for what, is := range map[string]bool{
@@ -75,7 +76,10 @@ func (a *Access) Other(kubeconfig []byte, agent string) (*rest.Config, error) {
 		"proxy-url":                cluster.ProxyURL != "",
 	} {
 		if is {
-			return nil, fmt.Errorf("it has %s: only tokens and inline certificates (certificate-authority-data, client-certificate-data, client-key-data) are taken", what)
+			return nil, fmt.Errorf(
+				"it has %s: only tokens and inline certificates (certificate-authority-data, client-certificate-data, client-key-data) are taken",
+				what,
+			)
 		}
 	}
 	config, err := clientcmd.NewDefaultClientConfig(*loaded, &clientcmd.ConfigOverrides{}).ClientConfig()

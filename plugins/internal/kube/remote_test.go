@@ -20,12 +20,14 @@ func TestSecretKey(t *testing.T) {
 // refused, and no reason has what is secret.
 func TestRemote(t *testing.T) {
 	text := func(cluster, user string) string {
-		return "{current-context: a, clusters: [{name: c, cluster: {" + cluster + "}}, {name: other, cluster: {server: 'http://x'}}], users: [{name: u, user: {" + user +
+		return "{current-context: a, clusters: [{name: c, cluster: {" + cluster +
+			"}}, {name: other, cluster: {server: 'http://x'}}], users: [{name: u, user: {" + user +
 			"}}], contexts: [{name: a, context: {cluster: c, user: u}}, {name: b, context: {cluster: other, user: none}}]}"
 	}
 	a := DefaultAccess()
 	config, err := a.Other([]byte(text("server: 'https://127.0.0.1:6443', tls-server-name: east", "token: secret")), "agent")
-	if err != nil || config.Host != "https://127.0.0.1:6443" || config.BearerToken != "secret" || config.UserAgent != "agent" || config.ServerName != "east" || config.RateLimiter == nil {
+	if err != nil || config.Host != "https://127.0.0.1:6443" || config.BearerToken != "secret" ||
+		config.UserAgent != "agent" || config.ServerName != "east" || config.RateLimiter == nil {
 		t.Fatalf("%+v, %v", config, err)
 	}
 	const server, token = "server: 'https://127.0.0.1:6443'", "token: secret"

@@ -19,7 +19,10 @@ func TestOf(t *testing.T) {
 			{Endpoint: &pb.Endpoint{Address: "10.1.0.4", Hostname: "db-4", Subdomain: "db", ServicePort: 80, Health: pb.EndpointHealthTerminating}},
 			{Endpoint: &pb.Endpoint{Address: "10.1.0.5", Hostname: "db-5", Subdomain: "db", ServicePort: 80, Health: pb.EndpointHealthDraining}},
 			{Endpoint: &pb.Endpoint{Address: "10.1.0.6", Hostname: "db-6", Subdomain: "db", ServicePort: 80, Health: pb.EndpointHealthUnhealthy}},
-			{Endpoint: &pb.Endpoint{Address: "10.1.0.7", Hostname: "db-7", Subdomain: "db", ServicePort: 80, Labels: map[string]string{"istio.io/draining": "true"}}},
+			{Endpoint: &pb.Endpoint{
+				Address: "10.1.0.7", Hostname: "db-7", Subdomain: "db", ServicePort: 80,
+				Labels: map[string]string{"istio.io/draining": "true"},
+			}},
 		}
 	}
 	ports := []*pb.Port{{Number: 80}}

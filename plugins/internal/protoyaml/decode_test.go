@@ -56,12 +56,25 @@ func TestDecodeReadsWhatProtojsonReads(t *testing.T) {
 		{`"-Infinity"`, `"-Infinity"`, &wrapperspb.DoubleValue{}},
 		{"aGk_", `"aGk/"`, &wrapperspb.BytesValue{}},
 		{"aGk=", `"aGk="`, &wrapperspb.BytesValue{}},
-		{"{a: [1, x, null, {b: true}], c: on, d: 2001-01-01, e: '5', f: ~}", `{"a":[1,"x",null,{"b":true}],"c":true,"d":"2001-01-01","e":"5","f":null}`, &structpb.Struct{}},
+		{
+			"{a: [1, x, null, {b: true}], c: on, d: 2001-01-01, e: '5', f: ~}",
+			`{"a":[1,"x",null,{"b":true}],"c":true,"d":"2001-01-01","e":"5","f":null}`, &structpb.Struct{},
+		},
 		{"[1, 0o17, 0b11]", "[1, 15, 3]", &structpb.ListValue{}},
 		{"null", "null", &structpb.Value{}},
-		{`{"@type": type.googleapis.com/google.protobuf.FieldOptions, deprecated: true}`, `{"@type": "type.googleapis.com/google.protobuf.FieldOptions", "deprecated": true}`, &anypb.Any{}},
-		{`{"@type": type.googleapis.com/google.protobuf.Duration, value: 1s}`, `{"@type": "type.googleapis.com/google.protobuf.Duration", "value": "1s"}`, &anypb.Any{}},
-		{"{label: LABEL_REPEATED, type: 9, json_name: x, defaultValue: 'on'}", `{"label": "LABEL_REPEATED", "type": 9, "jsonName": "x", "defaultValue": "on"}`, &descriptorpb.FieldDescriptorProto{}},
+		{
+			`{"@type": type.googleapis.com/google.protobuf.FieldOptions, deprecated: true}`,
+			`{"@type": "type.googleapis.com/google.protobuf.FieldOptions", "deprecated": true}`, &anypb.Any{},
+		},
+		{
+			`{"@type": type.googleapis.com/google.protobuf.Duration, value: 1s}`,
+			`{"@type": "type.googleapis.com/google.protobuf.Duration", "value": "1s"}`, &anypb.Any{},
+		},
+		{
+			"{label: LABEL_REPEATED, type: 9, json_name: x, defaultValue: 'on'}",
+			`{"label": "LABEL_REPEATED", "type": 9, "jsonName": "x", "defaultValue": "on"}`,
+			&descriptorpb.FieldDescriptorProto{},
+		},
 	} {
 		want := c.into.ProtoReflect().New().Interface()
 		if err := protojson.Unmarshal([]byte(c.json), want); err != nil {
@@ -167,7 +180,8 @@ func TestHostileTexts(t *testing.T) {
 // line where it grows too large.
 func TestTooManyEntries(t *testing.T) {
 	for name, text := range map[string]string{
-		"flow": "a: 1\nb: [" + strings.Repeat("x,", maxMarks) + "x]", "block": "a: 1\nb:" + strings.Repeat("\n- x", maxMarks/2), "keys": strings.Repeat("? ", maxMarks+1),
+		"flow":  "a: 1\nb: [" + strings.Repeat("x,", maxMarks) + "x]",
+		"block": "a: 1\nb:" + strings.Repeat("\n- x", maxMarks/2), "keys": strings.Repeat("? ", maxMarks+1),
 	} {
 		node, fault := Chunk{Before: 7, Text: []byte(text)}.Parse()
 		if node != nil || fault == nil || fault.Code != CodeTooLarge {

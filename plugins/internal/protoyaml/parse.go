@@ -25,7 +25,8 @@ func (c Chunk) Parse() (root *yaml.Node, fault *Fault) {
 		return nil, &Fault{Line: at, Column: 1, Code: CodeSyntax, Reason: "not YAML: the line holds bytes that are no UTF-8; save the file as UTF-8"}
 	}
 	if at := c.beyond(maxMarks); at > 0 {
-		return nil, &Fault{Line: at, Column: 1, Code: CodeTooLarge, Reason: fmt.Sprintf("the document has more than %d entries; write several documents", maxMarks)}
+		return nil,
+			&Fault{Line: at, Column: 1, Code: CodeTooLarge, Reason: fmt.Sprintf("the document has more than %d entries; write several documents", maxMarks)}
 	}
 	if root = plainly(c.Text); root != nil {
 		shift(root, c.Before)

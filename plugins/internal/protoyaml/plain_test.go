@@ -16,7 +16,8 @@ import (
 // same reports how a tree differs from the library's, comments aside; empty: not at all.
 func same(quick, full *yaml.Node) string {
 	switch {
-	case quick.Kind != full.Kind || quick.Tag != full.Tag || quick.Value != full.Value || quick.Style != full.Style || quick.Anchor != full.Anchor || quick.Alias != full.Alias:
+	case quick.Kind != full.Kind || quick.Tag != full.Tag || quick.Value != full.Value || quick.Style != full.Style ||
+		quick.Anchor != full.Anchor || quick.Alias != full.Alias:
 		return quick.Tag + " " + quick.Value + ", not " + full.Tag + " " + full.Value
 	case quick.Line != full.Line || quick.Column != full.Column:
 		return quick.Tag + " " + quick.Value + " stands elsewhere"
@@ -131,8 +132,10 @@ func TestPlainIsSure(t *testing.T) {
 
 // pieces are what edits put in.
 var pieces = []string{
-	" ", "  ", "\t", "\n", "\r", ":", ": ", " :", "#", " #", "- ", "-", "\n- ", "\n  - ", "? ", "'", "\"", "\\", "|", ">", "{", "}", "[", "]", ",", "&a ", "*a", "!!str ", "!", "%", "@", "`",
-	"~", "null", "true", "y", "<<", "<<: ", "---", "...", "--- a", "é", "\x00", "\ufeff", "0", "1e3", ".5", "a", "a: b", "a:b", "a:\n", "- a: b\n", "  a: b\n", "# c\n", " \n", "=", ".inf", "_", "/",
+	" ", "  ", "\t", "\n", "\r", ":", ": ", " :", "#", " #", "- ", "-", "\n- ", "\n  - ", "? ", "'", "\"", "\\", "|",
+	">", "{", "}", "[", "]", ",", "&a ", "*a", "!!str ", "!", "%", "@", "`",
+	"~", "null", "true", "y", "<<", "<<: ", "---", "...", "--- a", "é", "\x00", "\ufeff", "0", "1e3", ".5", "a",
+	"a: b", "a:b", "a:\n", "- a: b\n", "  a: b\n", "# c\n", " \n", "=", ".inf", "_", "/",
 }
 
 // spoil edits a text somewhere: a piece put in or left out, a line taken away, doubled, moved, or

@@ -28,7 +28,8 @@ func TestHide(t *testing.T) {
 
 func TestLine(t *testing.T) {
 	for text, want := range map[string]string{
-		"a\r\n\t b": "a b", "a\x1b[2J\x00b": "a?[2J?b", "\xffa": "?a", "": "", "ab": "ab", strings.Repeat("ä", 100): strings.Repeat("ä", 5) + "…", strings.Repeat(" ", 1000) + "a": "",
+		"a\r\n\t b": "a b", "a\x1b[2J\x00b": "a?[2J?b", "\xffa": "?a", "": "", "ab": "ab",
+		strings.Repeat("ä", 100): strings.Repeat("ä", 5) + "…", strings.Repeat(" ", 1000) + "a": "",
 	} {
 		if got := Line(text, 11); got != want {
 			t.Errorf("%q: %q, not %q", text, got, want)

@@ -20,7 +20,8 @@ func TestConformance(t *testing.T) {
 func TestListeners(t *testing.T) {
 	for name, c := range map[string]struct{ given, want string }{
 		"a listener of a service": {
-			`{"name":"0.0.0.0_80","bindToPort":false,"filterChains":[{"name":"http","filterChainMatch":{"applicationProtocols":["h2c"]}}],"defaultFilterChain":{"name":"tcp"}}`,
+			`{"name":"0.0.0.0_80","bindToPort":false,"filterChains":[{"name":"http",` +
+				`"filterChainMatch":{"applicationProtocols":["h2c"]}}],"defaultFilterChain":{"name":"tcp"}}`,
 			`{"name":"0.0.0.0_80","bindToPort":false,"deprecatedV1":{"bindToPort":false},"filterChains":[{"name":"tcp"}]}`,
 		},
 		"chains by server name, and one for the rest": {
@@ -31,8 +32,11 @@ func TestListeners(t *testing.T) {
 			`{"name":"a","filterChains":[{"name":"x","filterChainMatch":{"serverNames":["x"]}},{"name":"y","filterChainMatch":{"serverNames":["y"]}}]}`,
 			`{"name":"a","filterChains":[{"name":"x","filterChainMatch":{"serverNames":["x"]}}]}`,
 		},
-		"virtualOutbound":             {`{"name":"virtualOutbound","useOriginalDst":true,"filterChains":[{"name":"hole"},{"name":"all"}]}`, ""},
-		"virtualInbound":              {`{"name":"virtualInbound","listenerFilters":[{"name":"envoy.filters.listener.original_dst"}],"filterChains":[{"name":"a"},{"name":"b"}]}`, ""},
+		"virtualOutbound": {`{"name":"virtualOutbound","useOriginalDst":true,"filterChains":[{"name":"hole"},{"name":"all"}]}`, ""},
+		"virtualInbound": {
+			`{"name":"virtualInbound","listenerFilters":[{"name":"envoy.filters.listener.original_dst"}],"filterChains":[{"name":"a"},{"name":"b"}]}`,
+			"",
+		},
 		"one chain that is usable":    {`{"name":"a","filterChains":[{"name":"a"}]}`, ""},
 		"one that opens its port":     {`{"name":"a","bindToPort":true,"filterChains":[{"name":"a"}]}`, ""},
 		"one of a client's, no chain": {`{"name":"a"}`, ""},

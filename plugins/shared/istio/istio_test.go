@@ -117,7 +117,10 @@ func TestIdentity(t *testing.T) {
 	if want := (Identity{"corp", "shop", "web"}); !ok || id != want || id.String() != whole {
 		t.Errorf("%+v, %v", id, ok)
 	}
-	for _, s := range []string{"", "corp/ns/shop/sa/web", "spiffe://corp/ns/shop/sa/", "spiffe:///ns/shop/sa/web", "spiffe://corp/ns//sa/web", "spiffe://corp/ns/shop/sa/web/x", "spiffe://corp/sa/web/ns/shop"} {
+	for _, s := range []string{
+		"", "corp/ns/shop/sa/web", "spiffe://corp/ns/shop/sa/", "spiffe:///ns/shop/sa/web",
+		"spiffe://corp/ns//sa/web", "spiffe://corp/ns/shop/sa/web/x", "spiffe://corp/sa/web/ns/shop",
+	} {
 		if id, ok := ParseIdentity(s); ok {
 			t.Errorf("%q is taken for %+v", s, id)
 		}

@@ -104,7 +104,8 @@ func (f *form) sidecarSecurity(tproxy bool) *corev1.SecurityContext {
 	yes, root := true, int64(0)
 	privileged := f.values.is("global", "proxy", "privileged")
 	s := &corev1.SecurityContext{
-		AllowPrivilegeEscalation: &privileged, Privileged: &privileged, ReadOnlyRootFilesystem: &yes, RunAsNonRoot: &yes, RunAsUser: &f.ProxyUID, RunAsGroup: &f.ProxyGID,
+		AllowPrivilegeEscalation: &privileged, Privileged: &privileged, ReadOnlyRootFilesystem: &yes,
+		RunAsNonRoot: &yes, RunAsUser: &f.ProxyUID, RunAsGroup: &f.ProxyGID,
 		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}, SeccompProfile: f.seccomp(),
 	}
 	if f.ProxyConfig.GetProxyMetadata()["IPTABLES_TRACE_LOGGING"] == "true" {
@@ -178,7 +179,8 @@ func (f *form) cniNotes() {
 // redirector is the container that redirects traffic to the proxy, or looks whether that was done.
 func (f *form) redirector(cni, tproxy bool) corev1.Container {
 	c := corev1.Container{
-		Name: initName, Image: f.image(f.values.global("proxy_init", "image"), f.ProxyInitImage), Args: f.redirectorArguments(cni, tproxy), Resources: f.resources(),
+		Name: initName, Image: f.image(f.values.global("proxy_init", "image"), f.ProxyInitImage),
+		Args: f.redirectorArguments(cni, tproxy), Resources: f.resources(),
 	}
 	if cni {
 		c.Name = validationName
@@ -348,7 +350,8 @@ func grpcSimple(f *form) {
 	}}
 	for _, c := range f.Spec.Containers {
 		f.pod.Spec.Containers = append(f.pod.Spec.Containers, corev1.Container{Name: c.Name, VolumeMounts: mounts, Env: []corev1.EnvVar{
-			{Name: "GRPC_XDS_BOOTSTRAP", Value: path + "bootstrap.json"}, {Name: "GRPC_GO_LOG_VERBOSITY_LEVEL", Value: "99"}, {Name: "GRPC_GO_LOG_SEVERITY_LEVEL", Value: "info"},
+			{Name: "GRPC_XDS_BOOTSTRAP", Value: path + "bootstrap.json"},
+			{Name: "GRPC_GO_LOG_VERBOSITY_LEVEL", Value: "99"}, {Name: "GRPC_GO_LOG_SEVERITY_LEVEL", Value: "info"},
 		}})
 	}
 	f.pod.Spec.Volumes = []corev1.Volume{{Name: name, VolumeSource: directory("")}}

@@ -62,7 +62,10 @@ func podInfo() corev1.VolumeSource {
 func (f *form) token() corev1.VolumeSource {
 	seconds := int64(12 * 60 * 60)
 	return corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{
-		ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "istio-token", ExpirationSeconds: &seconds, Audience: f.values.text("global", "sds", "token", "aud")},
+		ServiceAccountToken: &corev1.ServiceAccountTokenProjection{
+			Path: "istio-token", ExpirationSeconds: &seconds,
+			Audience: f.values.text("global", "sds", "token", "aud"),
+		},
 	}}}}
 }
 

@@ -138,7 +138,8 @@ func (o *Offline) pod(pod *corev1.Pod, kind metav1.TypeMeta, head metav1.ObjectM
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	out, err := o.Inject(Request{
-		Pod: pod, Of: of, Kind: kind, Mesh: o.Mesh, Proxy: proxy, Native: o.Native, Revision: o.Revision, Compliance: o.Compliance, User: o.User, Group: o.Group,
+		Pod: pod, Of: of, Kind: kind, Mesh: o.Mesh, Proxy: proxy, Native: o.Native, Revision: o.Revision,
+		Compliance: o.Compliance, User: o.User, Group: o.Group,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)

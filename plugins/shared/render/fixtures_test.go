@@ -53,12 +53,13 @@ const (
 func tproxy(m *api.MeshConfig) { m.DefaultConfig.InterceptionMode = api.ProxyConfig_TPROXY }
 
 func enriched(m *api.MeshConfig) {
-	m.ExtensionProviders = append(m.ExtensionProviders, &api.MeshConfig_ExtensionProvider{Name: "otel", Provider: &api.MeshConfig_ExtensionProvider_Opentelemetry{
-		Opentelemetry: &api.MeshConfig_ExtensionProvider_OpenTelemetryTracingProvider{
-			Service: "otel-collector.observability.svc.cluster.local", Port: 4317,
-			ServiceAttributeEnrichment: api.MeshConfig_ExtensionProvider_OTEL_SEMANTIC_CONVENTIONS,
-		},
-	}})
+	m.ExtensionProviders = append(m.ExtensionProviders,
+		&api.MeshConfig_ExtensionProvider{Name: "otel", Provider: &api.MeshConfig_ExtensionProvider_Opentelemetry{
+			Opentelemetry: &api.MeshConfig_ExtensionProvider_OpenTelemetryTracingProvider{
+				Service: "otel-collector.observability.svc.cluster.local", Port: 4317,
+				ServiceAttributeEnrichment: api.MeshConfig_ExtensionProvider_OTEL_SEMANTIC_CONVENTIONS,
+			},
+		}})
 }
 
 // special are fixtures that were recorded with settings of their own.
@@ -71,7 +72,8 @@ var special = []fixture{
 	{in: "hello.yaml", want: "hello-never.yaml.injected", values: "global: {imagePullPolicy: Never}\n"},
 	{in: "hello.yaml", want: "hello-old-version.yaml.injected", old: true},
 	{in: "format-duration.yaml", mesh: func(m *api.MeshConfig) { m.DefaultConfig.DrainDuration = durationpb.New(23 * time.Second) }},
-	{in: "traffic-params.yaml", values: `global: {proxy: {includeIPRanges: "127.0.0.1/24,10.96.0.1/24", excludeIPRanges: "10.96.0.2/24,10.96.0.3/24", excludeInboundPorts: "4,5,6", statusPort: 0}}`},
+	{in: "traffic-params.yaml", values: `global: {proxy: {includeIPRanges: "127.0.0.1/24,10.96.0.1/24", ` +
+		`excludeIPRanges: "10.96.0.2/24,10.96.0.3/24", excludeInboundPorts: "4,5,6", statusPort: 0}}`},
 	{in: "status_params.yaml", values: probes},
 	{in: "kubevirtInterfaces.yaml", values: probes},
 	{in: "reroute-virtual-interfaces.yaml", values: probes},

@@ -34,7 +34,8 @@ type Managed struct {
 
 // heeded are the annotations of a Gateway that count for its pods.
 var heeded = []string{
-	imageNote, annotation.SidecarProxyImageType.Name, annotation.SidecarLogLevel.Name, annotation.SidecarComponentLogLevel.Name, annotation.SidecarAgentLogLevel.Name,
+	imageNote, annotation.SidecarProxyImageType.Name, annotation.SidecarLogLevel.Name,
+	annotation.SidecarComponentLogLevel.Name, annotation.SidecarAgentLogLevel.Name,
 }
 
 // Managed returns what pods of a managed gateway are: a proxy that is the workload, with all that

@@ -64,7 +64,8 @@ func TestTemplatesAreBounded(t *testing.T) {
 func TestSurroundings(t *testing.T) {
 	t.Setenv("SHOWN", "yes")
 	t.Setenv("HIDDEN", "secret")
-	s := settingsOf(t, `metadata: {annotations: {a: "{{env "SHOWN" "no"}} {{env "HIDDEN" "no"}} {{expandenv "$SHOWN,$HIDDEN"}} {{getHostByName "localhost"}}."}}`,
+	s := settingsOf(t,
+		`metadata: {annotations: {a: "{{env "SHOWN" "no"}} {{env "HIDDEN" "no"}} {{expandenv "$SHOWN,$HIDDEN"}} {{getHostByName "localhost"}}."}}`,
 		render.Names{Env: []string{"SHOWN"}})
 	pod, err := s.Inject(request())
 	if err != nil || pod.Annotations["a"] != "yes no yes, ." {
@@ -103,7 +104,8 @@ func many(n int) string {
 // TestSelection: who gets a proxy, by annotation, label, selectors and policy.
 func TestSelection(t *testing.T) {
 	read := func(policy string) *render.Settings {
-		s, err := render.Read("policy: "+policy+"\nneverInjectSelector: [{matchLabels: {without: x}}]\nalwaysInjectSelector: [{matchLabels: {with: x}}]\n", "", render.Names{})
+		s, err := render.Read("policy: "+policy+"\nneverInjectSelector: [{matchLabels: {without: x}}]\nalwaysInjectSelector: [{matchLabels: {with: x}}]\n",
+			"", render.Names{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +209,8 @@ func TestUnknownFieldsStay(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		"a: [": "line 1", "kind: Pod\n---\nkind: Pod\nmetadata: {name: a}\nspec: 5\n": "Pod", "kind: Deployment\nmetadata: {name: a}\nspec: {template: {}}": "no [spec template spec]",
+		"a: [": "line 1", "kind: Pod\n---\nkind: Pod\nmetadata: {name: a}\nspec: 5\n": "Pod",
+		"kind: Deployment\nmetadata: {name: a}\nspec: {template: {}}":                                                       "no [spec template spec]",
 		"kind: Pod\nmetadata: {name: a, annotations: {proxy.istio.io/config: 'concurrency: many'}}\nspec: {containers: []}": "proxy.istio.io/config",
 	} {
 		if err := o.Stream([]byte(in), &out); err == nil || !strings.Contains(err.Error(), want) {

@@ -197,7 +197,10 @@ func functions(allowed Names) template.FuncMap {
 		}
 		return addresses[0]
 	}
-	for _, name := range []string{"until", "untilStep", "seq", "repeat", "randAlphaNum", "randAlpha", "randAscii", "randNumeric", "randBytes", "wrap", "wrapWith", "nindent"} {
+	for _, name := range []string{
+		"until", "untilStep", "seq", "repeat", "randAlphaNum", "randAlpha", "randAscii", "randNumeric", "randBytes",
+		"wrap", "wrapWith", "nindent",
+	} {
 		all[name] = modest(all[name])
 	}
 	return all

@@ -87,7 +87,8 @@ func ingresses(w *world) {
 		routes := hosts[host]
 		slices.SortFunc(routes, ingress.Route.Before)
 		for _, l := range ingress.Rivals(routes) {
-			w.report(by[l.Route.Namespace+"/"+l.Route.Name], finding.Warnf(unreachableRule, pathAt(l.Route.Rule, l.Route.At), "Ingress rule for %s of host %s not used (%s)", l.Route.Path, host, l.Why()))
+			w.report(by[l.Route.Namespace+"/"+l.Route.Name],
+				finding.Warnf(unreachableRule, pathAt(l.Route.Rule, l.Route.At), "Ingress rule for %s of host %s not used (%s)", l.Route.Path, host, l.Why()))
 		}
 	}
 }
@@ -97,7 +98,10 @@ func pathAt(rule, path int) string { return fmt.Sprintf("spec.rules[%d].http.pat
 // unserved reports an Ingress that is not served; those of other controllers are theirs.
 func (w *world) unserved(r *Resource, v ingress.Verdict) {
 	report := func(at, hint, why string, args ...any) {
-		w.report(r, finding.Finding{Code: unservedIngress, Severity: finding.Info, Field: at, Message: "this Ingress is not served: " + fmt.Sprintf(why, args...), Hint: hint})
+		w.report(r, finding.Finding{
+			Code: unservedIngress, Severity: finding.Info, Field: at,
+			Message: "this Ingress is not served: " + fmt.Sprintf(why, args...), Hint: hint,
+		})
 	}
 	switch v {
 	case ingress.Off:

@@ -32,7 +32,8 @@ func protocols(w *world) {
 		for _, host := range s.spec.Hosts {
 			for _, p := range s.spec.Ports {
 				at := spoken{strings.ToLower(host), p.GetNumber()}
-				by[at] = append(by[at], entry{s.Resource, strings.ToUpper(p.GetProtocol()), istio.Export(s.spec.ExportTo, w.mesh.GetDefaultServiceExportTo(), s.Namespace)})
+				by[at] = append(by[at],
+					entry{s.Resource, strings.ToUpper(p.GetProtocol()), istio.Export(s.spec.ExportTo, w.mesh.GetDefaultServiceExportTo(), s.Namespace)})
 			}
 		}
 	}

@@ -20,7 +20,8 @@ func TestLargeRegexes(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := Resource{Resource: finding.Resource{Kind: "VirtualService", Namespace: "shop", Name: "v", Spec: spec}}
-	const fields = `spec.http[0].match[0].uri.regex spec.http[0].match[0].headers["x"].regex spec.http[0].rewrite.uriRegexRewrite.match spec.http[0].corsPolicy.allowOrigins[1].regex`
+	const fields = `spec.http[0].match[0].uri.regex spec.http[0].match[0].headers["x"].regex ` +
+		`spec.http[0].rewrite.uriRegexRewrite.match spec.http[0].corsPolicy.allowOrigins[1].regex`
 	for _, c := range []struct {
 		name     string
 		proxies  []Proxy

@@ -28,7 +28,9 @@ func mtlsConflicts(w *world) {
 		for _, s := range w.lookup(d.spec.Host, d.Namespace) {
 			policy, strict := w.peerPolicy(s.Namespace, s.Selector)
 			if strict {
-				w.report(d.Resource, finding.Errorf(mtlsConflict, "spec.trafficPolicy.tls.mode", "A DestinationRule and Policy are in conflict with regards to mTLS for host %s. The DestinationRule %q specifies that mTLS must be %t but the Policy object %q specifies %s",
+				w.report(d.Resource, finding.Errorf(mtlsConflict, "spec.trafficPolicy.tls.mode", "A DestinationRule and "+
+					"Policy are in conflict with regards to mTLS for host %s. The DestinationRule %q specifies that "+
+					"mTLS must be %t but the Policy object %q specifies %s",
 					d.spec.Host, d.Namespace+"/"+d.Name, false, policy, "STRICT").WithHint("leave tls out, or write mode: ISTIO_MUTUAL"))
 				break
 			}
@@ -125,7 +127,10 @@ func claimRoutes(w *world) {
 			if g == nil || w.verifies(g.Namespace, g.spec.Selector) {
 				continue
 			}
-			w.report(v.Resource, finding.Errorf(claimUnchecked, at, "The virtual service uses the JWT claim based routing (key: %s) but found no request authentication for the gateway (%s) pod (%s). The request authentication must first be applied for the gateway pods to validate the JWT token and make the claims available for routing",
+			w.report(v.Resource, finding.Errorf(claimUnchecked, at, "The virtual service uses the JWT claim based "+
+				"routing (key: %s) but found no request authentication for the gateway (%s) pod (%s). The request "+
+				"authentication must first be applied for the gateway pods to validate the JWT token and make the "+
+				"claims available for routing",
 				key, name, show(g.spec.Selector)))
 		}
 	}

@@ -11,7 +11,10 @@ import (
 )
 
 var faults = []kinds.Fault{
-	{File: "a/b.yaml", Line: 3, Column: 5, Kind: "Gateway", Namespace: "n", Name: "g", Code: "COX2009", Field: "spec.servers[0].port.number", Message: "no port", Hint: "write one"},
+	{
+		File: "a/b.yaml", Line: 3, Column: 5, Kind: "Gateway", Namespace: "n", Name: "g", Code: "COX2009",
+		Field: "spec.servers[0].port.number", Message: "no port", Hint: "write one",
+	},
 	{File: "c.yaml", Line: 1, Column: 1, Code: "IST0101", Severity: finding.Info, Message: "not found"},
 }
 
@@ -21,9 +24,12 @@ func explain(id string) (finding.Code, bool) {
 
 func TestWrite(t *testing.T) {
 	for format, want := range map[string][]string{
-		"text":  {"a/b.yaml:3:5: Gateway n/g: spec.servers[0].port.number: no port; write one (COX2009)\n", "c.yaml:1:1: info: not found (IST0101)\n"},
-		"json":  {`"code": "COX2009"`, `"severity": "info"`},
-		"sarif": {`"ruleId": "COX2009"`, `"level": "error"`, `"level": "note"`, `"uri": "a/b.yaml"`, `"startLine": 3`, `"text": "Ports have numbers."`, "analysis/ist0101/"},
+		"text": {"a/b.yaml:3:5: Gateway n/g: spec.servers[0].port.number: no port; write one (COX2009)\n", "c.yaml:1:1: info: not found (IST0101)\n"},
+		"json": {`"code": "COX2009"`, `"severity": "info"`},
+		"sarif": {
+			`"ruleId": "COX2009"`, `"level": "error"`, `"level": "note"`, `"uri": "a/b.yaml"`, `"startLine": 3`,
+			`"text": "Ports have numbers."`, "analysis/ist0101/",
+		},
 	} {
 		var out bytes.Buffer
 		if err := Write(&out, format, faults, explain); err != nil {

@@ -19,11 +19,14 @@ func (c *checker) clientTLS(at path, t *networking.ClientTLSSettings) {
 	switch {
 	case own && t.CredentialName != "":
 		if t.ClientCertificate+t.PrivateKey+t.CaCertificates+t.CaCrl != "" {
-			c.fail(clashingClientTLS, at, "cannot specify client certificates or CA certificate if credentialName is set").hint("the secret has them; remove the files")
+			c.fail(clashingClientTLS, at,
+				"cannot specify client certificates or CA certificate if credentialName is set").hint("the secret has them; remove the files")
 		}
 	case t.Mode == networking.ClientTLSSettings_MUTUAL:
 		if t.ClientCertificate == "" {
-			c.fail(missingClientCert, at.field("clientCertificate"), "client certificate required for mutual tls").hint("name files, or a secret with credentialName")
+			c.fail(missingClientCert, at.field("clientCertificate"), "client certificate required for mutual tls").hint(
+				"name files, or a secret with credentialName",
+			)
 		}
 		if t.PrivateKey == "" {
 			c.fail(missingClientCert, at.field("privateKey"), "private key required for mutual tls").hint("name files, or a secret with credentialName")
@@ -38,9 +41,11 @@ func (c *checker) unverified(at path, t *networking.ClientTLSSettings) {
 	simple := t.Mode == networking.ClientTLSSettings_SIMPLE
 	mutual := t.Mode == networking.ClientTLSSettings_MUTUAL
 	if simple && (t.CaCertificates != "" || t.CredentialName != "") || mutual && t.CaCertificates != "" {
-		c.fail(clashingClientTLS, at, "cannot specify CaCertificates or CredentialName when InsecureSkipVerify is set true").hint("nothing is verified then; keep one")
+		c.fail(clashingClientTLS, at,
+			"cannot specify CaCertificates or CredentialName when InsecureSkipVerify is set true").hint("nothing is verified then; keep one")
 	}
 	if (simple || mutual) && len(t.SubjectAltNames) > 0 {
-		c.fail(clashingClientTLS, at.field("subjectAltNames"), "cannot specify SubjectAltNames when InsecureSkipVerify is set true").hint("nothing is verified then; keep one")
+		c.fail(clashingClientTLS, at.field("subjectAltNames"),
+			"cannot specify SubjectAltNames when InsecureSkipVerify is set true").hint("nothing is verified then; keep one")
 	}
 }

@@ -35,7 +35,9 @@ func (c *checker) condition(at path, w *security.Condition, action security.Auth
 		c.fail(badCondition, at.field("key"), "`key` must not be empty")
 		return
 	case !isAttribute(key):
-		c.fail(badCondition, at.field("key"), "unknown attribute: %s", quote(key)).hint("write such as request.headers[x-token], source.ip or request.auth.claims[iss]")
+		c.fail(badCondition, at.field("key"), "unknown attribute: %s", quote(key)).hint(
+			"write such as request.headers[x-token], source.ip or request.auth.claims[iss]",
+		)
 	case len(w.Values)+len(w.NotValues) == 0:
 		c.fail(badCondition, at, "at least one of `values` or `notValues` must be set for key %s", quote(key))
 	case action == security.AuthorizationPolicy_CUSTOM && onlyLater(key):

@@ -50,7 +50,8 @@ func (c *checker) ruleSelector(at path, d *networking.DestinationRule) {
 	c.selectorKeys(at.field("workloadSelector").field("matchLabels"), d.WorkloadSelector.MatchLabels)
 	for i, each := range d.ExportTo {
 		if each != "." && each != c.Namespace {
-			c.fail(badExportTo, at.field("exportTo").index(i), "a destination rule with a workload selector can only be exported to its own namespace").hint("write .")
+			c.fail(badExportTo, at.field("exportTo").index(i),
+				"a destination rule with a workload selector can only be exported to its own namespace").hint("write .")
 		}
 	}
 }

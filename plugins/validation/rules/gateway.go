@@ -89,7 +89,9 @@ func (c *checker) serverProtocol(at path, s *networking.Server) {
 	case !speaksHTTP(protocol):
 		c.fail(protocolTLS, tls, "server cannot have TLS settings for non HTTPS/TLS ports").hint("make the protocol HTTPS or TLS")
 	case !isPassthrough(s.Tls) || s.Tls.CaCertificates+s.Tls.PrivateKey+s.Tls.ServerCertificate != "":
-		c.fail(protocolTLS, tls, "server cannot have TLS settings for plain text HTTP ports").hint("make the protocol HTTPS; for HTTP there is httpsRedirect alone")
+		c.fail(protocolTLS, tls, "server cannot have TLS settings for plain text HTTP ports").hint(
+			"make the protocol HTTPS; for HTTP there is httpsRedirect alone",
+		)
 	}
 	if s.Tls.GetHttpsRedirect() && !speaksHTTP(protocol) {
 		c.warn(badRedirects, tls.field("httpsRedirect"), "tls.httpsRedirect should only be used with http servers")

@@ -141,7 +141,9 @@ func (c *checker) scopedHost(at path, host string, gateway bool) {
 	switch {
 	case host == "*", gateway && isIP(host):
 	case !strings.Contains(host, "."):
-		c.fail(badHost, at, "short names (non FQDN) such as %s are not allowed here", quote(host)).hint("write the whole name, such as reviews.prod.svc.cluster.local")
+		c.fail(badHost, at, "short names (non FQDN) such as %s are not allowed here", quote(host)).hint(
+			"write the whole name, such as reviews.prod.svc.cluster.local",
+		)
 	case c.host(at, host) && isPartial(host):
 		c.fail(badWildcard, at, "partial wildcard %s not allowed", quote(host)).hint("a wildcard stands for whole labels: *.example.com")
 	}

@@ -55,7 +55,8 @@ func (c *checker) retryPolicy(at path, r *networking.HTTPRetry) {
 		status, err := strconv.Atoi(each)
 		isStatus := err == nil && status >= 100 && status <= 599
 		if !isStatus && !slices.Contains(retryConditions, each) {
-			c.fail(badRetry, at.field("retryOn"), "%s is not a valid retryOn policy", quote(each)).hint("write statuses and any of %s", strings.Join(retryConditions, ", "))
+			c.fail(badRetry, at.field("retryOn"), "%s is not a valid retryOn policy", quote(each)).hint("write statuses and any of %s",
+				strings.Join(retryConditions, ", "))
 		}
 	}
 }
@@ -90,7 +91,8 @@ func (c *checker) abort(at path, a *networking.HTTPFaultInjection_Abort) {
 		}
 	case *networking.HTTPFaultInjection_Abort_GrpcStatus:
 		if !slices.Contains(grpcStatuses, t.GrpcStatus) {
-			c.fail(badFault, at.field("grpcStatus"), "gRPC status %s is not supported", quote(t.GrpcStatus)).hint("write one of %s", strings.Join(grpcStatuses, ", "))
+			c.fail(badFault, at.field("grpcStatus"), "gRPC status %s is not supported", quote(t.GrpcStatus)).hint("write one of %s",
+				strings.Join(grpcStatuses, ", "))
 		}
 	case *networking.HTTPFaultInjection_Abort_Http2Error:
 		c.fail(badFault, at.field("http2Error"), "HTTP/2 abort fault injection not supported").hint("use httpStatus or grpcStatus")
@@ -137,7 +139,8 @@ func (c *checker) cors(at path, p *networking.CorsPolicy) {
 	}
 	for i, m := range p.AllowMethods {
 		if !slices.Contains(methods, m) {
-			c.fail(badCORS, at.field("allowMethods").index(i), "%s is not a supported HTTP method", quote(m)).hint("write one of %s", strings.Join(methods, ", "))
+			c.fail(badCORS, at.field("allowMethods").index(i), "%s is not a supported HTTP method", quote(m)).hint("write one of %s",
+				strings.Join(methods, ", "))
 		}
 	}
 	for i, name := range p.AllowHeaders {

@@ -48,7 +48,8 @@ func (c *checker) consistentHash(at path, h *networking.LoadBalancerSettings_Con
 		c.warn(badBalancer, at.field("ringHash").field("minimumRingSize"), "%d is more than the %d that proxies take", size, maxRing)
 	}
 	if size := h.GetMaglev().GetTableSize(); size != 0 && (size > maxMaglev || !isPrime(size)) {
-		c.fail(badBalancer, at.field("maglev").field("tableSize"), "tableSize must be a prime number up to %d for maglev, not %d", maxMaglev, size).hint("write such as 65537")
+		c.fail(badBalancer, at.field("maglev").field("tableSize"),
+			"tableSize must be a prime number up to %d for maglev, not %d", maxMaglev, size).hint("write such as 65537")
 	}
 }
 
@@ -112,7 +113,8 @@ func (c *checker) distribute(at path, list []*networking.LocalityLoadBalancerSet
 func (c *checker) distinct(at path, list []string, ordered bool) {
 	for i, each := range list {
 		if star := strings.Index(each, "*"); star >= 0 && star != len(each)-1 || each == "" {
-			c.fail(badLocality, at, "locality %s wildcard '*' number can not exceed 1 and must be in the end", quote(each)).hint("write REGION, REGION/ZONE or REGION/ZONE/SUBZONE")
+			c.fail(badLocality, at, "locality %s wildcard '*' number can not exceed 1 and must be in the end",
+				quote(each)).hint("write REGION, REGION/ZONE or REGION/ZONE/SUBZONE")
 			return
 		}
 		for _, other := range list[:i] {

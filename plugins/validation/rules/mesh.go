@@ -39,7 +39,8 @@ func (c *checker) meshConfig(m *mesh.MeshConfig) {
 	c.localities("localityLbSetting", m.LocalityLbSetting, false)
 	c.meshVisibility(m)
 	if vainRetry(m.DefaultHttpRetryPolicy) { // istiod takes it
-		c.warn(badRetry, "defaultHttpRetryPolicy", "attempts are set to 0: nothing is tried again, and the rest means nothing").hint("set attempts, or remove the rest")
+		c.warn(badRetry, "defaultHttpRetryPolicy",
+			"attempts are set to 0: nothing is tried again, and the rest means nothing").hint("set attempts, or remove the rest")
 	}
 	c.retryPolicy("defaultHttpRetryPolicy", m.DefaultHttpRetryPolicy)
 	if p := m.DefaultTrafficPolicy; p != nil {
@@ -71,10 +72,13 @@ func (c *checker) configSources(m *mesh.MeshConfig) {
 		case "fs":
 			instead = "config/file"
 		default:
-			c.warn(unreadSource, path("configSources").index(i).field("address"), "%s is not read, nor would an istiod read it: it is of none of xds, fs and k8s", quote(s.Address))
+			c.warn(unreadSource, path("configSources").index(i).field("address"),
+				"%s is not read, nor would an istiod read it: it is of none of xds, fs and k8s", quote(s.Address))
 			continue
 		}
-		c.warn(unreadSource, path("configSources").index(i), "%s is not read from here", quote(s.Address)).hint("an entry of plugins.yaml with `builtin: %s` reads it", instead)
+		c.warn(unreadSource, path("configSources").index(i), "%s is not read from here", quote(s.Address)).hint(
+			"an entry of plugins.yaml with `builtin: %s` reads it", instead,
+		)
 	}
 }
 
@@ -173,7 +177,8 @@ func (c *checker) meshSelector(at path, s *mesh.LabelSelector) {
 		case e.GetKey() == "":
 			c.fail(badLabel, here.field("key"), "key must be set")
 		case !slices.Contains(operators, e.GetOperator()):
-			c.fail(badLabel, here.field("operator"), "%s is not a valid label selector operator", quote(e.GetOperator())).hint("write one of %s", strings.Join(operators, ", "))
+			c.fail(badLabel, here.field("operator"), "%s is not a valid label selector operator", quote(e.GetOperator())).hint("write one of %s",
+				strings.Join(operators, ", "))
 		case needs && len(e.Values) == 0:
 			c.fail(badLabel, here.field("values"), "values must be set for operator %s", e.Operator)
 		case !needs && len(e.Values) > 0:

@@ -29,7 +29,9 @@ func (c *checker) networkEndpoints(at path, e *mesh.Network_NetworkEndpoints) {
 		}
 	case *mesh.Network_NetworkEndpoints_FromRegistry:
 		if !isLabel(of.FromRegistry) {
-			c.fail(badNetwork, at.field("fromRegistry"), "invalid registry name: %s", quote(of.FromRegistry)).hint("it is a cluster's id: letters, digits and '-'")
+			c.fail(badNetwork, at.field("fromRegistry"), "invalid registry name: %s", quote(of.FromRegistry)).hint(
+				"it is a cluster's id: letters, digits and '-'",
+			)
 		}
 	default:
 		c.fail(badNetwork, at, "one of fromCidr and fromRegistry must be set")

@@ -70,7 +70,8 @@ func (c *checker) matchFits(at path, to networking.EnvoyFilter_ApplyTo, m *netwo
 	case slices.Contains(listenerClass, to) && m.GetListener() == nil:
 		c.fail(badPatchMatch, at, "Envoy filter: applyTo for listener class objects cannot have non listener match").hint("write match.listener")
 	case slices.Contains(routeClass, to) && m.GetRouteConfiguration() == nil:
-		c.fail(badPatchMatch, at, "Envoy filter: applyTo for http route class objects cannot have non route configuration match").hint("write match.routeConfiguration")
+		c.fail(badPatchMatch, at,
+			"Envoy filter: applyTo for http route class objects cannot have non route configuration match").hint("write match.routeConfiguration")
 	case to == networking.EnvoyFilter_CLUSTER && m.GetCluster() == nil:
 		c.fail(badPatchMatch, at, "Envoy filter: applyTo for cluster class objects cannot have non cluster match").hint("write match.cluster")
 	}

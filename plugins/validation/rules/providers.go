@@ -19,7 +19,9 @@ func (c *checker) extensionProviders(m *mesh.MeshConfig) {
 		case seen[p.Name]:
 			c.fail(badProvider, here.field("name"), "duplicate extension provider name %s", quote(p.Name))
 		case p.Provider == nil:
-			c.fail(badProvider, here, "invalid extension provider %s: it is of no kind", quote(p.Name)).hint("add one such as envoyExtAuthzGrpc, opentelemetry or envoyFileAccessLog")
+			c.fail(badProvider, here, "invalid extension provider %s: it is of no kind", quote(p.Name)).hint(
+				"add one such as envoyExtAuthzGrpc, opentelemetry or envoyFileAccessLog",
+			)
 		}
 		seen[p.GetName()] = true
 		c.provider(here, p)
@@ -73,7 +75,8 @@ func (c *checker) backend(at path, b backend) {
 		}
 	}
 	if !isIP(host) && hostFault(host, false) != "" {
-		c.fail(badProvider, at.field("service"), "invalid service %s: it must be [NAMESPACE/]HOST", quote(b.GetService())).hint("the port has a field of its own")
+		c.fail(badProvider, at.field("service"), "invalid service %s: it must be [NAMESPACE/]HOST",
+			quote(b.GetService())).hint("the port has a field of its own")
 	}
 	c.port(at.field("port"), b.GetPort())
 }

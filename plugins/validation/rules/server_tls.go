@@ -21,7 +21,9 @@ func (c *checker) serverTLS(at path, t *networking.ServerTLSSettings) {
 	}
 	c.ciphers(at.field("cipherSuites"), t.CipherSuites)
 	if t.MinProtocolVersion != 0 && t.MaxProtocolVersion != 0 && t.MinProtocolVersion > t.MaxProtocolVersion {
-		c.warn(clashingServerTLS, at.field("maxProtocolVersion"), "%s is older than minProtocolVersion %s: no client can connect", t.MaxProtocolVersion, t.MinProtocolVersion)
+		c.warn(clashingServerTLS, at.field("maxProtocolVersion"),
+			"%s is older than minProtocolVersion %s: no client can connect", t.MaxProtocolVersion,
+			t.MinProtocolVersion)
 	}
 	switch t.Mode {
 	case networking.ServerTLSSettings_ISTIO_MUTUAL:
@@ -89,7 +91,9 @@ func (c *checker) serverFiles(at path, t *networking.ServerTLSSettings) {
 	}
 	switch {
 	case t.Mode == networking.ServerTLSSettings_SIMPLE && t.CaCrl != "":
-		c.fail(clashingServerTLS, at.field("caCrl"), "CRL is not supported with SIMPLE TLS").hint("clients show certificates in modes MUTUAL and OPTIONAL_MUTUAL only")
+		c.fail(clashingServerTLS, at.field("caCrl"), "CRL is not supported with SIMPLE TLS").hint(
+			"clients show certificates in modes MUTUAL and OPTIONAL_MUTUAL only",
+		)
 	case t.Mode != networking.ServerTLSSettings_SIMPLE && t.CaCertificates == "" && t.CaCertCredentialName == "":
 		c.fail(missingServerCert, at.field("caCertificates"), "%s TLS requires a client CA bundle", t.Mode)
 	}
@@ -97,7 +101,9 @@ func (c *checker) serverFiles(at path, t *networking.ServerTLSSettings) {
 
 func (c *checker) certificatePair(at path, mode networking.ServerTLSSettings_TLSmode, certificate, key string) {
 	if certificate == "" {
-		c.fail(missingServerCert, at.field("serverCertificate"), "%s TLS requires a server certificate", mode).hint("name files, or a secret with credentialName")
+		c.fail(missingServerCert, at.field("serverCertificate"), "%s TLS requires a server certificate", mode).hint(
+			"name files, or a secret with credentialName",
+		)
 	}
 	if key == "" {
 		c.fail(missingServerCert, at.field("privateKey"), "%s TLS requires a private key", mode).hint("name files, or a secret with credentialName")

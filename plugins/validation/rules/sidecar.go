@@ -104,7 +104,9 @@ func (c *checker) defaultEndpoint(at path, text string) {
 	}
 	ip, port, err := net.SplitHostPort(text)
 	if err != nil || !localhosts[ip] {
-		c.fail(badDefault, at, "defaultEndpoint must be of form 127.0.0.1:<port>, 0.0.0.0:<port>, [::1]:port, [::]:port, unix://filepath, or unset; not %s", quote(text))
+		c.fail(badDefault, at,
+			"defaultEndpoint must be of form 127.0.0.1:<port>, 0.0.0.0:<port>, [::1]:port, [::]:port, unix://filepath, or unset; not %s",
+			quote(text))
 		return
 	}
 	if number, err := strconv.ParseUint(port, 10, 32); err != nil || number < 1 || number > maxPort {

@@ -42,7 +42,9 @@ func (c *checker) sniHost(at path, host string, b binding) {
 	case !c.host(at, host):
 		return
 	case isPartial(host):
-		c.fail(badSNI, at, "partial wildcard %s not allowed: proxies would refuse the whole listener", quote(host)).hint("a wildcard stands for whole labels: *.example.com")
+		c.fail(badSNI, at, "partial wildcard %s not allowed: proxies would refuse the whole listener", quote(host)).hint(
+			"a wildcard stands for whole labels: *.example.com",
+		)
 		return
 	}
 	for _, of := range b.hosts {

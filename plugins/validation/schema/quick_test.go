@@ -169,8 +169,10 @@ func both(t *testing.T, c *compiled, o map[string]any) (right, quick bool) {
 
 // others are values that may take a value's place.
 var others = []any{
-	"", "a", "/", "*", "a b", "unix://", "unix:///a/", "unix://@a", "1s", "-1s", "1ms", "0", "https://a.example/b", "a.example", "10.0.0.1", string(make([]byte, 3000)),
-	int64(0), int64(-1), int64(1), int64(70000), int64(1) << 40, 0.5, -0.5, true, false, nil, map[string]any{}, []any{}, []any{"a", "a"}, map[string]any{"a": "b", "": "c"},
+	"", "a", "/", "*", "a b", "unix://", "unix:///a/", "unix://@a", "1s", "-1s", "1ms", "0", "https://a.example/b",
+	"a.example", "10.0.0.1", string(make([]byte, 3000)),
+	int64(0), int64(-1), int64(1), int64(70000), int64(1) << 40, 0.5, -0.5, true, false, nil, map[string]any{},
+	[]any{}, []any{"a", "a"}, map[string]any{"a": "b", "": "c"},
 }
 
 func other(rnd *rand.Rand) any { return runtime.DeepCopyJSONValue(others[rnd.IntN(len(others))]) }

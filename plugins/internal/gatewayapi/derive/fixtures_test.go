@@ -210,7 +210,8 @@ func takenForGranted(in *derive.Inputs) {
 	for namespace, names := range map[string]string{
 		"istio-system": "istio-ingressgateway httpbin istiod echo",
 		"default": "httpbin httpbin-second httpbin-wildcard foo-svc httpbin-other example echo svc4 httpbin-zero httpbin-mirror httpbin-foo httpbin-alt " +
-			"httpbin-bad echo-1 echo-2 echo-port not-found infpool-gen-ip-6580eb2c infpool-gen2-ip-97b729d1 infpool-model1-ip-aaaaf2d6 infpool-model2-ip-f857bff9",
+			"httpbin-bad echo-1 echo-2 echo-port not-found infpool-gen-ip-6580eb2c infpool-gen2-ip-97b729d1 " +
+			"infpool-model1-ip-aaaaf2d6 infpool-model2-ip-f857bff9",
 		"apple": "httpbin-apple", "banana": "httpbin-banana", "cert": "httpbin", "service": "my-svc",
 		"allowed-1": "a-example b-example svc2 svc1", "allowed-2": "a-example svc2 svc3", "group-namespace1": "httpbin", "group-namespace2": "httpbin",
 	} {

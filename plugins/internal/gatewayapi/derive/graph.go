@@ -109,15 +109,17 @@ func (x *graph) asked(fronts incr.Collection[string, *front]) []*incr.SetRoot[Na
 	byFronts := incr.FlatMap(fronts, "credentials of gateways", incr.Same[Name], func(_ *incr.Ctx, key string, f *front) ([]incr.Item[asking, Name], error) {
 		return askings(nameOf("Gateway", key), f.asked), nil
 	})
-	byPolicies := incr.FlatMap(x.policies, "credentials of policies", incr.Same[Name], func(_ *incr.Ctx, n Name, p *judgedPolicy) ([]incr.Item[asking, Name], error) {
-		return askings(n, p.asked), nil
-	})
+	byPolicies := incr.FlatMap(x.policies, "credentials of policies", incr.Same[Name],
+		func(_ *incr.Ctx, n Name, p *judgedPolicy) ([]incr.Item[asking, Name], error) {
+			return askings(n, p.asked), nil
+		})
 	out := []*incr.SetRoot[Name, bool]{}
 	for _, list := range []incr.Collection[asking, Name]{byFronts, byPolicies} {
 		byName := incr.NewIndex(list, "who names a credential", func(_ asking, n Name) []Name { return []Name{n} })
-		out = append(out, incr.ObserveAll(incr.Group(byName, "named credentials", incr.Same[bool], func(*incr.Ctx, Name, []incr.Item[asking, Name]) (bool, error) {
-			return true, nil
-		})))
+		out = append(out,
+			incr.ObserveAll(incr.Group(byName, "named credentials", incr.Same[bool], func(*incr.Ctx, Name, []incr.Item[asking, Name]) (bool, error) {
+				return true, nil
+			})))
 	}
 	return out
 }
@@ -163,7 +165,8 @@ func (x *graph) gateways(fronts incr.Collection[string, *front]) incr.Collection
 		var out []incr.Item[string, *Gateway]
 		for _, s := range f.servers {
 			out = append(out, incr.Item[string, *Gateway]{Key: s.namespace + "/" + s.name, Value: &Gateway{
-				Namespace: s.namespace, Name: s.name, Annotations: s.annotations, Spec: &networking.Gateway{Servers: []*networking.Server{s.spec}}, From: s.from, Deployed: s.deployed,
+				Namespace: s.namespace, Name: s.name, Annotations: s.annotations,
+				Spec: &networking.Gateway{Servers: []*networking.Server{s.spec}}, From: s.from, Deployed: s.deployed,
 			}})
 		}
 		return out, nil
@@ -196,9 +199,10 @@ func (x *graph) virtualServices() incr.Collection[string, *VirtualService] {
 		}
 		return join(key, of), nil
 	})
-	return incr.FlatMap(joined, "derived virtual services", sameVirtualService, func(_ *incr.Ctx, _ string, v *VirtualService) ([]incr.Item[string, *VirtualService], error) {
-		return []incr.Item[string, *VirtualService]{{Key: v.Namespace + "/" + v.Name, Value: v}}, nil
-	})
+	return incr.FlatMap(joined, "derived virtual services", sameVirtualService,
+		func(_ *incr.Ctx, _ string, v *VirtualService) ([]incr.Item[string, *VirtualService], error) {
+			return []incr.Item[string, *VirtualService]{{Key: v.Namespace + "/" + v.Name, Value: v}}, nil
+		})
 }
 
 func samePiece(a, b piece) bool {
@@ -237,9 +241,10 @@ func (x *graph) destinationRules() incr.Collection[string, *DestinationRule] {
 		}
 		return world{x, c, nil}.rule(t, of), nil
 	})
-	return incr.FlatMap(rules, "derived destination rules", sameRule, func(_ *incr.Ctx, _ target, r *DestinationRule) ([]incr.Item[string, *DestinationRule], error) {
-		return []incr.Item[string, *DestinationRule]{{Key: r.Namespace + "/" + r.Name, Value: r}}, nil
-	})
+	return incr.FlatMap(rules, "derived destination rules", sameRule,
+		func(_ *incr.Ctx, _ target, r *DestinationRule) ([]incr.Item[string, *DestinationRule], error) {
+			return []incr.Item[string, *DestinationRule]{{Key: r.Namespace + "/" + r.Name, Value: r}}, nil
+		})
 }
 
 func sameRule(a, b *DestinationRule) bool {

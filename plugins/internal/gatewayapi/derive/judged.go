@@ -38,7 +38,10 @@ func (n Name) Table() string {
 func judge(of Name, row *pb.Row, what any, at *gatewayapi.Reachable, controllers ...gateway.GatewayController) (incr.Item[Name, *Judged], error) {
 	text, err := json.Marshal(what)
 	generation, _ := gatewayapi.Generation(row)
-	return incr.Item[Name, *Judged]{Key: of, Value: &Judged{of, row, &gatewayapi.Judged{Generation: generation, Status: text, Controllers: controllers, At: at}}}, err
+	return incr.Item[Name, *Judged]{
+		Key:   of,
+		Value: &Judged{of, row, &gatewayapi.Judged{Generation: generation, Status: text, Controllers: controllers, At: at}},
+	}, err
 }
 
 // addressType says which addresses are told of a Gateway. Source: Istio, "Resource Annotations".
@@ -58,14 +61,15 @@ func (x *graph) statusesOf(fronts incr.Collection[string, *front]) []incr.Collec
 }
 
 func (x *graph) statusesOfClasses() incr.Collection[Name, *Judged] {
-	return incr.FlatMap(x.in.Classes, "statuses of classes", sameJudged, func(_ *incr.Ctx, _ string, o *gatewayapi.Object[gateway.GatewayClassSpec]) (statuses, error) {
-		controller, ours := x.config.known(o.Spec.ControllerName)
-		if !ours {
-			return nil, nil
-		}
-		one, err := judge(Name{Kind: "GatewayClass", Name: o.Name}, o.Row, status.Class(controller, x.config.Beyond), nil)
-		return statuses{one}, err
-	})
+	return incr.FlatMap(x.in.Classes, "statuses of classes", sameJudged,
+		func(_ *incr.Ctx, _ string, o *gatewayapi.Object[gateway.GatewayClassSpec]) (statuses, error) {
+			controller, ours := x.config.known(o.Spec.ControllerName)
+			if !ours {
+				return nil, nil
+			}
+			one, err := judge(Name{Kind: "GatewayClass", Name: o.Name}, o.Row, status.Class(controller, x.config.Beyond), nil)
+			return statuses{one}, err
+		})
 }
 
 func (x *graph) statusesOfFronts(fronts incr.Collection[string, *front], attached *incr.Index[attachment, Name, *routed]) incr.Collection[Name, *Judged] {
@@ -104,7 +108,10 @@ func (x *graph) statusesOfFronts(fronts incr.Collection[string, *front], attache
 			set.Listeners = count(n, set.Listeners)
 			var at *gatewayapi.Reachable
 			if set.Refused == nil {
-				at = &gatewayapi.Reachable{Namespace: g.Namespace, Services: set.Services, Ports: set.Ports, Set: true, Unserved: !set.Valid() && !set.NoService}
+				at = &gatewayapi.Reachable{
+					Namespace: g.Namespace, Services: set.Services, Ports: set.Ports, Set: true,
+					Unserved: !set.Valid() && !set.NoService,
+				}
 			}
 			one, err = judge(n, s.Row, set.Status(status.Reach{}), at)
 			out = append(out, one)

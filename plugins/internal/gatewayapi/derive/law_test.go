@@ -94,16 +94,27 @@ func edit(random *rand.Rand) (state.Name, *pb.Row) {
 	namespace, name := pick("a", "b"), pick("x", "y")
 	port := pick("80", "443")
 	tables := map[string]string{
-		gatewayapi.Gateway: `{"gatewayClassName": "` + pick("istio", "other") + `", "allowedListeners": {"namespaces": {"from": "` + pick("All", "Same", "None") + `"}},
-			"listeners": [{"name": "one", "port": ` + port + `, "protocol": "` + pick("HTTP", "TCP") + `", "allowedRoutes": {"namespaces": {"from": "` + pick("All", "Same") + `"}}},
-			{"name": "two", "port": 443, "protocol": "HTTPS", "hostname": "` + pick("*.example", "a.example") + `", "tls": {"certificateRefs": [{"name": "web", "namespace": "a"}]}}]}`,
-		gatewayapi.ListenerSet: `{"parentRef": {"name": "x", "namespace": "a"}, "listeners": [{"name": "one", "port": ` + port + `, "protocol": "HTTP", "hostname": "` + pick("s.example", "*.example") + `"}]}`,
-		gatewayapi.HTTPRoute: `{"parentRefs": [{"name": "x", "namespace": "a"}, {"kind": "ListenerSet", "name": "` + pick("x", "y") + `"}, {"group": "", "kind": "Service", "name": "web"}],
-			"hostnames": ["` + pick("a.example", "b.example", "*.example") + `"], "rules": [{"matches": [{"path": {"value": "` + pick("/", "/p", "/p/q") + `"}}],
+		gatewayapi.Gateway: `{"gatewayClassName": "` + pick("istio", "other") +
+			`", "allowedListeners": {"namespaces": {"from": "` + pick("All", "Same", "None") + `"}},
+			"listeners": [{"name": "one", "port": ` + port + `, "protocol": "` + pick(
+			"HTTP", "TCP",
+		) + `", "allowedRoutes": {"namespaces": {"from": "` + pick("All", "Same") + `"}}},
+			{"name": "two", "port": 443, "protocol": "HTTPS", "hostname": "` + pick(
+			"*.example", "a.example",
+		) + `", "tls": {"certificateRefs": [{"name": "web", "namespace": "a"}]}}]}`,
+		gatewayapi.ListenerSet: `{"parentRef": {"name": "x", "namespace": "a"}, "listeners": [{"name": "one", "port": ` +
+			port + `, "protocol": "HTTP", "hostname": "` + pick("s.example", "*.example") + `"}]}`,
+		gatewayapi.HTTPRoute: `{"parentRefs": [{"name": "x", "namespace": "a"}, {"kind": "ListenerSet", "name": "` +
+			pick("x", "y") + `"}, {"group": "", "kind": "Service", "name": "web"}],
+			"hostnames": ["` + pick("a.example", "b.example", "*.example") + `"], "rules": [{"matches": [{"path": {"value": "` + pick("/",
+			"/p", "/p/q") + `"}}],
 			"backendRefs": [{"name": "web", "namespace": "` + pick("a", "b") + `", "port": 80}]}]}`,
-		gatewayapi.TCPRoute:         `{"parentRefs": [{"name": "x", "namespace": "a"}], "rules": [{"backendRefs": [{"name": "web", "port": 80}]}]}`,
-		gatewayapi.BackendTLSPolicy: `{"targetRefs": [{"group": "", "kind": "Service", "name": "web"}], "validation": {"wellKnownCACertificates": "System", "hostname": "` + pick("m.example", "n.example") + `"}}`,
-		secrets.Grants:              `{"from": [{"group": "gateway.networking.k8s.io", "kind": "` + pick("HTTPRoute", "Gateway") + `", "namespace": "` + pick("a", "b") + `"}], "to": [{"group": "", "kind": "` + pick("Service", "Secret") + `"}]}`,
+		gatewayapi.TCPRoute: `{"parentRefs": [{"name": "x", "namespace": "a"}], "rules": [{"backendRefs": [{"name": "web", "port": 80}]}]}`,
+		gatewayapi.BackendTLSPolicy: `{"targetRefs": [{"group": "", "kind": "Service", "name": "web"}], "validation": ` +
+			`{"wellKnownCACertificates": "System", "hostname": "` + pick("m.example", "n.example") + `"}}`,
+		secrets.Grants: `{"from": [{"group": "gateway.networking.k8s.io", "kind": "` + pick("HTTPRoute", "Gateway") +
+			`", "namespace": "` + pick("a", "b") + `"}], "to": [{"group": "", "kind": "` + pick("Service", "Secret") +
+			`"}]}`,
 	}
 	n := state.Name{Table: pick(append(slices.Sorted(maps.Keys(tables)), state.Services)...), Key: namespace + "/" + name}
 	row := &pb.Row{Key: n.Key, Created: int64(random.IntN(3)), Payload: []byte(tables[n.Table]), Source: n.Table + " " + n.Key}

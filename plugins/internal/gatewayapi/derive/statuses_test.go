@@ -286,6 +286,7 @@ func gatewayOf(name, class string) string {
 }
 
 func routeOf(gateway string) string {
-	return "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: " + gateway + ", namespace: default}\nspec: {parentRefs: [{name: " + gateway +
+	return "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: " + gateway +
+		", namespace: default}\nspec: {parentRefs: [{name: " + gateway +
 		"}], rules: [{backendRefs: [{name: httpbin, port: 80}]}]}\n"
 }

@@ -103,7 +103,8 @@ func (r *Reach) unreached(s *pb.Service, port uint32, endpoints []*pb.Endpoint) 
 	switch {
 	case len(meant) > 0:
 		r.Warnings = append(r.Warnings, fmt.Sprintf(
-			"port %d not found for hostname %q (hint: the service port should be specified, not the workload port. Did you mean one of these ports: %v?)", port, s.Host, meant))
+			"port %d not found for hostname %q (hint: the service port should be specified, not the workload port. Did you mean one of these ports: %v?)",
+			port, s.Host, meant))
 	case managed && slices.ContainsFunc(s.Ports, func(p *pb.Port) bool { return p.Number == port }):
 		return // its endpoints are on their way
 	default:

@@ -101,7 +101,8 @@ func (p Policy) Status(resolved bool) gateway.PolicyStatus {
 	group, kind := gateway.Group(gateway.GroupName), gateway.Kind("Gateway")
 	for _, name := range p.Gateways {
 		out.Ancestors = append(out.Ancestors, gateway.PolicyAncestorStatus{
-			AncestorRef: gateway.ParentReference{Group: &group, Kind: &kind, Name: gateway.ObjectName(name)}, ControllerName: Controller, Conditions: last.list(),
+			AncestorRef:    gateway.ParentReference{Group: &group, Kind: &kind, Name: gateway.ObjectName(name)},
+			ControllerName: Controller, Conditions: last.list(),
 		})
 	}
 	out.Ancestors = out.Ancestors[:min(len(out.Ancestors), mostAncestors)]
