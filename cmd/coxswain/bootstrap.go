@@ -82,7 +82,8 @@ func bootstrapFlags(f *pflag.FlagSet, b *bootstrap.Config, labels, metadata, hea
 	f.StringVar(&b.TLS.Cert, "xdsCert", "", "file with the proxy's own certificate")
 	f.StringVar(&b.TLS.Key, "xdsKey", "", "file with its key")
 	f.StringVar(&b.Certificates.Files, "certs", "", "folder with the workload's cert-chain.pem, key.pem and root-cert.pem, for mutual TLS in the mesh")
-	f.StringVar(&b.Certificates.SDS, "sds", "", "folder to write default.json and ROOTCA.json to, by which the proxy sees new files in --certs; empty: it reads them once")
+	f.StringVar(&b.Certificates.SDS, "sds", "",
+		"folder to write default.json and ROOTCA.json to, by which the proxy sees new files in --certs; empty: it reads them once")
 	f.StringVar(&b.Protocol, "protocol", bootstrap.SotW, "sotw or delta")
 	f.StringVar(&b.Admin, "admin", "127.0.0.1:15000", "address of Envoy's admin pages; empty: none")
 }

@@ -18,7 +18,8 @@ type clusterFlags struct {
 }
 
 func (f *clusterFlags) add(c *cobra.Command) {
-	c.PersistentFlags().StringVar(&f.kubeconfig, "kubeconfig", "", "file with the API server's address and credentials; without it KUBECONFIG, ~/.kube/config, or the pod's service account")
+	c.PersistentFlags().StringVar(&f.kubeconfig, "kubeconfig", "",
+		"file with the API server's address and credentials; without it KUBECONFIG, ~/.kube/config, or the pod's service account")
 	c.PersistentFlags().StringVar(&f.context, "context", "", "which of its contexts; its current one if absent")
 	c.PersistentFlags().DurationVar(&f.timeout, "timeout", 30*time.Second, "how long the API server is waited for, in all")
 }

@@ -52,7 +52,8 @@ func TestCollateral(t *testing.T) {
 	if n := len(files); n < 40 {
 		t.Errorf("there are %d files", n)
 	}
-	if page := files["man1/coxswain-discovery.1"]; !strings.Contains(page, `\fB\-\-grpcAddr\fP string`) || !strings.Contains(page, `\fB\-n, \-\-namespace\fP`) || strings.Contains(page, "ctrlz") {
+	if page := files["man1/coxswain-discovery.1"]; !strings.Contains(page, `\fB\-\-grpcAddr\fP string`) ||
+		!strings.Contains(page, `\fB\-n, \-\-namespace\fP`) || strings.Contains(page, "ctrlz") {
 		t.Errorf("the page of discovery is %s", page)
 	}
 	for name, text := range files {

@@ -76,7 +76,8 @@ func completeWith(c *cobra.Command, flags map[string][]string, live map[string]m
 
 // takesFiles are the commands whose arguments are files, which the shell offers.
 var takesFiles = map[string]bool{
-	"coxswain analyze": true, "coxswain test": true, "coxswain validate": true, "coxswain plugins plan": true, "coxswain plugins replay": true, "coxswain plugins test": true,
+	"coxswain analyze": true, "coxswain test": true, "coxswain validate": true, "coxswain plugins plan": true,
+	"coxswain plugins replay": true, "coxswain plugins test": true,
 }
 
 // flagWords are what flags may be that take one of a few words.

@@ -45,8 +45,11 @@ func commandsIn(text string) (all []string) {
 
 // TestCommandsIn: which words of a document are commands.
 func TestCommandsIn(t *testing.T) {
-	got := strings.Join(commandsIn("Use `coxswain hold list`, or `kubectl`.\n\n    coxswain config   # what\n    bin/coxswain plugins top | less\n    x of coxswain alone\n\n"+
-		"```sh\nuntil coxswain config --addr a | grep x; do sleep 1; done\ncoxswain log \\\n  set a=b\n```\n\n```yaml\ncoxswain: {no: one}\n```\n\n```\ncoxswain diff --from 1\n```\n"), "; ")
+	got := strings.Join(
+		commandsIn("Use `coxswain hold list`, or `kubectl`.\n\n    coxswain config   # what\n    bin/coxswain plugins top | less\n    x of coxswain alone\n\n"+
+			"```sh\nuntil coxswain config --addr a | grep x; do sleep 1; done\ncoxswain log \\\n  set "+
+			"a=b\n```\n\n```yaml\ncoxswain: {no: one}\n```\n\n```\ncoxswain diff --from 1\n```\n"), "; ",
+	)
 	if want := "hold list; config   ; plugins top ; config --addr a ; log    set a=b; diff --from 1"; got != want {
 		t.Errorf("%q", got)
 	}
@@ -58,7 +61,10 @@ func TestCommandsOfDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, more := range []string{"../../*.md", "../../docs/guides/*.md", "../../docs/decisions/*.md", "../../plugins/*/*/README.md", "../../examples/*/README.md"} {
+	for _, more := range []string{
+		"../../*.md", "../../docs/guides/*.md", "../../docs/decisions/*.md", "../../plugins/*/*/README.md",
+		"../../examples/*/README.md",
+	} {
 		found, err := filepath.Glob(more)
 		if err != nil {
 			t.Fatal(err)

@@ -104,7 +104,8 @@ func TestExpectationsOfWhatIsRefused(t *testing.T) {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 	more := shop(t, [3]string{"config/routes.yaml", "  http:\n", "  http:\n  - {match: [{uri: {exact: /new}}], directResponse: {status: 200}}\n"})
-	if code, out := played(t, more); code != 0 || !strings.Contains(out, "1 of 11 rules are touched by no expectation:\n  VirtualService shop/cart  route path /new") {
+	if code, out := played(t, more); code != 0 ||
+		!strings.Contains(out, "1 of 11 rules are touched by no expectation:\n  VirtualService shop/cart  route path /new") {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 	if code, out := played(t, more, "--all-rules"); code != 1 {

@@ -189,7 +189,8 @@ func fieldAt(at any, path string) (json.RawMessage, error) {
 		case []any:
 			var i int
 			if _, err := fmt.Sscan(part, &i); err != nil || i < 0 || i >= len(v) {
-				return nil, usageError{fmt.Errorf("--field %s: %s is a list of %d, which has no element %q", path, cmp.Or(walked, "the resource"), len(v), part)}
+				return nil,
+					usageError{fmt.Errorf("--field %s: %s is a list of %d, which has no element %q", path, cmp.Or(walked, "the resource"), len(v), part)}
 			}
 			next = v[i]
 		default:

@@ -39,7 +39,8 @@ func TestExamplesOfCodes(t *testing.T) {
 			}
 			continue
 		}
-		if wrong := told(c.Wrong.Documents); !slices.ContainsFunc(wrong, func(f string) bool { return strings.Contains(f, "("+c.ID+")") }) && !slices.Contains(sooner, c.ID) {
+		if wrong := told(c.Wrong.Documents); !slices.ContainsFunc(wrong, func(f string) bool { return strings.Contains(f, "("+c.ID+")") }) &&
+			!slices.Contains(sooner, c.ID) {
 			t.Errorf("%s: the wrong example is told %q", c.ID, wrong)
 		}
 		if right := told(c.Right.Documents); len(right) > 0 {

@@ -41,22 +41,25 @@ that what it says then is judged anew. Without a command it is hold list.`,
 func holdListCommand(p *program) *cobra.Command {
 	var at which
 	a := &asked{p: p}
-	c := &cobra.Command{Use: "list", Short: "Show what is held; the exit code is 3 if anything is", Args: noArgs, RunE: func(c *cobra.Command, _ []string) error {
-		if err := a.check(); err != nil {
-			return err
-		}
-		all := []control.Held{}
-		if _, _, err := ask(c.Context(), p, at, http.MethodGet, "/holds", nil, &all); err != nil {
-			return err
-		}
-		if err := a.print(all, func(w io.Writer, wide bool) { show.Holds(w, all, wide) }); err != nil {
-			return err
-		}
-		if len(all) > 0 {
-			return heldError{}
-		}
-		return nil
-	}}
+	c := &cobra.Command{
+		Use: "list", Short: "Show what is held; the exit code is 3 if anything is", Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := a.check(); err != nil {
+				return err
+			}
+			all := []control.Held{}
+			if _, _, err := ask(c.Context(), p, at, http.MethodGet, "/holds", nil, &all); err != nil {
+				return err
+			}
+			if err := a.print(all, func(w io.Writer, wide bool) { show.Holds(w, all, wide) }); err != nil {
+				return err
+			}
+			if len(all) > 0 {
+				return heldError{}
+			}
+			return nil
+		},
+	}
 	at.flags(c)
 	formatFlag(c, &a.format)
 	return c

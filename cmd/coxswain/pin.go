@@ -109,7 +109,8 @@ func (a *asked) pins(ctx context.Context, at which, method string, order any) er
 		}
 		if method == http.MethodDelete {
 			for _, p := range out.Pins {
-				fmt.Fprintf(w, "%s served what is live again: %s, pinned to revision %d for %s\n", show.Are(len(p.Pinned), "proxy"), cmp.Or(p.Proxies, "all"), p.Revision, show.Age(p.Since))
+				fmt.Fprintf(w, "%s served what is live again: %s, pinned to revision %d for %s\n",
+					show.Are(len(p.Pinned), "proxy"), cmp.Or(p.Proxies, "all"), p.Revision, show.Age(p.Since))
 			}
 			if note := out.Pins[0].Note; note != "" { // it is of all of them
 				fmt.Fprintf(w, "\n%s\n", note)

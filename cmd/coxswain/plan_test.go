@@ -40,7 +40,9 @@ func planned(t *testing.T, files map[string]string, args ...string) (code int, o
 		}
 	}
 	var o, e bytes.Buffer
-	code = run(t.Context(), append([]string{"plan", "-f", "new", "--against", "old", "--proxies", "proxies.yaml"}, args...), os.Environ(), strings.NewReader(""), &o, &e)
+	code = run(t.Context(),
+		append([]string{"plan", "-f", "new", "--against", "old", "--proxies", "proxies.yaml"}, args...),
+		os.Environ(), strings.NewReader(""), &o, &e)
 	return code, o.String(), e.String()
 }
 
@@ -137,7 +139,9 @@ func TestPlanOfClients(t *testing.T) {
 		"old/b.yaml": fmt.Sprintf(planEntry, "b", `"*"`, "10.1.1.1"), "new/b.yaml": fmt.Sprintf(planEntry, "b", `"*"`, "10.1.1.2"),
 		"proxies.yaml": proxies,
 	})
-	if code != 0 || !strings.Contains(out, "ClusterLoadAssignment, 1 proxy: ") || !strings.Contains(out, "[10.1.0.2:80]") || !strings.Contains(out, "not compared: Secret\n") || strings.Contains(out, "b.example") {
+	if code != 0 || !strings.Contains(out, "ClusterLoadAssignment, 1 proxy: ") ||
+		!strings.Contains(out, "[10.1.0.2:80]") || !strings.Contains(out, "not compared: Secret\n") ||
+		strings.Contains(out, "b.example") {
 		t.Errorf("exit code %d: %s%s", code, out, failed)
 	}
 }
@@ -152,7 +156,9 @@ func TestPlanOfPlugins(t *testing.T) {
 `
 	a := fmt.Sprintf(planEntry, "a", `"."`, "10.1.0.1")
 	files := map[string]string{
-		"old/a.yaml": a, "new/a.yaml": a, "proxies.yaml": planProxies, "with.yaml": set + "- {name: entries, kind: registry, builtin: registry/serviceentry}\n", "without.yaml": set,
+		"old/a.yaml": a, "new/a.yaml": a, "proxies.yaml": planProxies,
+		"with.yaml":    set + "- {name: entries, kind: registry, builtin: registry/serviceentry}\n",
+		"without.yaml": set,
 	}
 	code, out, failed := planned(t, files, "--against-plugins", "with.yaml", "--plugins", "without.yaml", "--exit-code")
 	if code != 1 || !strings.Contains(out, "Cluster, 2 proxies: ") || !strings.Contains(out, "- outbound|80||a.example\n") {

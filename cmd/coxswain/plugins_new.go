@@ -43,7 +43,8 @@ In go there is one for each kind, in python for a registry, in c and in rust for
 	}
 	c.Flags().StringVar(&o.Kind, "kind", "registry", "registry, config, generator, patch, authenticator or controller")
 	c.Flags().StringVar(&o.Lang, "lang", "go", "go, rust, python or c")
-	c.Flags().StringVar(&o.SDK, "sdk", "", "in go: folder of a checkout of "+scaffold.Module+" to use; empty: the release of this program, or a copy of its SDK where it is none")
+	c.Flags().StringVar(&o.SDK, "sdk", "",
+		"in go: folder of a checkout of "+scaffold.Module+" to use; empty: the release of this program, or a copy of its SDK where it is none")
 	return c
 }
 

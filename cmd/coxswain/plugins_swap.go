@@ -30,7 +30,8 @@ What the flags say is written to plugins.yaml, with the program's sha256.`,
 	c.Flags().StringVar(&process, "process", "", "command to run, with arguments separated by spaces")
 	c.Flags().StringVar(&o.Wasm, "wasm", "", "WASI module to run")
 	c.Flags().StringVar(&o.Builtin, "builtin", "", "built-in plugin to run, KIND/NAME")
-	c.Flags().StringVar(&o.Plugin, "plugin", "", "artifact to run, oci://REGISTRY/NAME:TAG or with @sha256:DIGEST; a tag is written with its digest, unless plugins.yaml names a key or says insecure")
+	c.Flags().StringVar(&o.Plugin, "plugin", "",
+		"artifact to run, oci://REGISTRY/NAME:TAG or with @sha256:DIGEST; a tag is written with its digest, unless plugins.yaml names a key or says insecure")
 	c.Flags().StringVar(&config, "config", "", "YAML file that takes the place of the entry's config")
 	o.dryRun(c)
 	c.MarkFlagsMutuallyExclusive("process", "wasm", "builtin", "plugin")

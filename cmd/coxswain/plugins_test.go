@@ -21,21 +21,39 @@ func pages(t *testing.T) string {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(v) })
 	}
 	show("/debug/plugins", []admin.Plugin{
-		{Name: "files", Kind: "config", Carrier: "process", State: "serving", Version: "1", Rows: 5, Revision: 7, Restarts: 1, Memory: 30_500_000, LastError: "killed",
-			Away: &admin.Away{Since: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), Why: "connection refused", Drops: time.Date(2026, 11, 1, 12, 5, 0, 0, time.UTC)}},
-		{Name: "istio", Kind: "generator", Carrier: "process", State: "failed", Stale: true, StaleSince: time.Now().Add(-90*time.Minute - 10*time.Second), StaleWhy: "away"},
+		{
+			Name: "files", Kind: "config", Carrier: "process", State: "serving", Version: "1", Rows: 5, Revision: 7,
+			Restarts: 1, Memory: 30_500_000, LastError: "killed",
+			Away: &admin.Away{
+				Since: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), Why: "connection refused",
+				Drops: time.Date(2026, 11, 1, 12, 5, 0, 0, time.UTC),
+			},
+		},
+		{
+			Name: "istio", Kind: "generator", Carrier: "process", State: "failed", Stale: true,
+			StaleSince: time.Now().Add(-90*time.Minute - 10*time.Second), StaleWhy: "away",
+		},
 	})
 	show("/debug/views", []admin.View{
 		{Type: "type.googleapis.com/envoy.config.cluster.v3.Cluster", Facts: map[string]string{"scope": "a", "network": "n"}, Connections: 2, Resources: 3},
 		{Type: "type.googleapis.com/envoy.config.cluster.v3.Cluster", Facts: map[string]string{"scope": "b", "network": "n"}, Connections: 1, Resources: 4},
 	})
 	show("/debug/configs", []any{
-		map[string]any{"kind": "Gateway", "group": "networking.istio.io", "key": "edge/public", "plugin": "files", "source": "gw.yaml:1:1", "state": "ok", "served": true},
-		map[string]any{"kind": "VirtualService", "key": "shop/web", "plugin": "files", "source": "web.yaml:1:1", "state": "refused", "served": false, "faults": []admin.Fault{
-			{File: "web.yaml", Line: 6, Column: 3, Severity: "error", Field: "spec.hots", Message: "unknown field", Hint: "it is hosts", Code: "COX1003"},
-		}},
+		map[string]any{
+			"kind": "Gateway", "group": "networking.istio.io", "key": "edge/public", "plugin": "files",
+			"source": "gw.yaml:1:1", "state": "ok", "served": true,
+		},
+		map[string]any{
+			"kind": "VirtualService", "key": "shop/web", "plugin": "files", "source": "web.yaml:1:1",
+			"state": "refused", "served": false, "faults": []admin.Fault{
+				{File: "web.yaml", Line: 6, Column: 3, Severity: "error", Field: "spec.hots", Message: "unknown field", Hint: "it is hosts", Code: "COX1003"},
+			},
+		},
 	})
-	show("/debug/effects", admin.Effects{Proxies: 1, Asked: 2, Rows: []admin.Effect{{RowName: admin.RowName{Table: "networking.istio.io/Gateway", Key: "edge/public"}, Resources: 2, Proxies: 1}}})
+	show("/debug/effects", admin.Effects{
+		Proxies: 1, Asked: 2,
+		Rows: []admin.Effect{{RowName: admin.RowName{Table: "networking.istio.io/Gateway", Key: "edge/public"}, Resources: 2, Proxies: 1}},
+	})
 	mux.HandleFunc("/broken", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "oh", http.StatusInternalServerError) })
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)

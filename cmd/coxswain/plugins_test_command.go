@@ -69,7 +69,8 @@ and delete them.`,
 	f.StringArrayVar(&o.tokens, "token", nil, "bearer token that an authenticator must know (repeat it for more)")
 	f.StringArrayVar(&o.env, "env", nil, "NAME=VALUE of the plugin's environment, which is empty otherwise; NAME alone: as here")
 	f.StringArrayVar(&o.http, "http", nil, "host or URL that a module may call, as allow.http has it (repeat it for more)")
-	f.StringArrayVar(&o.files, "files", nil, "file or directory that a module may read and, without :ro at the end, write, as allow.files has it (repeat it for more)")
+	f.StringArrayVar(&o.files, "files", nil,
+		"file or directory that a module may read and, without :ro at the end, write, as allow.files has it (repeat it for more)")
 	f.BoolVar(&o.tls, "tls", false, "speak go-plugin's mutual TLS, as an entry with tls: auto does")
 	f.IntVar(&o.many, "many", 0, "how many endpoints are many; 0: what COXSWAIN_MANY says, else 100,000")
 	f.Float64Var(&o.patience, "patience", 1, "multiplies the times in which a plugin must answer: more than 1 where the machine is slow or busy")

@@ -25,7 +25,8 @@ func rolloutCommand(p *program) *cobra.Command {
 		Example: `  coxswain rollout status
   coxswain rollout promote
   coxswain rollout abort --why 'more errors than before'`}
-	c.AddCommand(rolloutStatus(p), rolloutOrder(p, "promote", "Serve all proxies what is live now"), rolloutOrder(p, "abort", "Serve all proxies what was served before the stage"))
+	c.AddCommand(rolloutStatus(p), rolloutOrder(p, "promote", "Serve all proxies what is live now"),
+		rolloutOrder(p, "abort", "Serve all proxies what was served before the stage"))
 	return c
 }
 

@@ -31,7 +31,12 @@ func rootCommand(p *program, args []string) *cobra.Command {
 	if len(args) > 0 && slices.ContainsFunc(children, func(c *cobra.Command) bool { return c.Name() == args[0] }) {
 		return root
 	}
-	root.AddCommand(discoveryCommand(p), bootstrapCommand(p), certificateCommand(p), tokenCommand(p), pluginsCommand(p), holdCommand(p), viewsCommand(p), explainCommand(p), impactCommand(p), watchCommand(p), proxyStatusCommand(p), proxiesCommand(p), waitCommand(p), bugReportCommand(p), historyCommand(p), diffCommand(p), pinCommand(p), unpinCommand(p), rolloutCommand(p), routeCommand(p), configCommand(p), validateCommand(p), analyzeCommand(p), planCommand(p), testCommand(p), recordCommand(p), logCommand(p), explainCodeCommand(p), schemaCommand(p), requestCommand(p), uiCommand(p), topCommand(p), versionCommand(p))
+	root.AddCommand(discoveryCommand(p), bootstrapCommand(p), certificateCommand(p), tokenCommand(p),
+		pluginsCommand(p), holdCommand(p), viewsCommand(p), explainCommand(p), impactCommand(p), watchCommand(p),
+		proxyStatusCommand(p), proxiesCommand(p), waitCommand(p), bugReportCommand(p), historyCommand(p),
+		diffCommand(p), pinCommand(p), unpinCommand(p), rolloutCommand(p), routeCommand(p), configCommand(p),
+		validateCommand(p), analyzeCommand(p), planCommand(p), testCommand(p), recordCommand(p), logCommand(p),
+		explainCodeCommand(p), schemaCommand(p), requestCommand(p), uiCommand(p), topCommand(p), versionCommand(p))
 	root.AddCommand(collateralCommand(p))
 	root.AddCommand(injectCommand(p), webhooksCommand(p), tagCommand(p), uninstallCommand(p), migrateCommand(p), gatewaysCommand(p), upgradeCommand(p))
 	root.Version = build()

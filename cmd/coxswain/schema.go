@@ -41,8 +41,9 @@ func fullSchema() ([]byte, error) {
 	}
 	defs := root["$defs"].(object)
 	defs["Secret"] = object{
-		"description": "A secret that stands elsewhere: in a file, or in a variable of the core's environment. In an entry with forEach also row: a field of the instance's row.",
-		"type":        "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": false,
+		"description": "A secret that stands elsewhere: in a file, or in a variable of the core's environment. In an " +
+			"entry with forEach also row: a field of the instance's row.",
+		"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": false,
 		"properties": object{"file": object{"type": "string"}, "env": object{"type": "string"}, "row": object{"type": "string"}},
 	}
 	entry := defs["Entry"].(object)

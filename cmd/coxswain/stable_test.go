@@ -117,7 +117,8 @@ func contractLines(t *testing.T) (lines []string) {
 		name += "." + m.GetName()
 		for _, f := range m.GetField() {
 			kind := strings.ToLower(strings.TrimPrefix(f.GetType().String(), "TYPE_")) + f.GetTypeName()
-			lines = append(lines, fmt.Sprintf("field %s.%s = %d %s %s", name, f.GetName(), f.GetNumber(), strings.ToLower(strings.TrimPrefix(f.GetLabel().String(), "LABEL_")), kind))
+			lines = append(lines, fmt.Sprintf("field %s.%s = %d %s %s", name, f.GetName(), f.GetNumber(),
+				strings.ToLower(strings.TrimPrefix(f.GetLabel().String(), "LABEL_")), kind))
 		}
 		for _, n := range m.GetNestedType() {
 			below(name, n)

@@ -168,7 +168,8 @@ func (f *tagFlags) remove() *cobra.Command {
 				}
 				for _, is := range all {
 					if is.Tag == args[0] && len(is.Namespaces) > 0 && !yes {
-						return fmt.Errorf("%d of the cluster's namespaces have the tag %s, and would get no more proxies: %s; --yes removes it all the same", len(is.Namespaces), is.Tag, strings.Join(is.Namespaces, ", "))
+						return fmt.Errorf("%d of the cluster's namespaces have the tag %s, and would get no more proxies: %s; --yes removes it all the same",
+							len(is.Namespaces), is.Tag, strings.Join(is.Namespaces, ", "))
 					}
 				}
 				lines, err := t.Remove(c.Context(), args[0])

@@ -16,7 +16,8 @@ type removal struct {
 	flag, usage string
 	// find returns what is there, and what would stay of others' of that kind, a line each; and
 	// what takes it away, which returns a line for each that it did.
-	find func(ctx context.Context, client dynamic.Interface, revision string) (there, others []string, remove func(ctx context.Context) ([]string, error), err error)
+	find func(ctx context.Context, client dynamic.Interface, revision string) (there, others []string,
+		remove func(ctx context.Context) ([]string, error), err error)
 }
 
 // removals are in the order in which they are done: webhooks first, so that what else is taken away
@@ -26,7 +27,8 @@ var removals = []removal{
 	{"statuses", "what controller/status says in statuses of the Gateway API's objects, as far as no istiod was the last to write it", findStatuses},
 }
 
-func findStatuses(ctx context.Context, client dynamic.Interface, revision string) (there, others []string, remove func(ctx context.Context) ([]string, error), err error) {
+func findStatuses(ctx context.Context, client dynamic.Interface, revision string) (there, others []string,
+	remove func(ctx context.Context) ([]string, error), err error) {
 	left, err := status.FindLeft(ctx, client, "", revision)
 	if err != nil {
 		return nil, nil, nil, err
@@ -34,7 +36,8 @@ func findStatuses(ctx context.Context, client dynamic.Interface, revision string
 	return left.Names(), nil, left.TakeBack, nil
 }
 
-func findWebhooks(ctx context.Context, client dynamic.Interface, revision string) (there, others []string, remove func(ctx context.Context) ([]string, error), err error) {
+func findWebhooks(ctx context.Context, client dynamic.Interface, revision string) (there, others []string,
+	remove func(ctx context.Context) ([]string, error), err error) {
 	f, err := webhooks.Find(ctx, client, revision)
 	if err != nil {
 		return nil, nil, nil, err

@@ -52,9 +52,11 @@ func inFolder(t *testing.T, files map[string]string) string {
 func TestUpgradeRefused(t *testing.T) {
 	inFolder(t, map[string]string{
 		"a/settings.yaml": "plugins: plugins.yaml\nholdMx: 3s\n",
-		"a/plugins.yaml":  "plugins:\n- {name: one, kind: config, builtin: config/file, config: {dir: ., drr: x}}\n- {name: two, kind: config, builtin: config/fyle}\n",
+		"a/plugins.yaml": "plugins:\n- {name: one, kind: config, builtin: config/file, config: {dir: ., drr: x}}\n- " +
+			"{name: two, kind: config, builtin: config/fyle}\n",
 	})
-	r, code, complaint := upgraded(t, []string{"COXSWAIN_NOTHING=1"}, "--", "discovery", "--settings", "a/settings.yaml", "--pushThrotle=3", "--vklog=1", "surplus")
+	r, code, complaint := upgraded(t, []string{"COXSWAIN_NOTHING=1"}, "--", "discovery", "--settings",
+		"a/settings.yaml", "--pushThrotle=3", "--vklog=1", "surplus")
 	if code != 1 || !strings.Contains(complaint, "would refuse") {
 		t.Errorf("it ends with %d: %s", code, complaint)
 	}
@@ -84,7 +86,8 @@ func TestUpgradeState(t *testing.T) {
 	if text, err := os.ReadFile("state/history.db"); err != nil || string(text) != "junk" {
 		t.Errorf("the file is %q now: %v", text, err)
 	}
-	if r, code, _ := upgraded(t, nil, "--", "--configDir=.", "--stateDir", "empty"); code != 0 || slices.ContainsFunc(r.Findings, func(o outcome) bool { return o.Of == "state" }) {
+	if r, code, _ := upgraded(t, nil, "--", "--configDir=.", "--stateDir", "empty"); code != 0 ||
+		slices.ContainsFunc(r.Findings, func(o outcome) bool { return o.Of == "state" }) {
 		t.Errorf("%d: %+v", code, r.Findings)
 	}
 }

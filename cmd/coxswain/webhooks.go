@@ -40,13 +40,17 @@ The validating one begins with failurePolicy Ignore, which controller/validator 
 		},
 	}
 	c.Flags().StringVar(&h.Revision, "revision", "", "the control plane's revision; empty: the default one")
-	c.Flags().StringVar(&h.Tag, "tag", "", "a name for the revision: print what a tag is made of, as coxswain tag generate does, without asking a cluster; the root is not in it")
+	c.Flags().StringVar(&h.Tag, "tag", "",
+		"a name for the revision: print what a tag is made of, as coxswain tag generate does, without asking a cluster; the root is not in it")
 	c.Flags().StringVar(&h.Namespace, "namespace", "istio-system", "the control plane's namespace")
 	c.Flags().StringVar(&h.Service, "service", "istiod", "the Service by which an API server reaches port httpsAddr, as its port 443")
 	c.Flags().StringVar(&h.URL, "url", "", "https://HOST:PORT of httpsAddr, for a control plane outside of the cluster, in place of a Service")
-	c.Flags().StringVar(&h.Account, "account", "coxswain", "the control plane's service account, which coxswain tag gives the right to keep its root in tags' configurations; empty: none")
-	c.Flags().BoolVar(&h.Everywhere, "auto-inject-namespaces", false, "ask about pods without labels in namespaces without labels, too; of the default revision alone")
-	c.Flags().StringVar(&again, "reinvocation", string(admission.IfNeededReinvocationPolicy), "whether the injector is asked again once others have changed a pod: IfNeeded or Never")
+	c.Flags().StringVar(&h.Account, "account", "coxswain",
+		"the control plane's service account, which coxswain tag gives the right to keep its root in tags' configurations; empty: none")
+	c.Flags().BoolVar(&h.Everywhere, "auto-inject-namespaces", false,
+		"ask about pods without labels in namespaces without labels, too; of the default revision alone")
+	c.Flags().StringVar(&again, "reinvocation", string(admission.IfNeededReinvocationPolicy),
+		"whether the injector is asked again once others have changed a pod: IfNeeded or Never")
 	return c
 }
 

@@ -50,11 +50,14 @@ func socketMeant(ctx context.Context, p *program, at which) (string, error) {
 	case len(all) == 0:
 		return "", fmt.Errorf("no control plane of this user runs here (looked for %s); start one with coxswain discovery, or give --admin SOCKET", sockets(p))
 	case len(here) == 0:
-		return "", usageError{fmt.Errorf("no control plane of this user has a port at %s; these run here, and a flag chooses:\n%s", at.addr, choices(all, false))}
+		return "",
+			usageError{fmt.Errorf("no control plane of this user has a port at %s; these run here, and a flag chooses:\n%s", at.addr, choices(all, false))}
 	}
 	// Those that one address doesn't tell apart are in different network namespaces: only their
 	// sockets do.
-	return "", usageError{fmt.Errorf("several control planes run here; say which is meant by one of these flags, or $%s:\n%s", addrVariable, choices(here, at.addr != ""))}
+	return "", usageError{
+		fmt.Errorf("several control planes run here; say which is meant by one of these flags, or $%s:\n%s", addrVariable, choices(here, at.addr != "")),
+	}
 }
 
 // sockets is where admin sockets are.

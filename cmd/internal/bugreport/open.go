@@ -71,7 +71,8 @@ func (r *Report) Get(page string) ([]byte, error) {
 	}
 	switch q := u.Query(); {
 	case q.Get("proxyID") != "" && slices.Contains(r.Left, q.Get("proxyID")):
-		return nil, fmt.Errorf("the archive has nothing of proxy %s: it was made of %d others (coxswain bug-report --proxies)", q.Get("proxyID"), len(r.explained()))
+		return nil,
+			fmt.Errorf("the archive has nothing of proxy %s: it was made of %d others (coxswain bug-report --proxies)", q.Get("proxyID"), len(r.explained()))
 	case u.Path == "/debug/explain" && q.Get("name") != "":
 		return r.explain(q.Get("proxyID"), q.Get("type"), q.Get("name"))
 	case u.Path == "/debug/config_dump" && q.Get("types") != "":

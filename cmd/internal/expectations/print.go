@@ -34,7 +34,8 @@ func (r *Report) Write(out io.Writer, wide bool) error {
 		}
 		if wide || len(x.Faults) > 0 {
 			for _, at := range x.Walks {
-				fmt.Fprintf(&b, "      the way through the proxy of %s:\n        %s\n", at.Workload, strings.ReplaceAll(strings.TrimSpace(at.Outcome.String()), "\n", "\n        "))
+				fmt.Fprintf(&b, "      the way through the proxy of %s:\n        %s\n", at.Workload,
+					strings.ReplaceAll(strings.TrimSpace(at.Outcome.String()), "\n", "\n        "))
 			}
 		}
 	}

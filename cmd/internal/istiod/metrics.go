@@ -44,10 +44,16 @@ type renaming struct {
 var renamed = []renaming{
 	{name: "pilot_xds", of: "coxswain_xds_streams", help: "Connected xDS streams by the proxies' version."},
 	{name: "pilot_xds_config_size_bytes", of: "coxswain_xds_response_bytes", help: "Bytes of the resources of a response, by type."},
-	{name: "pilot_xds_push_time", of: "coxswain_xds_response_seconds", help: "Seconds from when a response could be composed until gRPC had written it, by type."},
+	{
+		name: "pilot_xds_push_time", of: "coxswain_xds_response_seconds",
+		help: "Seconds from when a response could be composed until gRPC had written it, by type.",
+	},
 	{name: "pilot_xds_send_time", of: "coxswain_xds_send_seconds", help: "Seconds until gRPC has written a response to the client's connection."},
 	{name: "pilot_proxy_queue_time", of: "coxswain_xds_queue_seconds", help: "Seconds that a stream waited for its turn to be pushed to."},
-	{name: "pilot_proxy_convergence_time", of: "coxswain_proxy_seconds", help: "Seconds from the first change until a proxy had answered all that it got of it."},
+	{
+		name: "pilot_proxy_convergence_time", of: "coxswain_proxy_seconds",
+		help: "Seconds from the first change until a proxy had answered all that it got of it.",
+	},
 	{name: "pilot_debounce_time", of: "coxswain_debounce_seconds", help: "Seconds from the first change to its commit."},
 	{
 		name: "pilot_pushcontext_init_seconds", of: "coxswain_revision_seconds", help: "Seconds from the commit of a full revision until it was served.",
@@ -222,7 +228,8 @@ var summed = []sum{
 		},
 	},
 	{
-		name: "pilot_total_xds_internal_errors", help: "Streams that ended because of a mistake of the control plane, and pieces of work of plugins that failed.",
+		name: "pilot_total_xds_internal_errors",
+		help: "Streams that ended because of a mistake of the control plane, and pieces of work of plugins that failed.",
 		zero: []string{},
 		of:   []part{{"coxswain_xds_streams_ended_total", whose("code", "Internal", "Unknown", "DataLoss")}, {"coxswain_plugin_faults_total", one()}},
 	},
@@ -239,8 +246,10 @@ var summed = []sum{
 		of: []part{{"coxswain_changed_rows_total", configEvent}},
 	},
 	{
-		name: "pilot_k8s_reg_events", help: "Changes of what registries say, by what it is and event, whatever registry it is of.", labels: []string{"type", "event"},
-		of: []part{{"coxswain_changed_rows_total", registryEvent}},
+		name:   "pilot_k8s_reg_events",
+		help:   "Changes of what registries say, by what it is and event, whatever registry it is of.",
+		labels: []string{"type", "event"},
+		of:     []part{{"coxswain_changed_rows_total", registryEvent}},
 	},
 	{
 		name: "pilot_services", help: "Services.", gauge: true, zero: []string{},

@@ -84,11 +84,14 @@ func TestMetrics(t *testing.T) {
 		`pilot_xds{version="1.31"} 2`, `pilot_xds_pushes{type="cds"} 7`, `pilot_xds_pushes{type="cds_senderr"} 1`, `pilot_xds_pushes{type="nds"} 1`,
 		`pilot_total_xds_rejects{type="lds"} 4`, `pilot_xds_cds_reject 3`, `pilot_total_xds_internal_errors 6`,
 		`pilot_pushcontext_init_seconds_bucket{le="1"} 1`, `pilot_pushcontext_init_seconds_count 2`,
-		`pilot_push_triggers{type="config"} 2`, `pilot_push_triggers{type="endpoint"} 6`, `pilot_push_triggers{type="proxyrequest"} 6`, `pilot_push_triggers{type="secret"} 1`,
-		`pilot_inbound_updates{type="config"} 1`, `pilot_inbound_updates{type="eds"} 4`, `pilot_inbound_updates{type="svc"} 4`, `pilot_inbound_updates{type="svcdelete"} 2`,
+		`pilot_push_triggers{type="config"} 2`, `pilot_push_triggers{type="endpoint"} 6`,
+		`pilot_push_triggers{type="proxyrequest"} 6`, `pilot_push_triggers{type="secret"} 1`,
+		`pilot_inbound_updates{type="config"} 1`, `pilot_inbound_updates{type="eds"} 4`,
+		`pilot_inbound_updates{type="svc"} 4`, `pilot_inbound_updates{type="svcdelete"} 2`,
 		`pilot_k8s_cfg_events{type="VirtualService",event="delete"} 1`, `pilot_k8s_reg_events{type="Services",event="add"} 3`,
 		`pilot_services 12`, `pilot_virt_services 0`, `istio_build{component="pilot",tag="v1"} 1`, `pilot_info{version="v1"} 1`,
-		`galley_validation_passed{group="g",resource="r",version="v1"} 3`, `galley_validation_failed{group="g",reason="invalid_resource",resource="r",version="v1"} 5`,
+		`galley_validation_passed{group="g",resource="r",version="v1"} 3`,
+		`galley_validation_failed{group="g",reason="invalid_resource",resource="r",version="v1"} 5`,
 		`sidecar_injection_requests_total 7`, `sidecar_injection_success_total 3`, `sidecar_injection_failure_total 0`, `citadel_server_csr_count 0`,
 	} {
 		if !strings.Contains(text, "\n"+want+"\n") {
@@ -128,11 +131,23 @@ func parse(t *testing.T, text string) (all []*dto.MetricFamily) {
 
 // lacking are metrics of istiod's that are not here, and why.
 var lacking = [][2]string{
-	{"`pilot_conflict_*`, `pilot_vservice_dup_domain`, `pilot_destrule_subsets`, `pilot_duplicate_envoy_clusters`, `pilot_total_rejected_configs`", "what is wrong with resources is counted by `coxswain_config_faults`, and listed by `coxswain config` and `coxswain analyze`"},
-	{"`pilot_no_ip`, `pilot_endpoint_not_ready`, `endpoint_no_pod`, `pilot_k8s_endpoints_*`, `pilot_k8s_proxies_with_no_service_targets`, `pilot_eds_no_instances`, `pilot_dns_cluster_without_endpoints`", "nothing counts them; `coxswain explain` says of a cluster why it has no endpoints"},
-	{"`pilot_xds_recv_max`, `pilot_sds_certificate_errors_total`, `pilot_jwks_resolver_*`, `provider_lookup_cluster_failures`, `controller_sync_errors_total`, `istiod_managed_clusters`, `remote_cluster_*`", "nothing counts them; what a plugin can't have is in its log and its state (`coxswain plugins`)"},
-	{"`xds_cache_*`, `pilot_worker_queue_*`, `auto_registration_*`, `pilot_envoy_filter_status`, `webhook_patch_*`, `galley_validation_config_*`", "there is no such thing here"},
-	{"`citadel_server_root_cert_expiry_*`, `citadel_server_cert_chain_expiry_*`, `citadel_server_id_extraction_err_count`, `sidecar_injection_time_seconds`", "the certificate itself says it: `/debug/rowz?table=trustbundles`"},
+	{
+		"`pilot_conflict_*`, `pilot_vservice_dup_domain`, `pilot_destrule_subsets`, `pilot_duplicate_envoy_clusters`, `pilot_total_rejected_configs`",
+		"what is wrong with resources is counted by `coxswain_config_faults`, and listed by `coxswain config` and `coxswain analyze`",
+	},
+	{"`pilot_no_ip`, `pilot_endpoint_not_ready`, `endpoint_no_pod`, `pilot_k8s_endpoints_*`, " +
+		"`pilot_k8s_proxies_with_no_service_targets`, `pilot_eds_no_instances`, `pilot_dns_cluster_without_endpoints`", "nothing counts them; `coxswain explain` says of a cluster why it has no endpoints"},
+	{"`pilot_xds_recv_max`, `pilot_sds_certificate_errors_total`, `pilot_jwks_resolver_*`, " +
+		"`provider_lookup_cluster_failures`, `controller_sync_errors_total`, `istiod_managed_clusters`, " +
+		"`remote_cluster_*`", "nothing counts them; what a plugin can't have is in its log and its state (`coxswain plugins`)"},
+	{
+		"`xds_cache_*`, `pilot_worker_queue_*`, `auto_registration_*`, `pilot_envoy_filter_status`, `webhook_patch_*`, `galley_validation_config_*`",
+		"there is no such thing here",
+	},
+	{
+		"`citadel_server_root_cert_expiry_*`, `citadel_server_cert_chain_expiry_*`, `citadel_server_id_extraction_err_count`, `sidecar_injection_time_seconds`",
+		"the certificate itself says it: `/debug/rowz?table=trustbundles`",
+	},
 	{"`grpc_server_*`", "`coxswain_xds_*` say it of xDS"},
 	{"labels `node` and `err` of `pilot_xds_*_reject`", "they grow with proxies and their words; `coxswain proxies --refused` lists them"},
 }

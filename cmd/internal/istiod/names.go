@@ -43,7 +43,8 @@ func nameTables() *descriptorpb.FileDescriptorProto {
 		return f
 	}
 	info := &descriptorpb.DescriptorProto{Name: proto.String("NameInfo"), Field: []*descriptorpb.FieldDescriptorProto{
-		field(1, "ips", many, ""), field(2, "registry", one, ""), field(3, "shortname", one, ""), field(4, "namespace", one, ""), field(5, "alt_hosts", many, ""),
+		field(1, "ips", many, ""), field(2, "registry", one, ""), field(3, "shortname", one, ""),
+		field(4, "namespace", one, ""), field(5, "alt_hosts", many, ""),
 	}}
 	entry := &descriptorpb.DescriptorProto{
 		Name: proto.String("TableEntry"), Options: &descriptorpb.MessageOptions{MapEntry: proto.Bool(true)},
@@ -52,7 +53,8 @@ func nameTables() *descriptorpb.FileDescriptorProto {
 	return &descriptorpb.FileDescriptorProto{
 		Name: proto.String("pkg/dns/proto/nds.proto"), Package: proto.String("istio.networking.nds.v1"), Syntax: proto.String("proto3"),
 		MessageType: []*descriptorpb.DescriptorProto{{
-			Name: proto.String("NameTable"), NestedType: []*descriptorpb.DescriptorProto{info, entry}, Field: []*descriptorpb.FieldDescriptorProto{field(1, "table", many, "TableEntry")},
+			Name: proto.String("NameTable"), NestedType: []*descriptorpb.DescriptorProto{info, entry},
+			Field: []*descriptorpb.FieldDescriptorProto{field(1, "table", many, "TableEntry")},
 		}},
 	}
 }

@@ -53,9 +53,14 @@ func (k core) Tables() (all []admin.Table) {
 }
 
 func (core) Streamed() []xds.StreamStatus {
-	labels, _ := structpb.NewStruct(map[string]any{"CLUSTER_ID": "east", "NAMESPACE": "shop", "ISTIO_VERSION": "1.31.0", "LABELS": map[string]any{"app": "web"}, "HOME": "/x"})
+	labels, _ := structpb.NewStruct(map[string]any{
+		"CLUSTER_ID": "east", "NAMESPACE": "shop", "ISTIO_VERSION": "1.31.0", "LABELS": map[string]any{"app": "web"},
+		"HOME": "/x",
+	})
 	return []xds.StreamStatus{
-		{Connection: 7, Node: nodeID, Client: &corev3.Node{Id: nodeID, Metadata: labels}, Remote: "10.0.0.1:4000", Since: time.Unix(9, 0).UTC(), Types: []xds.TypeStatus{
+		{Connection: 7, Node: nodeID, Client: &corev3.Node{
+			Id: nodeID, Metadata: labels,
+		}, Remote: "10.0.0.1:4000", Since: time.Unix(9, 0).UTC(), Types: []xds.TypeStatus{
 			{Type: clusterType, Sent: "n2", Acked: "n1", SentAt: time.Unix(10, 0).UTC(), Refused: "no such filter"}, {Type: routeType, Sent: "r", Acked: "r"},
 		}, Names: map[string][]string{routeType: {"80"}}},
 		{Connection: 8, Node: "strange", Client: &corev3.Node{Id: "strange"}},
@@ -98,24 +103,34 @@ func encoded(t *testing.T, m proto.Message) []byte {
 func newCore(t *testing.T) core {
 	t.Helper()
 	s := &pb.Service{
-		Host: "web.shop.svc.cluster.local", Namespace: "shop", Name: "web", Registry: "Kubernetes", Addresses: []string{"10.96.0.7"}, Ports: []*pb.Port{{Number: 80, Name: "http", Protocol: "HTTP"}},
+		Host: "web.shop.svc.cluster.local", Namespace: "shop", Name: "web", Registry: "Kubernetes",
+		Addresses: []string{"10.96.0.7"}, Ports: []*pb.Port{{Number: 80, Name: "http", Protocol: "HTTP"}},
 		Resolution: pb.ServiceResolutionNone, ExportTo: []string{"*"}, ExternalAddresses: map[string]string{"Kubernetes": "192.0.2.1,192.0.2.2"},
 	}
 	e := &pb.Endpoint{
-		Host: s.Host, Namespace: "shop", PortName: "http", ServicePort: 80, Address: "10.0.0.1", Port: 8080, Cluster: "Kubernetes", Locality: "eu/eu-1", ServiceAccount: "web",
+		Host: s.Host, Namespace: "shop", PortName: "http", ServicePort: 80, Address: "10.0.0.1", Port: 8080,
+		Cluster: "Kubernetes", Locality: "eu/eu-1", ServiceAccount: "web",
 		Health: pb.EndpointHealthReady, Node: "one", Labels: map[string]string{"app": "web"},
 	}
 	return core{rows: map[string][]*pb.Row{
 		clusterTable: {
-			{Key: "none", Payload: []byte(`{"id":"none","from":"istio-system/none/key"}`)}, {Key: "east", Payload: []byte(`{"id":"east","from":"istio-system/east/key"}`)},
+			{Key: "none", Payload: []byte(`{"id":"none","from":"istio-system/none/key"}`)},
+			{Key: "east", Payload: []byte(`{"id":"east","from":"istio-system/east/key"}`)},
 			{Key: "file", Payload: []byte(`{"id":"file","from":"file:file"}`)},
 		},
-		state.Services:                {{Key: "shop/" + s.Host, Created: int64(5 * time.Second), Payload: s.AppendTo(nil)}, {Key: "shop/broken", Payload: []byte{255}}},
-		state.Endpoints:               {{Key: "shop/" + s.Host + "/http/10.0.0.1:8080", Payload: e.AppendTo(nil)}, {Key: "broken", Payload: []byte{255}}},
-		state.Mesh:                    {{Key: state.Mesh, Payload: encoded(t, &api.MeshConfig{RootNamespace: "ops", TrustDomain: "corp.example"})}},
-		authorizations:                {{Key: "shop/allow", Created: int64(5 * time.Second), Labels: map[string]string{"a": "b"}, Payload: encoded(t, &security.AuthorizationPolicy{Action: security.AuthorizationPolicy_DENY})}},
+		state.Services: {
+			{Key: "shop/" + s.Host, Created: int64(5 * time.Second), Payload: s.AppendTo(nil)},
+			{Key: "shop/broken", Payload: []byte{255}},
+		},
+		state.Endpoints: {{Key: "shop/" + s.Host + "/http/10.0.0.1:8080", Payload: e.AppendTo(nil)}, {Key: "broken", Payload: []byte{255}}},
+		state.Mesh:      {{Key: state.Mesh, Payload: encoded(t, &api.MeshConfig{RootNamespace: "ops", TrustDomain: "corp.example"})}},
+		authorizations: {{
+			Key: "shop/allow", Created: int64(5 * time.Second), Labels: map[string]string{"a": "b"},
+			Payload: encoded(t, &security.AuthorizationPolicy{Action: security.AuthorizationPolicy_DENY}),
+		}},
 		"networking.istio.io/Gateway": {{Key: "shop/secret", Payload: nil}},
-		sidecars:                      {{Key: "shop/narrow", Payload: encoded(t, &networking.Sidecar{OutboundTrafficPolicy: &networking.OutboundTrafficPolicy{Mode: networking.OutboundTrafficPolicy_REGISTRY_ONLY}})}},
+		sidecars: {{Key: "shop/narrow", Payload: encoded(t,
+			&networking.Sidecar{OutboundTrafficPolicy: &networking.OutboundTrafficPolicy{Mode: networking.OutboundTrafficPolicy_REGISTRY_ONLY}})}},
 		state.Networks: {{Key: state.Networks, Payload: encoded(t, &api.MeshNetworks{Networks: map[string]*api.Network{"n": {
 			Gateways: []*api.Network_IstioNetworkGateway{{Gw: &api.Network_IstioNetworkGateway_Address{Address: "192.0.2.9"}, Port: 15443}}}}})}},
 	}}
@@ -124,24 +139,34 @@ func newCore(t *testing.T) core {
 // TestPages: each page in istiod's JSON. That a real istiod's is the same, test/identity/beside
 // shows.
 func TestPages(t *testing.T) {
-	const service = `{"Attributes":{"ServiceRegistry":"Kubernetes","Name":"web","Namespace":"shop","Labels":null,"ExportTo":{"*":{}},"LabelSelectors":null,"Aliases":null,` +
-		`"ClusterExternalAddresses":{"Addresses":{"Kubernetes":["192.0.2.1","192.0.2.2"]}},"ClusterExternalPorts":null,"NodeLocal":false,"TrafficDistribution":0,` +
-		`"PublishNotReadyAddresses":false},"ports":[{"name":"http","port":80,"protocol":"HTTP"}],"creationTime":"1970-01-01T00:00:05Z","hostname":"web.shop.svc.cluster.local",` +
+	const service = `{"Attributes":{"ServiceRegistry":"Kubernetes","Name":"web","Namespace":"shop","Labels":null,` +
+		`"ExportTo":{"*":{}},"LabelSelectors":null,"Aliases":null,` +
+		`"ClusterExternalAddresses":{"Addresses":{"Kubernetes":["192.0.2.1","192.0.2.2"]}},"ClusterExternalPorts":null,` +
+		`"NodeLocal":false,"TrafficDistribution":0,` +
+		`"PublishNotReadyAddresses":false},"ports":[{"name":"http","port":80,"protocol":"HTTP"}],` +
+		`"creationTime":"1970-01-01T00:00:05Z","hostname":"web.shop.svc.cluster.local",` +
 		`"clusterVIPs":{"Addresses":{"Kubernetes":["10.96.0.7"]}},"defaultAddress":"10.96.0.7","Resolution":2,"MeshExternal":false,"ResourceVersion":""}`
-	const shards = `{"web.shop.svc.cluster.local":{"shop":{"Shards":{"Kubernetes/Kubernetes":[{"Labels":{"app":"web","kubernetes.io/hostname":"one","topology.istio.io/cluster":"Kubernetes",` +
-		`"topology.kubernetes.io/region":"eu","topology.kubernetes.io/zone":"eu-1"},"Addresses":["10.0.0.1"],"ServicePortName":"http","ServiceAccount":"spiffe://corp.example/ns/shop/sa/web",` +
-		`"Network":"","Locality":{"Label":"eu/eu-1/","ClusterID":"Kubernetes"},"EndpointPort":8080,"LbWeight":0,"TLSMode":"disabled","Namespace":"shop","WorkloadName":"","HostName":"",` +
+	const shards = `{"web.shop.svc.cluster.local":{"shop":{"Shards":{"Kubernetes/Kubernetes":[{"Labels":{"app":"web",` +
+		`"kubernetes.io/hostname":"one","topology.istio.io/cluster":"Kubernetes",` +
+		`"topology.kubernetes.io/region":"eu","topology.kubernetes.io/zone":"eu-1"},"Addresses":["10.0.0.1"],` +
+		`"ServicePortName":"http","ServiceAccount":"spiffe://corp.example/ns/shop/sa/web",` +
+		`"Network":"","Locality":{"Label":"eu/eu-1/","ClusterID":"Kubernetes"},"EndpointPort":8080,"LbWeight":0,` +
+		`"TLSMode":"disabled","Namespace":"shop","WorkloadName":"","HostName":"",` +
 		`"SubDomain":"","HealthStatus":1,"NodeName":"one"}]},"ServiceAccounts":{"spiffe://corp.example/ns/shop/sa/web":{}}}}}`
 	const policies = `{"shop":[{"name":"allow","namespace":"shop","spec":{"action":"DENY"}}]}`
 	want := map[string]string{
-		"syncz?namespace=shop": `[{"cluster_id":"east","proxy":"web-1.shop","proxy_type":"sidecar","istio_version":"1.31.0","cluster_sent":"n2","cluster_acked":"n1","route_sent":"r","route_acked":"r",` +
-			`"resources":{"type.googleapis.com/envoy.config.cluster.v3.Cluster":{"sent":"n2","acked":"n1","sentTime":"1970-01-01T00:00:10Z","lastError":"no such filter"},` +
+		"syncz?namespace=shop": `[{"cluster_id":"east","proxy":"web-1.shop","proxy_type":"sidecar",` +
+			`"istio_version":"1.31.0","cluster_sent":"n2","cluster_acked":"n1","route_sent":"r","route_acked":"r",` +
+			`"resources":{"type.googleapis.com/envoy.config.cluster.v3.Cluster":{"sent":"n2","acked":"n1",` +
+			`"sentTime":"1970-01-01T00:00:10Z","lastError":"no such filter"},` +
 			`"type.googleapis.com/envoy.config.route.v3.RouteConfiguration":{"sent":"r","acked":"r","sentTime":"0001-01-01T00:00:00Z"}}}]`,
 		"syncz?namespace=bank": `[]`,
 		"connections": `{"totalClients":2,"clients":[{"connectionId":"strange-8","connectedAt":"0001-01-01T00:00:00Z","address":""},` +
 			`{"connectionId":"web-1.shop-7","connectedAt":"1970-01-01T00:00:09Z","address":"10.0.0.1:4000"}]}`,
-		"adsz?proxyID=web-1.shop": `{"totalClients":1,"clients":[{"connectionId":"web-1.shop-7","connectedAt":"1970-01-01T00:00:09Z","address":"10.0.0.1:4000","labels":{"app":"web"},` +
-			`"metadata":{"CLUSTER_ID":"east","ISTIO_VERSION":"1.31.0","LABELS":{"app":"web"},"NAMESPACE":"shop"},"watches":{"type.googleapis.com/envoy.config.cluster.v3.Cluster":[],` +
+		"adsz?proxyID=web-1.shop": `{"totalClients":1,"clients":[{"connectionId":"web-1.shop-7",` +
+			`"connectedAt":"1970-01-01T00:00:09Z","address":"10.0.0.1:4000","labels":{"app":"web"},` +
+			`"metadata":{"CLUSTER_ID":"east","ISTIO_VERSION":"1.31.0","LABELS":{"app":"web"},"NAMESPACE":"shop"},` +
+			`"watches":{"type.googleapis.com/envoy.config.cluster.v3.Cluster":[],` +
 			`"type.googleapis.com/envoy.config.route.v3.RouteConfiguration":["80"]}}]}`,
 		"adsz?proxyID=none":       `{"totalClients":0}`,
 		"edsz?proxyID=" + nodeID:  `{"configs":[{"@type":"type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment","clusterName":"c"}]}`,
@@ -151,17 +176,23 @@ func TestPages(t *testing.T) {
 		"endpointShardz":          shards,
 		"endpointz":               shards,
 		"instancesz":              `{"web-1.shop":[{"Service":` + service + `,"Port":{"name":"http","port":80,"protocol":"HTTP","TargetPort":8080}}]}`,
-		"configz": `[{"kind":"AuthorizationPolicy","apiVersion":"security.istio.io/v1","metadata":{"name":"allow","namespace":"shop","creationTimestamp":"1970-01-01T00:00:05Z",` +
-			`"labels":{"a":"b"}},"spec":{"action":"DENY"}},{"kind":"Sidecar","apiVersion":"networking.istio.io/v1","metadata":{"name":"narrow","namespace":"shop"},` +
+		"configz": `[{"kind":"AuthorizationPolicy","apiVersion":"security.istio.io/v1","metadata":{"name":"allow",` +
+			`"namespace":"shop","creationTimestamp":"1970-01-01T00:00:05Z",` +
+			`"labels":{"a":"b"}},"spec":{"action":"DENY"}},{"kind":"Sidecar","apiVersion":"networking.istio.io/v1",` +
+			`"metadata":{"name":"narrow","namespace":"shop"},` +
 			`"spec":{"outboundTrafficPolicy":{}}}]`,
-		"resourcesz": `[{"group":"security.istio.io","version":"v1","kind":"AuthorizationPolicy"},{"group":"networking.istio.io","version":"v1","kind":"Gateway"},` +
+		"resourcesz": `[{"group":"security.istio.io","version":"v1","kind":"AuthorizationPolicy"},` +
+			`{"group":"networking.istio.io","version":"v1","kind":"Gateway"},` +
 			`{"group":"networking.istio.io","version":"v1","kind":"Sidecar"}]`,
 		"authorizationz": `{"authorization_policies":{"namespace_to_policies":` + policies + `,"root_namespace":"ops"}}`,
 		"telemetryz":     `{"telemetries":{"namespace_to_telemetries":{},"root_namespace":"ops"}}`,
 		"mesh":           `{"trustDomain":"corp.example","rootNamespace":"ops"}`,
 		"push_status":    `{}`,
-		"sidecarz?proxyID=" + nodeID: `{"destinationRules":{"web.shop.svc.cluster.local":[{"namespace":"shop","name":"web"}]},"egressListenerServices":[[` + service + `]],"name":"narrow",` +
-			`"namespace":"shop","outboundTrafficPolicy":{},"services":[` + service + `],"servicesByHostname":{"web.shop.svc.cluster.local":` + service + `},"sidecar":{"outboundTrafficPolicy":{}},"version":""}`,
+		"sidecarz?proxyID=" + nodeID: `{"destinationRules":{"web.shop.svc.cluster.local":[{"namespace":"shop","name":"web"}]},"egressListenerServices":[[` +
+			service + `]],"name":"narrow",` +
+			`"namespace":"shop","outboundTrafficPolicy":{},"services":[` + service +
+			`],"servicesByHostname":{"web.shop.svc.cluster.local":` + service +
+			`},"sidecar":{"outboundTrafficPolicy":{}},"version":""}`,
 		"clusterz": `[{"id":"Kubernetes","secretName":"","syncStatus":"synced"},{"id":"east","secretName":"istio-system/east","syncStatus":"syncing"},` +
 			`{"id":"file","secretName":"file:file","syncStatus":"synced"},{"id":"none","secretName":"istio-system/none","syncStatus":"syncing"}]`,
 		"networkz": `[{"Network":"n","Addr":"192.0.2.9","Port":15443,"Cluster":"","HBONEPort":0,"ServiceAccount":{"Namespace":"","Name":""}}]`,
@@ -199,7 +230,9 @@ func TestRefusals(t *testing.T) {
 		code int
 		text string
 	}{
-		"edsz": {400, "proxyID"}, "sidecarz": {400, "proxyID"}, "sidecarz?proxyID=none": {404, "/debug/connections"}, "ndsz?proxyID=none": {404, "/debug/connections"}, "adsz?push=true": {400, "by themselves"}, "mesh": {404, "config/mesh"},
+		"edsz": {400, "proxyID"}, "sidecarz": {400, "proxyID"}, "sidecarz?proxyID=none": {404, "/debug/connections"},
+		"ndsz?proxyID=none": {404, "/debug/connections"}, "adsz?push=true": {400, "by themselves"},
+		"mesh": {404, "config/mesh"},
 	} {
 		name, _, _ := strings.Cut(ask, "?")
 		i := slices.IndexFunc(all, func(p admin.Page) bool { return p.Path == "/debug/"+name })
@@ -216,7 +249,8 @@ func TestIdentifier(t *testing.T) {
 		Component, ID string
 		Info          struct{ Version string }
 	}
-	if err := json.Unmarshal([]byte(Identifier(`a"b`, "1.2")), &got); err != nil || got.Component != "coxswain" || got.ID != `a"b` || got.Info.Version != "1.2" {
+	if err := json.Unmarshal([]byte(Identifier(`a"b`, "1.2")), &got); err != nil || got.Component != "coxswain" ||
+		got.ID != `a"b` || got.Info.Version != "1.2" {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -131,7 +131,8 @@ type (
 
 // shownMetadata are the keys of a node's metadata that adsz shows.
 var shownMetadata = []string{
-	"CLUSTER_ID", "GENERATOR", "INSTANCE_IPS", "INTERCEPTION_MODE", "ISTIO_VERSION", "LABELS", "MESH_ID", "NAMESPACE", "NETWORK", "NODE_NAME", "OWNER", "SERVICE_ACCOUNT", "WORKLOAD_NAME",
+	"CLUSTER_ID", "GENERATOR", "INSTANCE_IPS", "INTERCEPTION_MODE", "ISTIO_VERSION", "LABELS", "MESH_ID",
+	"NAMESPACE", "NETWORK", "NODE_NAME", "OWNER", "SERVICE_ACCOUNT", "WORKLOAD_NAME",
 }
 
 func newClient(p proxy) client {

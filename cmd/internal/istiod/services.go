@@ -50,7 +50,8 @@ type (
 
 // resolutions are istiod's numbers of ours.
 var resolutions = map[pb.ServiceResolution]int{
-	pb.ServiceResolutionStatic: 0, pb.ServiceResolutionDns: 1, pb.ServiceResolutionNone: 2, pb.ServiceResolutionDnsRoundRobin: 3, pb.ServiceResolutionDynamicDns: 5,
+	pb.ServiceResolutionStatic: 0, pb.ServiceResolutionDns: 1, pb.ServiceResolutionNone: 2,
+	pb.ServiceResolutionDnsRoundRobin: 3, pb.ServiceResolutionDynamicDns: 5,
 }
 
 // distributions are istiod's numbers of Kubernetes' trafficDistribution.
@@ -173,8 +174,10 @@ var healths = map[pb.EndpointHealth]int{
 // where it is.
 func newEndpoint(e *pb.Endpoint, registry, domain string) endpoint {
 	v := endpoint{
-		Labels: map[string]string{}, ServicePortName: e.PortName, ServiceAccount: e.ServiceAccount, Network: e.Network, EndpointPort: e.Port, LbWeight: e.Weight,
-		TLSMode: cmp.Or(e.TlsMode, "disabled"), Namespace: cmp.Or(e.WorkloadNamespace, e.Namespace), WorkloadName: e.Workload, HostName: e.Hostname, SubDomain: e.Subdomain,
+		Labels: map[string]string{}, ServicePortName: e.PortName, ServiceAccount: e.ServiceAccount,
+		Network: e.Network, EndpointPort: e.Port, LbWeight: e.Weight,
+		TLSMode: cmp.Or(e.TlsMode, "disabled"), Namespace: cmp.Or(e.WorkloadNamespace, e.Namespace),
+		WorkloadName: e.Workload, HostName: e.Hostname, SubDomain: e.Subdomain,
 		HealthStatus: healths[e.Health], NodeName: e.Node,
 	}
 	if a := e.ServiceAccount; a != "" && !strings.HasPrefix(a, istio.Scheme) {

@@ -43,14 +43,21 @@ func TestWhoANodeMayBe(t *testing.T) {
 		{"both match", web(), []string{webIdentity}, []string{webIdentity}, ""},
 		{"trust domains are not compared here", web(), []string{"spiffe://other/ns/shop/sa/web"}, []string{"spiffe://other/ns/shop/sa/web"}, ""},
 		{"one of several", web(), []string{service, other, webIdentity, cart}, []string{webIdentity}, ""},
-		{"the namespace is enough where the node names no account", claimant(id, "NAMESPACE", "shop"), []string{cart, other, webIdentity}, []string{cart, webIdentity}, ""},
+		{
+			"the namespace is enough where the node names no account", claimant(id, "NAMESPACE", "shop"),
+			[]string{cart, other, webIdentity}, []string{cart, webIdentity}, "",
+		},
 		{"another account", web(), []string{cart}, nil, `the node says that it is of namespace "shop" and service account "web", but the caller is ` + cart},
 		{"another namespace", web(), []string{other}, nil, "the caller is " + other},
 		{"metadata before the id", claimant(id, "NAMESPACE", "bank"), []string{other}, []string{other}, ""},
 		{"the id where there is no metadata", claimant(id), []string{other}, nil, `of namespace "shop"`},
 		{"a node that says nothing", claimant("x"), []string{other}, []string{other}, ""},
 		{"no workload's identity", claimant("x"), []string{service, "CN=web"}, nil, "is no workload's identity"},
-		{"half an identity", web(), []string{"spiffe://a/ns/shop/sa/", "spiffe://a/ns/shop", "spiffe:///ns/shop/sa/web", "http://a/ns/shop/sa/web"}, nil, "correct NAMESPACE"},
+		{
+			"half an identity", web(),
+			[]string{"spiffe://a/ns/shop/sa/", "spiffe://a/ns/shop", "spiffe:///ns/shop/sa/web", "http://a/ns/shop/sa/web"},
+			nil, "correct NAMESPACE",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := may(c.node, c.identities)

@@ -30,10 +30,17 @@ func TestTrusted(t *testing.T) {
 		{"an alias", corp, []string{alias}, []string{alias}, ""},
 		{"one of several", corp, []string{other, alias, webIdentity}, []string{alias}, ""},
 		{"names of no domain", corp, []string{other, "web.example", "CN"}, []string{"web.example", "CN"}, ""},
-		{"another domain", corp, []string{other}, nil, "the caller is " + other + ", of a trust domain that is none of the mesh's (corp.example, old.example); "},
+		{
+			"another domain", corp, []string{other}, nil,
+			"the caller is " + other + ", of a trust domain that is none of the mesh's (corp.example, old.example); ",
+		},
 		{"cluster.local is one as any other", corp, []string{webIdentity}, nil, "trustDomainAliases"},
 		{"another domain without a workload", corp, []string{"spiffe://other.example/a"}, nil, "--foreignTrustDomains"},
-		{"a domain that begins alike", corp, []string{"spiffe://corp.example.evil/ns/shop/sa/web", "spiffe://corp.example:1/ns/a/sa/b"}, nil, "none of the mesh's"},
+		{
+			"a domain that begins alike", corp,
+			[]string{"spiffe://corp.example.evil/ns/shop/sa/web", "spiffe://corp.example:1/ns/a/sa/b"}, nil,
+			"none of the mesh's",
+		},
 		{"nobody", corp, nil, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -59,7 +66,8 @@ func TestTrusted(t *testing.T) {
 	if Naming("istio-system", true).Trusted != nil {
 		t.Error("foreign domains are looked at though all may come")
 	}
-	if _, err := trusted([]string{webIdentity}, func(string) []*pb.Row { return []*pb.Row{{Key: state.Mesh, Payload: []byte{1}}} }); status.Code(err) != codes.Unavailable {
+	if _, err := trusted([]string{webIdentity},
+		func(string) []*pb.Row { return []*pb.Row{{Key: state.Mesh, Payload: []byte{1}}} }); status.Code(err) != codes.Unavailable {
 		t.Errorf("settings that can't be read: %v", err)
 	}
 }

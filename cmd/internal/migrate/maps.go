@@ -94,8 +94,10 @@ func (m *maker) templates(c *corev1.ConfigMap) {
 // others are all other objects: what is istiod's own is made anew, and what is not stays.
 func (m *maker) others() {
 	made := map[string]string{
-		"ServiceAccount": "rights.yaml makes an account of its own", "ClusterRole": "rights.yaml has the least that do", "ClusterRoleBinding": "rights.yaml has the least that do",
-		"Role": "rights.yaml has the least that do", "RoleBinding": "rights.yaml has the least that do",
+		"ServiceAccount":     "rights.yaml makes an account of its own",
+		"ClusterRole":        "rights.yaml has the least that do",
+		"ClusterRoleBinding": "rights.yaml has the least that do",
+		"Role":               "rights.yaml has the least that do", "RoleBinding": "rights.yaml has the least that do",
 		"HorizontalPodAutoscaler": "the chart makes one (autoscaleEnabled)", "PodDisruptionBudget": "the chart makes one (pdb)",
 		"NetworkPolicy": "the chart makes one (global.networkPolicy)",
 	}

@@ -79,7 +79,8 @@ func ask(ctx context.Context, conn *grpc.ClientConn, proxy Proxy, patience time.
 }
 
 // answered takes the answer to a question about a type, and notes what it names.
-func answered(stream discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesClient, typeURL string, wanted names, keep func(*anypb.Any) *body) (map[string]*body, error) {
+func answered(stream discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesClient, typeURL string,
+	wanted names, keep func(*anypb.Any) *body) (map[string]*body, error) {
 	got := map[string]*body{}
 	for missing := len(wanted[typeURL]); missing > 0; {
 		r, err := stream.Recv()

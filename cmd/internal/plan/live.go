@@ -54,7 +54,8 @@ func (l Live) Proxies(ctx context.Context) ([]Proxy, error) {
 		return !slices.ContainsFunc(order, func(t string) bool { return len(w[t]) > 0 })
 	})
 	if len(proxies) == 0 {
-		return nil, fmt.Errorf("no proxy is connected to %s whose configuration could be compared; with --against DIR and --proxies FILE a plan needs none", l.Addr)
+		return nil,
+			fmt.Errorf("no proxy is connected to %s whose configuration could be compared; with --against DIR and --proxies FILE a plan needs none", l.Addr)
 	}
 	return proxies, nil
 }

@@ -36,7 +36,10 @@ func ReadProxies(file string) ([]Proxy, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if len(proxies) == 0 {
-		return nil, fmt.Errorf("%s: there is no proxy in it; it wants `proxies:`, a list of which each has a `node:`, as in a bootstrap (coxswain record proxies writes one)", file)
+		return nil, fmt.Errorf(
+			"%s: there is no proxy in it; it wants `proxies:`, a list of which each has a `node:`, as in a bootstrap (coxswain record proxies writes one)",
+			file,
+		)
 	}
 	return proxies, nil
 }

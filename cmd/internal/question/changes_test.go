@@ -49,7 +49,10 @@ func TestChanges(t *testing.T) {
 		return bodyOf(t, "rds", "80", text, &routev3.RouteConfiguration{}).Value()
 	}
 	k := kept{differ: []admin.DifferentBody{
-		{Type: rds, Name: "80", Before: "1", After: "2", BeforeValue: routes("a", "Bearer planted-one"), AfterValue: routes(strings.Repeat("b", mostValue), "Bearer planted-two"), Proxies: []string{"x", "y"}},
+		{
+			Type: rds, Name: "80", Before: "1", After: "2", BeforeValue: routes("a", "Bearer planted-one"),
+			AfterValue: routes(strings.Repeat("b", mostValue), "Bearer planted-two"), Proxies: []string{"x", "y"},
+		},
 		{Type: rds, Name: "new", After: "2", Proxies: []string{"x"}},
 		{Type: rds, Name: "old", Before: "1", Proxies: []string{"x"}},
 		{Type: rds, Name: "past", Before: "1", After: "2", Withheld: true},
@@ -64,7 +67,8 @@ func TestChanges(t *testing.T) {
 		}
 	}
 	first := out.Resources[0]
-	if first.Proxies != 2 || first.Proxy != "x" || len(first.Fields) != 2 || first.Fields[0].Before != `"a"` || !strings.HasSuffix(first.Fields[0].After, "bytes)") {
+	if first.Proxies != 2 || first.Proxy != "x" || len(first.Fields) != 2 || first.Fields[0].Before != `"a"` ||
+		!strings.HasSuffix(first.Fields[0].After, "bytes)") {
 		t.Errorf("%+v", first)
 	}
 	if strings.Contains(text, "planted") {

@@ -144,7 +144,8 @@ func TestReach(t *testing.T) {
 		t.Fatalf("%d %v %s", code, err, text)
 	}
 	way := r.Hosts[0].Ways[0]
-	if way.Rule.Object != "shop/cart" || way.Rule.Source != "cart.yaml:12" || len(way.To) != 1 || way.To[0] != (Target{"outbound|80|v2|cart.shop.svc.cluster.local", 100}) {
+	if way.Rule.Object != "shop/cart" || way.Rule.Source != "cart.yaml:12" || len(way.To) != 1 ||
+		way.To[0] != (Target{"outbound|80|v2|cart.shop.svc.cluster.local", 100}) {
 		t.Errorf("%+v", way)
 	}
 	if strings.Contains(text, "hunter22") {

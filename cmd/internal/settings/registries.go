@@ -18,7 +18,8 @@ func (c Cluster) registry() error {
 			strange = append(strange, name)
 		}
 	}
-	const how = "write into a copy of the set that runs otherwise (plugins.yaml, deploy/kubernetes/plugins.yaml), with your servers' addresses, and start with --plugins FILE:"
+	const how = "write into a copy of the set that runs otherwise (plugins.yaml, deploy/kubernetes/plugins.yaml), with " +
+		"your servers' addresses, and start with --plugins FILE:"
 	switch {
 	case len(names) > 1 && len(entries) > 0 && len(strange) == 0:
 		return fmt.Errorf("registries: %q are several, and a built-in set has one; %s\n  - %s", c.Registries, how, strings.Join(entries, "\n  - "))

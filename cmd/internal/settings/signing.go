@@ -39,12 +39,16 @@ func (s Signing) check() error {
 	case ProviderIstiod, providerCustom, providerNone:
 	default:
 		if signer := s.PortSigner(); strings.Count(signer, "/") != 1 {
-			errs = append(errs, fmt.Errorf("pilotCertProvider: %q is none of istiod, custom, none, and k8s.io/SIGNER with a signer such as issuers.example.com/mesh", s.Provider))
+			errs = append(errs, fmt.Errorf(
+				"pilotCertProvider: %q is none of istiod, custom, none, and k8s.io/SIGNER with a signer such as issuers.example.com/mesh",
+				s.Provider,
+			))
 		}
 	}
 	switch {
 	case s.ExternalCA != "" && s.ExternalCA != ExternalKubernetes:
-		errs = append(errs, fmt.Errorf("externalCA: %q is not %s; other servers that sign are named in plugins.yaml (controller/ca, external)", s.ExternalCA, ExternalKubernetes))
+		errs = append(errs, fmt.Errorf("externalCA: %q is not %s; other servers that sign are named in plugins.yaml (controller/ca, external)",
+			s.ExternalCA, ExternalKubernetes))
 	case s.ExternalCA != "" && s.K8sSigner+s.SignerDomain == "":
 		errs = append(errs, errors.New("externalCA: which signer? set k8sSigner, such as issuers.example.com/mesh, or certSignerDomain"))
 	}
@@ -65,7 +69,8 @@ func (s Settings) SecureAddress() string {
 func (s Settings) Mounted() TLS {
 	t := s.TLS
 	if s.Callers.Signing.Provider == providerCustom && t.CACertFile+t.CertFile+t.KeyFile == "" {
-		t.CertFile, t.KeyFile, t.CACertFile = filepath.Join(WellKnown, "tls", "tls.crt"), filepath.Join(WellKnown, "tls", "tls.key"), filepath.Join(WellKnown, "ca", "root-cert.pem")
+		t.CertFile, t.KeyFile, t.CACertFile = filepath.Join(WellKnown, "tls", "tls.crt"),
+			filepath.Join(WellKnown, "tls", "tls.key"), filepath.Join(WellKnown, "ca", "root-cert.pem")
 	}
 	return t
 }

@@ -27,6 +27,7 @@ func Artifact(w io.Writer, d *artifact.Description, src artifact.Source) {
 	}
 	fmt.Fprintln(w, "\nPLATFORM\tSIZE\tDIGEST\tCONTENT")
 	for _, p := range d.Platforms {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", cmp.Or(strings.Trim(p.OS+"/"+p.Architecture, "/"), "any"), Size(uint64(p.Bytes)), p.Digest, strings.Join(p.Types, ", "))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", cmp.Or(strings.Trim(p.OS+"/"+p.Architecture, "/"), "any"),
+			Size(uint64(p.Bytes)), p.Digest, strings.Join(p.Types, ", "))
 	}
 }

@@ -18,7 +18,10 @@ func Audit(w io.Writer, e audit.Entry) {
 	if e.From != nil || e.To != nil {
 		fmt.Fprintf(w, "  %s -> %s\n", programText(e.From), programText(e.To))
 	}
-	for _, v := range []struct{ title, text string }{{"changed", strings.Join(e.Changed, ", ")}, {"difference", e.Summary}, {"because", strings.Join(e.Reasons, "; ")}} {
+	for _, v := range []struct{ title, text string }{
+		{"changed", strings.Join(e.Changed, ", ")}, {"difference", e.Summary},
+		{"because", strings.Join(e.Reasons, "; ")},
+	} {
 		if v.text != "" {
 			fmt.Fprintf(w, "  %s: %s\n", v.title, strings.ReplaceAll(v.text, "\n", "\n    "))
 		}

@@ -14,11 +14,14 @@ func Detail(w io.Writer, d *api.Detail) {
 	fmt.Fprintf(w, "%s: %s, %s, %s since %s\n", d.Name, d.Kind, d.Carrier, d.State, d.Since.Format("2006-01-02 15:04:05"))
 	fmt.Fprintf(w, "  declared at %s\n", d.At)
 	if d.PID > 0 {
-		fmt.Fprintf(w, "  %s %s, process %d, %s, %d rows, revision %d, %d restarts\n", d.Plugin.Plugin, d.Version, d.PID, Size(d.Memory), d.Rows, d.Revision, d.Restarts)
+		fmt.Fprintf(w, "  %s %s, process %d, %s, %d rows, revision %d, %d restarts\n", d.Plugin.Plugin, d.Version,
+			d.PID, Size(d.Memory), d.Rows, d.Revision, d.Restarts)
 	}
 	for _, v := range []struct{ title, text string }{
 		{"artifact", d.Artifact}, {"signed by", d.Signed},
-		{"runs as", d.User}, {"may not", strings.Join(d.Sandbox, "\n")}, {"others can change it", strings.Join(d.Exposed, "\n")}, {"not taken from it", strings.Join(d.Lacking, "\n")},
+		{"runs as", d.User}, {"may not", strings.Join(d.Sandbox, "\n")},
+		{"others can change it", strings.Join(d.Exposed, "\n")},
+		{"not taken from it", strings.Join(d.Lacking, "\n")},
 		{"failed last", d.LastError}, {"plugins.yaml is not followed", d.FileFault}, {"the program has changed", d.Outdated},
 	} {
 		if v.text != "" {

@@ -16,7 +16,11 @@ func TestRowsAreShown(t *testing.T) {
 		Tables: []admin.TableRows{
 			{Table: "endpoints", Served: 4, Held: 1, Hidden: []admin.HiddenRows{
 				{By: "kube", Reason: "priority", Text: "plugin kube has priority 10 (merge), this one 0", Rows: 2, Example: "shop/a.example/http/10.0.0.1:80"},
-				{By: "se", Reason: "order", Text: "plugin se has the same key, and stands earlier in plugins.yaml", Rows: 1, Example: "shop/b.example/http/10.0.0.2:80"},
+				{
+					By: "se", Reason: "order",
+					Text: "plugin se has the same key, and stands earlier in plugins.yaml", Rows: 1,
+					Example: "shop/b.example/http/10.0.0.2:80",
+				},
 			}},
 			{Table: "services", Served: 3},
 		},

@@ -60,7 +60,9 @@ func Explanation(w io.Writer, e Explained, wide bool) {
 	case e.Pinned > 0 && e.Live == "":
 		fmt.Fprintf(w, "it is of revision %d, to which the proxy is pinned (%s); there is no such resource any more\n", e.Pinned, PinnedBy(e.Staged))
 	case e.Pinned > 0:
-		fmt.Fprintf(w, "it is of revision %d, to which the proxy is pinned (%s); what follows is of the live one, version %s\n", e.Pinned, PinnedBy(e.Staged), e.Live)
+		fmt.Fprintf(w,
+			"it is of revision %d, to which the proxy is pinned (%s); what follows is of the live one, version %s\n",
+			e.Pinned, PinnedBy(e.Staged), e.Live)
 	}
 	if len(e.Patches) > 0 {
 		fmt.Fprintf(w, "changed by %s\n", strings.Join(e.Patches, ", "))

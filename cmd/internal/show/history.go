@@ -22,7 +22,9 @@ func History(w io.Writer, h admin.History, wide bool) {
 		if wide {
 			most = len(r.Push.Rows)
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%d\t%s\n", r.Push.Revision, r.Push.Committed.Local().Format("2006-01-02 15:04:05"), keptWord(r), changedWords(r), reachedWords(r), r.Push.Refusals, Causes(r, most))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%d\t%s\n", r.Push.Revision,
+			r.Push.Committed.Local().Format("2006-01-02 15:04:05"), keptWord(r), changedWords(r), reachedWords(r),
+			r.Push.Refusals, Causes(r, most))
 	}
 	if h.Fault != "" {
 		fmt.Fprintf(w, "\n%s\n", h.Fault)

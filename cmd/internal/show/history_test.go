@@ -20,14 +20,22 @@ func TestHistoryTable(t *testing.T) {
 	}
 	h := admin.History{MostRevisions: 100, Bytes: 5e5, MostBytes: 32e6, Revisions: []admin.Kept{
 		{Push: admin.Push{Revision: 1, Committed: time.Now()}, Unchanged: true},
-		{Push: admin.Push{Revision: 2, Committed: time.Now(), Rows: []report.PushedRow{row("a/x"), row("a/y"), row("a/z")}, Views: map[string]int{"type.googleapis.com/envoy.config.route.v3.RouteConfiguration": 3}, Proxies: 9, Waiting: 2, Refusals: 1}, Kept: true},
+		{Push: admin.Push{
+			Revision: 2, Committed: time.Now(), Rows: []report.PushedRow{row("a/x"), row("a/y"), row("a/z")},
+			Views: map[string]int{"type.googleapis.com/envoy.config.route.v3.RouteConfiguration": 3}, Proxies: 9,
+			Waiting: 2, Refusals: 1,
+		}, Kept: true},
 		{Push: admin.Push{Revision: 3, Committed: time.Now(), Held: true}},
 	}}
 	for _, c := range []struct {
 		wide bool
 		want []string
 	}{
-		{false, []string{"no  nothing  0  0  -", "yes  RouteConfiguration 3  7 of 9  1  VirtualService a/x changed, VirtualService a/y changed, and 1 others (-o wide)", "held", "kept are 1 revisions of 100 at most, 0.5 MB of 32.0 MB, in memory alone"}},
+		{false, []string{
+			"no  nothing  0  0  -",
+			"yes  RouteConfiguration 3  7 of 9  1  VirtualService a/x changed, VirtualService a/y changed, and 1 others (-o wide)",
+			"held", "kept are 1 revisions of 100 at most, 0.5 MB of 32.0 MB, in memory alone",
+		}},
 		{true, []string{"VirtualService a/z changed"}},
 	} {
 		var out bytes.Buffer
@@ -71,8 +79,15 @@ func TestRolloutTable(t *testing.T) {
 		"off":  {rollout.Status{State: rollout.Off}, []string{"pushes have no stages", "rolloutFirst"}},
 		"idle": {rollout.Status{State: rollout.Idle}, []string{"no stage is under way"}},
 		"staged": {
-			rollout.Status{State: rollout.Staged, Base: 41, Latest: 42, Since: now, Began: now, First: 3, Behind: 2, Ends: now, Why: "2 have not", Metric: &rollout.Reading{Value: "0.5", At: now}},
-			[]string{"the first proxies try revision 42", "all others are served revision 41", "3 are connected, 2 of them have not acknowledged it", "metric 0.5", "because 2 have not", "reaches all at " + now.Format(time.DateTime)},
+			rollout.Status{
+				State: rollout.Staged, Base: 41, Latest: 42, Since: now, Began: now, First: 3, Behind: 2, Ends: now,
+				Why: "2 have not", Metric: &rollout.Reading{Value: "0.5", At: now},
+			},
+			[]string{
+				"the first proxies try revision 42", "all others are served revision 41",
+				"3 are connected, 2 of them have not acknowledged it", "metric 0.5", "because 2 have not",
+				"reaches all at " + now.Format(time.DateTime),
+			},
 		},
 		"withdrawn": {
 			rollout.Status{State: rollout.Withdrawn, Base: 41, Latest: 42, Why: "it is late", Metric: &rollout.Reading{Error: "it is away", At: now}},

@@ -13,7 +13,8 @@ func Impact(w io.Writer, i admin.Impact, wide bool) {
 	if i.Row.Gone {
 		fmt.Fprintf(w, "There is no %s.\n", RowText(i.Row.RowName))
 	} else {
-		fmt.Fprintf(w, "%s, published by plugin %s from %s, as it is since revision %d\n", RowText(i.Row.RowName), i.Row.Plugin, cmp.Or(i.Row.Source, "-"), i.Row.Revision)
+		fmt.Fprintf(w, "%s, published by plugin %s from %s, as it is since revision %d\n", RowText(i.Row.RowName),
+			i.Row.Plugin, cmp.Or(i.Row.Source, "-"), i.Row.Revision)
 	}
 	for _, n := range i.Through {
 		fmt.Fprintf(w, "by way of %s\n", RowText(n))

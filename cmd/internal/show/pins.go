@@ -15,11 +15,15 @@ import (
 func HeldBack(w io.Writer, pins []admin.Pin, stage admin.Rollout) {
 	for _, p := range pins {
 		if len(p.Pinned) > 0 {
-			fmt.Fprintf(w, "\n%s pinned to revision %d: nothing that has changed since then reaches them (coxswain pin)\n", Are(len(p.Pinned), "proxy"), p.Revision)
+			fmt.Fprintf(w,
+				"\n%s pinned to revision %d: nothing that has changed since then reaches them (coxswain pin)\n",
+				Are(len(p.Pinned), "proxy"), p.Revision)
 		}
 	}
 	if stage.State == rollout.Staged || stage.State == rollout.Withdrawn {
-		fmt.Fprintf(w, "\n%s not served what has changed since revision %d: a push is %s (coxswain rollout status)\n", Are(len(stage.Held), "proxy"), stage.Base, stage.State)
+		fmt.Fprintf(w,
+			"\n%s not served what has changed since revision %d: a push is %s (coxswain rollout status)\n",
+			Are(len(stage.Held), "proxy"), stage.Base, stage.State)
 	}
 }
 

@@ -38,7 +38,8 @@ func Plugins(w io.Writer, list []admin.Plugin) {
 		}
 		for _, fault := range p.Faults {
 			if fault.Skipped {
-				fmt.Fprintf(w, "\n%s could not do this, and is left out there (onFailure: skip): %s\n", p.Name, strings.ReplaceAll(fault.What+": "+fault.Reason, "\t", " "))
+				fmt.Fprintf(w, "\n%s could not do this, and is left out there (onFailure: skip): %s\n", p.Name,
+					strings.ReplaceAll(fault.What+": "+fault.Reason, "\t", " "))
 				continue
 			}
 			fmt.Fprintf(w, "\n%s could not do this, its last good result stays: %s\n", p.Name, strings.ReplaceAll(fault.What+": "+fault.Reason, "\t", " "))

@@ -20,7 +20,8 @@ func Refusal(r admin.Refusal) string {
 	what := fmt.Sprintf("%s %s (view %s)", LastWord(r.Type), r.Name, cmp.Or(r.View.Label, fmt.Sprint(r.View.ID)))
 	text := fmt.Sprintf("%s is held for %s, as proxies refused it that are gone: %s\n", what, Age(r.Since), r.Reason)
 	if r.Refusing > 0 {
-		text = fmt.Sprintf("%s is refused for %s by %d of %s, such as %s: %s\n", what, Age(r.Since), r.Refusing, Many(max(r.Refusing, r.View.Connections), "proxy"), strings.Join(r.Proxies, ", "), r.Reason)
+		text = fmt.Sprintf("%s is refused for %s by %d of %s, such as %s: %s\n", what, Age(r.Since), r.Refusing,
+			Many(max(r.Refusing, r.View.Connections), "proxy"), strings.Join(r.Proxies, ", "), r.Reason)
 	}
 	if len(r.Pieces) > 0 {
 		text += "    what they refuse of it: " + strings.Join(r.Pieces, ", ") + "\n"
@@ -31,7 +32,8 @@ func Refusal(r admin.Refusal) string {
 	}
 	switch {
 	case r.Held:
-		text += fmt.Sprintf("    held: proxies of namespace %s that have not accepted it have that as it was before%s\n", strings.Join(r.Namespaces, ", "), votes)
+		text += fmt.Sprintf("    held: proxies of namespace %s that have not accepted it have that as it was before%s\n",
+			strings.Join(r.Namespaces, ", "), votes)
 	case r.Votes == 0:
 		text += "    those proxies have the rest; what they say counts for themselves alone\n"
 	default:
@@ -156,7 +158,8 @@ func Ledger(w io.Writer, all []xds.StreamLedger, shows func(xds.ResourceStatus) 
 		for _, t := range st.Types {
 			for _, r := range t.Resources {
 				if shows(r) {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", ShortName(st.Node), LastWord(t.Type), r.Name, r.Version, r.State, Age(r.Since), revisionText(r.Revision), cmp.Or(r.Reason, "-"))
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", ShortName(st.Node), LastWord(t.Type), r.Name,
+						r.Version, r.State, Age(r.Since), revisionText(r.Revision), cmp.Or(r.Reason, "-"))
 				}
 			}
 		}

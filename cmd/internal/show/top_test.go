@@ -19,7 +19,10 @@ func TestOverview(t *testing.T) {
 	proxies := []admin.ProxyStatus{
 		{Node: "a", Types: []admin.ProxyTypeStatus{kind("Cluster", "synced", ""), kind("Listener", "synced", "")}},
 		{Node: "b", Types: []admin.ProxyTypeStatus{kind("Cluster", "pending", ""), kind("Listener", "synced", "")}},
-		{Node: "c", Types: []admin.ProxyTypeStatus{kind("Cluster", "pending", ""), kind("Listener", "refused", "no such filter"), kind("Route", "refused", "")}},
+		{
+			Node:  "c",
+			Types: []admin.ProxyTypeStatus{kind("Cluster", "pending", ""), kind("Listener", "refused", "no such filter"), kind("Route", "refused", "")},
+		},
 		{Node: "d"},
 	}
 	pushes := []admin.Push{
@@ -29,7 +32,8 @@ func TestOverview(t *testing.T) {
 	}
 	o := OverviewOf(proxies, pushes, 3)
 	o.Rates = RatesOf(pushes, 4, 2*time.Second)
-	if o.Revision != 6 || o.Proxies != 4 || o.Synced != 2 || o.Pending != 1 || o.Refusing != 1 || len(o.List) != 3 || len(o.Last) != 2 || o.Last[0].Revision != 5 {
+	if o.Revision != 6 || o.Proxies != 4 || o.Synced != 2 || o.Pending != 1 || o.Refusing != 1 || len(o.List) != 3 ||
+		len(o.Last) != 2 || o.Last[0].Revision != 5 {
 		t.Errorf("%+v", o)
 	}
 	if *o.Rates != (Rates{Pushes: .5, Responses: 2, Bytes: 1500}) {

@@ -32,8 +32,13 @@ type Kind[T any] struct {
 
 // Kinds that this package, and who reads a cluster, knows.
 var (
-	Mutating    = Kind[admission.MutatingWebhookConfiguration]{"MutatingWebhookConfiguration", admission.SchemeGroupVersion.WithResource("mutatingwebhookconfigurations")}
-	Validating  = Kind[admission.ValidatingWebhookConfiguration]{"ValidatingWebhookConfiguration", admission.SchemeGroupVersion.WithResource("validatingwebhookconfigurations")}
+	Mutating = Kind[admission.MutatingWebhookConfiguration]{
+		"MutatingWebhookConfiguration", admission.SchemeGroupVersion.WithResource("mutatingwebhookconfigurations"),
+	}
+	Validating = Kind[admission.ValidatingWebhookConfiguration]{
+		"ValidatingWebhookConfiguration",
+		admission.SchemeGroupVersion.WithResource("validatingwebhookconfigurations"),
+	}
 	Services    = Kind[corev1.Service]{"Service", corev1.SchemeGroupVersion.WithResource("services")}
 	ConfigMaps  = Kind[corev1.ConfigMap]{"ConfigMap", corev1.SchemeGroupVersion.WithResource("configmaps")}
 	Namespaces  = Kind[corev1.Namespace]{"Namespace", corev1.SchemeGroupVersion.WithResource("namespaces")}
