@@ -57,7 +57,8 @@ var update = flag.Bool("update", false, "write anew what is made from the tree: 
 func TestNotice(t *testing.T) {
 	modules := linked(t)
 	var out strings.Builder
-	out.WriteString("Coxswain\nLicensed under the Apache License, Version 2.0: see LICENSE.\n\nThe program contains Go's standard library and these modules, under their own licences:\n")
+	out.WriteString("Coxswain\nLicensed under the Apache License, Version 2.0: see LICENSE.\n\nThe program contains " +
+		"Go's standard library and these modules, under their own licences:\n")
 	texts, words := map[string][]string{}, map[string]string{} // modules by the texts of their licences: most have one of a few
 	add := func(path, text string) {
 		same := strings.Join(strings.Fields(text), " ")

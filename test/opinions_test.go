@@ -9,7 +9,9 @@ import (
 
 // opinions are words of what the core is to know nothing of: they belong into plugins and into what
 // the command hands over.
-var opinions = regexp.MustCompile(`(?i:istio|spiffe|pilot|envoyfilter|sidecar|ztunnel|waypoint|citadel)|HealthInformation|\bSERVICE_ACCOUNT\b|\bCLUSTER_ID\b|"(NAMESPACE|LABELS|GENERATOR)"`)
+var opinions = regexp.MustCompile(
+	`(?i:istio|spiffe|pilot|envoyfilter|sidecar|ztunnel|waypoint|citadel)|HealthInformation|\bSERVICE_ACCOUNT\b|\bCLUSTER_ID\b|"(NAMESPACE|LABELS|GENERATOR)"`,
+)
 
 // opinionated are the files of the core that have such words all the same, in how many lines, and
 // why. The numbers may only become smaller.

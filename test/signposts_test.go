@@ -431,7 +431,9 @@ func TestSignpostsAreSeen(t *testing.T) {
 		paths: map[string]bool{"core/a": true, "core/a/file.go": true}, members: map[string]map[string]*member{},
 		packages: map[string][]string{}, declared: map[string]map[string]bool{},
 	}
-	f, err := parser.ParseFile(token.NewFileSet(), "file.go", "package a\ntype T struct{ In; soon int }\ntype In struct{ late int }\nfunc (*T) Do() {}\nfunc New() {}\n", 0)
+	f, err := parser.ParseFile(token.NewFileSet(), "file.go",
+		"package a\ntype T struct{ In; soon int }\ntype In struct{ late int }\nfunc (*T) Do() {}\nfunc New() {}\n",
+		0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -448,7 +450,9 @@ func TestSignpostsAreSeen(t *testing.T) {
 			t.Errorf("of %q %q is missing, want %q", line, got, want)
 		}
 	}
-	fields, err := parser.ParseFile(token.NewFileSet(), "f.go", "package a\ntype T struct {\n\t// Forced take part; soon: at once. Undo is a number.\n\tForced, Soon bool\n\tUndo int\n}\n", parser.ParseComments)
+	fields, err := parser.ParseFile(token.NewFileSet(), "f.go",
+		"package a\ntype T struct {\n\t// Forced take part; soon: at once. Undo is a number.\n\tForced, Soon bool\n\tUndo int\n}\n",
+		parser.ParseComments)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,11 +86,14 @@ func Start(t testing.TB, of Workload) *Agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(filepath.Join(bin, "pilot-agent"), "proxy", "sidecar", "--domain", of.Namespace+".svc.cluster.local", "--proxyLogLevel=warning", "--log_output_level=default:info")
+	cmd := exec.Command(filepath.Join(bin, "pilot-agent"), "proxy", "sidecar", "--domain",
+		of.Namespace+".svc.cluster.local", "--proxyLogLevel=warning", "--log_output_level=default:info")
 	cmd.Dir = a.dir
-	cmd.Env = append(os.Environ(), "PROXY_CONFIG="+string(config), "POD_NAME="+of.Name, "POD_NAMESPACE="+of.Namespace, "INSTANCE_IP="+of.IP, "SERVICE_ACCOUNT="+of.Account,
+	cmd.Env = append(os.Environ(), "PROXY_CONFIG="+string(config), "POD_NAME="+of.Name,
+		"POD_NAMESPACE="+of.Namespace, "INSTANCE_IP="+of.IP, "SERVICE_ACCOUNT="+of.Account,
 		"ISTIO_META_CLUSTER_ID=Kubernetes", "TRUST_DOMAIN=cluster.local", "ISTIO_METAJSON_LABELS="+string(labels),
-		"ENVOY_STATUS_PORT="+strconv.Itoa(Port(wait.Address(t))), "ENVOY_PROMETHEUS_PORT="+strconv.Itoa(Port(wait.Address(t))), "EXIT_ON_ZERO_ACTIVE_CONNECTIONS=true")
+		"ENVOY_STATUS_PORT="+strconv.Itoa(Port(wait.Address(t))),
+		"ENVOY_PROMETHEUS_PORT="+strconv.Itoa(Port(wait.Address(t))), "EXIT_ON_ZERO_ACTIVE_CONNECTIONS=true")
 	cmd.Env = append(cmd.Env, of.Env...)
 	a.Process = program.Start(t, cmd)
 	t.Cleanup(func() { // its Envoy would outlive an agent that is killed

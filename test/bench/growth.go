@@ -130,7 +130,8 @@ func grow(ctx context.Context, c config, l load, namespaces int) (p point, err e
 // what it can after ten quiet ones.
 func released(pid int, p point) float64 {
 	least := usage.PSS(pid)
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end) && least-p.GeneratorIdle > 0.1*(p.GeneratorPeak-p.GeneratorIdle); time.Sleep(usage.Sampling) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end) &&
+		least-p.GeneratorIdle > 0.1*(p.GeneratorPeak-p.GeneratorIdle); time.Sleep(usage.Sampling) {
 		least = min(least, usage.PSS(pid))
 	}
 	return least

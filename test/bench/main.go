@@ -43,7 +43,8 @@ func run(ctx context.Context, args []string) error {
 	fs.StringVar(&c.meshConfig, "mesh", "", "MeshConfig of all runs")
 	fs.StringVar(&c.peers, "dumps", "", "directory with what istiod sent, W1 and W2: for the sizes")
 	fs.StringVar(&c.work, "work", ".cache/bench", "directory to work in; it keeps the logs and the result")
-	fs.StringVar(&c.only, "only", "", "measure only the load with this name, such as W2-500-sotw; with -hard and -growth the scenarios or axes whose names have it")
+	fs.StringVar(&c.only, "only", "",
+		"measure only the load with this name, such as W2-500-sotw; with -hard and -growth the scenarios or axes whose names have it")
 	fs.BoolVar(&c.quick, "quick", false, "one round of one small and one large load")
 	fs.BoolVar(&c.hard, "hard", false, "only sidecars that share little, TLS, slow readers and many changes")
 	fs.BoolVar(&c.growth, "growth", false, "only how cost grows with proxies, services, views and changes")

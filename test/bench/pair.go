@@ -94,7 +94,8 @@ func printPair(out io.Writer, of [2]variant, rounds map[string][]round) {
 	fmt.Fprintf(w, "\t%s\t\t%s\t\tratio\t\n", of[0].kind, of[1].kind)
 	line := func(name string, figure1 func(round) float64) {
 		with, without := figures(rounds[of[0].kind], figure1), figures(rounds[of[1].kind], figure1)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%.3f\t\n", name, figure(with.median, true), with.span(), figure(without.median, true), without.span(), with.median/without.median)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%.3f\t\n", name, figure(with.median, true), with.span(),
+			figure(without.median, true), without.span(), with.median/without.median)
 	}
 	line("connect warm: CPU s", func(r round) float64 { return r.Warm.CPU })
 	line("connect beside a few: CPU s", func(r round) float64 { return r.Beside.CPU })

@@ -69,7 +69,10 @@ func measure(ctx context.Context, c config) error {
 			}
 			dumped[l.mesh] = true
 		}
-		lr := loadReport{Name: l.name(), Sidecars: l.sidecars, Rounds: map[string][]round{}, Istiod: sizes(filepath.Join(c.peers, l.mesh)), Bytes: sizes(c.path("dump", l.mesh))}
+		lr := loadReport{
+			Name: l.name(), Sidecars: l.sidecars, Rounds: map[string][]round{},
+			Istiod: sizes(filepath.Join(c.peers, l.mesh)), Bytes: sizes(c.path("dump", l.mesh)),
+		}
 		for i := range c.rounds {
 			if err := turn(ctx, c, l, i, &lr); err != nil {
 				return err

@@ -64,7 +64,8 @@ func reading(ctx context.Context, c config) (string, error) {
 		if err := fill(c, l); err != nil {
 			return "", err
 		}
-		cmd := exec.Command(c.tool("meshgen"), "-dir", c.path("mesh", l.mesh), "-services", fmt.Sprint(m.services), "-endpoints", "10", "-every", fmt.Sprint(m.every))
+		cmd := exec.Command(c.tool("meshgen"), "-dir", c.path("mesh", l.mesh), "-services", fmt.Sprint(m.services),
+			"-endpoints", "10", "-every", fmt.Sprint(m.every))
 		if b, err := cmd.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("meshgen: %w: %s", err, b)
 		}

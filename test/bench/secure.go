@@ -78,7 +78,10 @@ func serveFloor(ctx context.Context, args []string) error {
 		}
 		pool := x509.NewCertPool()
 		pool.AppendCertsFromPEM(authorities)
-		creds = credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12})
+		creds = credentials.NewTLS(&tls.Config{
+			Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.VerifyClientCertIfGiven,
+			MinVersion: tls.VersionTLS12,
+		})
 	}
 	f, err := fleet.NewFloor(args[2])
 	if err != nil {

@@ -49,7 +49,10 @@ func TestReleaseOfIstiod(t *testing.T) {
 	theirs := is("deployment/istiod", pods)
 	same := func() (ids []string) {
 		t.Helper()
-		for _, o := range []string{"service/istiod", "serviceaccount/istiod", "deployment/istiod", "clusterrole/istiod-clusterrole-istio-system", "configmap/istio"} {
+		for _, o := range []string{
+			"service/istiod", "serviceaccount/istiod", "deployment/istiod",
+			"clusterrole/istiod-clusterrole-istio-system", "configmap/istio",
+		} {
 			ids = append(ids, is(o, "{.metadata.uid}"))
 		}
 		return ids
@@ -64,14 +67,17 @@ func TestReleaseOfIstiod(t *testing.T) {
 		t.Errorf("the revision's pods run %s", got)
 	}
 
-	upgrade := slices.Concat([]string{"upgrade", "istiod", ours, "--kubeconfig", c.Kubeconfig, "--namespace", namespace, "--set", "webhooks.enabled=false"}, named)
+	upgrade := slices.Concat([]string{"upgrade", "istiod", ours, "--kubeconfig", c.Kubeconfig, "--namespace", namespace, "--set", "webhooks.enabled=false"},
+		named)
 	if _, err := helm(t, upgrade...); err == nil || !strings.Contains(err.Error(), "istio-sidecar-injector, which would go") {
 		t.Errorf("webhooks would go unasked: %v", err)
 	}
 	// Whom istiod had the API server believe, it goes on believing: the root stays.
-	c.Kubectl(t, "patch", "mutatingwebhookconfiguration", "istio-sidecar-injector", "--type", "json", "-p", `[{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": "Cg=="}]`)
+	c.Kubectl(t, "patch", "mutatingwebhookconfiguration", "istio-sidecar-injector", "--type", "json", "-p",
+		`[{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": "Cg=="}]`)
 	on(slices.Concat([]string{"upgrade", "istiod", ours}, named)...)
-	if got := c.Kubectl(t, "get", "mutatingwebhookconfiguration", "coxswain-injector", "-o", "jsonpath={.webhooks[*].clientConfig.caBundle}"); got != "Cg== Cg== Cg== Cg==" {
+	if got := c.Kubectl(t, "get", "mutatingwebhookconfiguration", "coxswain-injector", "-o",
+		"jsonpath={.webhooks[*].clientConfig.caBundle}"); got != "Cg== Cg== Cg== Cg==" {
 		t.Errorf("the roots of webhooks are %q", got)
 	}
 	if got := is("deployment/istiod", pods); got != image {

@@ -58,7 +58,8 @@ spec: {hosts: [outside.example], resolution: DNS, ports: [{number: 80, name: htt
 	injects(t, c, at)
 	plane.Stop(t)
 
-	on(slices.Concat([]string{"upgrade", "istiod", newer, "--set", "coxswain.settings.debounceAfter=50ms", "--set", "meshConfig.accessLogFile=/dev/stdout"}, named)...)
+	on(slices.Concat([]string{"upgrade", "istiod", newer, "--set", "coxswain.settings.debounceAfter=50ms", "--set", "meshConfig.accessLogFile=/dev/stdout"},
+		named)...)
 	says(t, c, "deployment/istiod", `{.metadata.labels.app\.kubernetes\.io/version}`, "0.2.0")
 	says(t, c, "configmap/coxswain", "{.data.settings\\.yaml}", "debounceAfter: 50ms")
 	says(t, c, "configmap/istio", "{.data.mesh}", "accessLogFile: /dev/stdout")
@@ -90,7 +91,9 @@ spec: {hosts: [outside.example], resolution: DNS, ports: [{number: 80, name: htt
 	on(slices.Concat([]string{"install", "istiod", newer}, named)...)
 	// Another revision stands beside it, and whichever ends first leaves the other's pods alone.
 	on(slices.Concat([]string{"install", "canary", newer, "--set", "revision=canary,revisionTags={prod}"}, named)...)
-	if out := c.Kubectl(t, "-n", namespace, "get", "service", "-o", "name"); out != "service/istiod\nservice/istiod-canary\nservice/istiod-revision-tag-prod\n" {
+	if out := c.Kubectl(
+		t, "-n", namespace, "get", "service", "-o", "name",
+	); out != "service/istiod\nservice/istiod-canary\nservice/istiod-revision-tag-prod\n" {
 		t.Errorf("there are %s", out)
 	}
 	on("uninstall", "istiod")
@@ -116,7 +119,10 @@ func pod(t *testing.T, c *kube.Cluster) error {
 
 func trial(t *testing.T, c *kube.Cluster) (*corev1.Pod, error) {
 	t.Helper()
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.PodSpec{ServiceAccountName: "default", Containers: []corev1.Container{{Name: "app", Image: "app"}}}}
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec:       corev1.PodSpec{ServiceAccountName: "default", Containers: []corev1.Container{{Name: "app", Image: "app"}}},
+	}
 	return c.Client(t).CoreV1().Pods("shop").Create(t.Context(), p, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 }
 
@@ -147,7 +153,8 @@ func injects(t *testing.T, c *kube.Cluster, at string) {
 	})
 	wait.For(t, "a pod that is created has its proxy", func() error {
 		p, err := trial(t, c)
-		if err == nil && !slices.ContainsFunc(slices.Concat(p.Spec.InitContainers, p.Spec.Containers), func(c corev1.Container) bool { return c.Name == "istio-proxy" }) {
+		if err == nil &&
+			!slices.ContainsFunc(slices.Concat(p.Spec.InitContainers, p.Spec.Containers), func(c corev1.Container) bool { return c.Name == "istio-proxy" }) {
 			err = fmt.Errorf("it has %+v", p.Spec)
 		}
 		return err

@@ -25,7 +25,10 @@ func TestMigratesProfiles(t *testing.T) {
 	if err != nil || len(files) < 10 {
 		t.Fatal(files, err)
 	}
-	sets := [][]string{nil, {"revision=canary,revisionTags={prod,default}"}, {"global.externalIstiod=true"}, {"env.PILOT_ENABLE_IP_AUTOALLOCATE=false,global.configValidation=false"}}
+	sets := [][]string{
+		nil, {"revision=canary,revisionTags={prod,default}"}, {"global.externalIstiod=true"},
+		{"env.PILOT_ENABLE_IP_AUTOALLOCATE=false,global.configValidation=false"},
+	}
 	for _, f := range files {
 		name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(f), "profile-"), ".yaml")
 		switch {
@@ -110,7 +113,8 @@ func migrates(t *testing.T, text string) {
 	}
 	// The chart sets it for older versions, and istiod of this one does not know it either.
 	report = strings.ReplaceAll(report, "variable PILOT_SPAWN_UPSTREAM_SPAN_FOR_GATEWAY: it is none of the variables of istiod's that are known", "")
-	if strings.Contains(report, "none of the variables of istiod's that are known") || strings.Contains(report, "it is no flag that is known") || strings.Contains(report, "it selects otherwise") {
+	if strings.Contains(report, "none of the variables of istiod's that are known") ||
+		strings.Contains(report, "it is no flag that is known") || strings.Contains(report, "it selects otherwise") {
 		t.Errorf("what the chart makes is not known: %s", report)
 	}
 	for _, name := range []string{"settings.yaml", "rights.yaml", "webhooks.yaml"} {

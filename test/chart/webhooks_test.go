@@ -34,7 +34,8 @@ func TestWebhooksAreOnes(t *testing.T) {
 	t.Parallel()
 	place := []string{"--namespace", "release-namespace", "--service", "release-service", "--account", "release-account"}
 	for name, args := range map[string][]string{
-		"default": {"--auto-inject-namespaces"}, "revision": {"--revision", "release-revision"}, "tag": {"--revision", "release-revision", "--tag", "release-tag"},
+		"default": {"--auto-inject-namespaces"}, "revision": {"--revision", "release-revision"},
+		"tag":         {"--revision", "release-revision", "--tag", "release-tag"},
 		"tag-default": {"--revision", "release-revision", "--tag", "default", "--auto-inject-namespaces"},
 	} {
 		file, want := filepath.Join(source, "files", "webhooks-"+name+".yaml"), hooks(t, slices.Concat(place, args)...)
@@ -49,7 +50,10 @@ func TestWebhooksAreOnes(t *testing.T) {
 	}
 	for _, c := range []struct{ set, args []string }{
 		{nil, []string{"--account", "istiod"}},
-		{[]string{"--namespace", "mesh", "--set", "sidecarInjectorWebhook.reinvocationPolicy=Never"}, []string{"--account", "istiod", "--namespace", "mesh", "--reinvocation", "Never"}},
+		{
+			[]string{"--namespace", "mesh", "--set", "sidecarInjectorWebhook.reinvocationPolicy=Never"},
+			[]string{"--account", "istiod", "--namespace", "mesh", "--reinvocation", "Never"},
+		},
 		{[]string{"--set", "sidecarInjectorWebhook.enableNamespacesByDefault=true"}, []string{"--account", "istiod", "--auto-inject-namespaces"}},
 		{[]string{"--set", "revision=canary"}, []string{"--revision", "canary", "--service", "istiod-canary", "--account", "istiod-canary"}},
 	} {
@@ -63,13 +67,18 @@ func TestWebhooksAreOnes(t *testing.T) {
 				t.Errorf("the tag's Service is %+v", s)
 			}
 		}
-		if text := string(tagged["ClusterRole/istiod-clusterrole-istio-system"]) + string(tagged["ClusterRole/istiod-clusterrole-canary-istio-system"]) + string(tagged["ClusterRole/istiod-clusterrole-mesh"]); !strings.Contains(text, `"istio-revision-tag-prod"`) ||
+		if text := string(tagged["ClusterRole/istiod-clusterrole-istio-system"]) +
+			string(tagged["ClusterRole/istiod-clusterrole-canary-istio-system"]) +
+			string(tagged["ClusterRole/istiod-clusterrole-mesh"]); !strings.Contains(text, `"istio-revision-tag-prod"`) ||
 			!strings.Contains(text, `"istiod-default-validator"`) {
 			t.Errorf("with tags it may change %s", text)
 		}
 	}
 	for set, gone := range map[string][]string{
-		"webhooks.enabled=false":                   {"MutatingWebhookConfiguration/coxswain-injector", "ValidatingWebhookConfiguration/coxswain-validator", "ConfigMap/istio-sidecar-injector"},
+		"webhooks.enabled=false": {
+			"MutatingWebhookConfiguration/coxswain-injector", "ValidatingWebhookConfiguration/coxswain-validator",
+			"ConfigMap/istio-sidecar-injector",
+		},
 		"global.operatorManageWebhooks=true":       {"MutatingWebhookConfiguration/coxswain-injector", "ValidatingWebhookConfiguration/coxswain-validator"},
 		"global.configValidation=false":            {"ValidatingWebhookConfiguration/coxswain-validator"},
 		"global.omitSidecarInjectorConfigMap=true": {"ConfigMap/istio-sidecar-injector"},
@@ -89,9 +98,11 @@ func same(t *testing.T, of map[string]json.RawMessage, printed string) {
 	for id := range split(t, printed) {
 		switch kind, _, _ := strings.Cut(id, "/"); kind {
 		case "MutatingWebhookConfiguration":
-			alike(t, id, as[admission.MutatingWebhookConfiguration](t, of, id).Webhooks, as[admission.MutatingWebhookConfiguration](t, split(t, printed), id).Webhooks)
+			alike(t, id, as[admission.MutatingWebhookConfiguration](t, of, id).Webhooks,
+				as[admission.MutatingWebhookConfiguration](t, split(t, printed), id).Webhooks)
 		case "ValidatingWebhookConfiguration":
-			alike(t, id, as[admission.ValidatingWebhookConfiguration](t, of, id).Webhooks, as[admission.ValidatingWebhookConfiguration](t, split(t, printed), id).Webhooks)
+			alike(t, id, as[admission.ValidatingWebhookConfiguration](t, of, id).Webhooks,
+				as[admission.ValidatingWebhookConfiguration](t, split(t, printed), id).Webhooks)
 		default:
 			t.Errorf("%s is printed", id)
 		}

@@ -102,7 +102,8 @@ func TestChurn(t *testing.T) {
 		}
 		put(t, *result, string(text))
 	}
-	t.Logf("medians of %d rounds; %d services, %d pods, %d sidecars, %d pods a second for %v\n%s", *rounds, *services, *pods, *sidecars, *rate, *churning, table(all))
+	t.Logf("medians of %d rounds; %d services, %d pods, %d sidecars, %d pods a second for %v\n%s", *rounds,
+		*services, *pods, *sidecars, *rate, *churning, table(all))
 }
 
 // measure starts a server, connects the sidecars, and replaces pods.

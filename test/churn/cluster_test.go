@@ -148,8 +148,12 @@ func (p *population) pod(ctx context.Context, m *members, n int) error {
 	pod, err := p.client.CoreV1().Pods(m.namespace).Create(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: m.pod(n), Namespace: m.namespace, GenerateName: m.name + "-5c689d88bb-", Labels: m.labels(),
-			Annotations:     map[string]string{"sidecar.istio.io/status": `{"initContainers":["istio-init"],"containers":["istio-proxy"],"volumes":["istio-envoy","istio-data"]}`},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: m.name + "-5c689d88bb", UID: "1", Controller: new(true)}},
+			Annotations: map[string]string{
+				"sidecar.istio.io/status": `{"initContainers":["istio-init"],"containers":["istio-proxy"],"volumes":["istio-envoy","istio-data"]}`,
+			},
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: m.name + "-5c689d88bb", UID: "1", Controller: new(true)},
+			},
 		},
 		Spec: corev1.PodSpec{
 			NodeName: nodeName(n),

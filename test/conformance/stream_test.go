@@ -18,13 +18,19 @@ import (
 
 // methods of the services, for the state of the world and for delta.
 var methods = map[string][2]string{
-	"ads":  {"/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources", "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"},
-	"cds":  {"/envoy.service.cluster.v3.ClusterDiscoveryService/StreamClusters", "/envoy.service.cluster.v3.ClusterDiscoveryService/DeltaClusters"},
-	"eds":  {"/envoy.service.endpoint.v3.EndpointDiscoveryService/StreamEndpoints", "/envoy.service.endpoint.v3.EndpointDiscoveryService/DeltaEndpoints"},
-	"lds":  {"/envoy.service.listener.v3.ListenerDiscoveryService/StreamListeners", "/envoy.service.listener.v3.ListenerDiscoveryService/DeltaListeners"},
-	"rds":  {"/envoy.service.route.v3.RouteDiscoveryService/StreamRoutes", "/envoy.service.route.v3.RouteDiscoveryService/DeltaRoutes"},
-	"sds":  {"/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets", "/envoy.service.secret.v3.SecretDiscoveryService/DeltaSecrets"},
-	"ecds": {"/envoy.service.extension.v3.ExtensionConfigDiscoveryService/StreamExtensionConfigs", "/envoy.service.extension.v3.ExtensionConfigDiscoveryService/DeltaExtensionConfigs"},
+	"ads": {
+		"/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources",
+		"/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources",
+	},
+	"cds": {"/envoy.service.cluster.v3.ClusterDiscoveryService/StreamClusters", "/envoy.service.cluster.v3.ClusterDiscoveryService/DeltaClusters"},
+	"eds": {"/envoy.service.endpoint.v3.EndpointDiscoveryService/StreamEndpoints", "/envoy.service.endpoint.v3.EndpointDiscoveryService/DeltaEndpoints"},
+	"lds": {"/envoy.service.listener.v3.ListenerDiscoveryService/StreamListeners", "/envoy.service.listener.v3.ListenerDiscoveryService/DeltaListeners"},
+	"rds": {"/envoy.service.route.v3.RouteDiscoveryService/StreamRoutes", "/envoy.service.route.v3.RouteDiscoveryService/DeltaRoutes"},
+	"sds": {"/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets", "/envoy.service.secret.v3.SecretDiscoveryService/DeltaSecrets"},
+	"ecds": {
+		"/envoy.service.extension.v3.ExtensionConfigDiscoveryService/StreamExtensionConfigs",
+		"/envoy.service.extension.v3.ExtensionConfigDiscoveryService/DeltaExtensionConfigs",
+	},
 	"rtds": {"/envoy.service.runtime.v3.RuntimeDiscoveryService/StreamRuntime", "/envoy.service.runtime.v3.RuntimeDiscoveryService/DeltaRuntime"},
 }
 

@@ -278,7 +278,8 @@ func TestSpeed(t *testing.T) {
 	wait.For(t, "names", func() error { _, err := w.ask("udp", "web.example."); return err })
 	host, port, _ := net.SplitHostPort(w.address)
 	w.write(t, "queries", "web.example A\nx.wild.example A\nweb.example AAAA\n")
-	out, err := exec.Command(dnsperf, "-s", host, "-p", port, "-d", filepath.Join(w.dir, "queries"), "-l", "10", "-c", "8", "-Q", "10000", "-v").CombinedOutput()
+	out, err := exec.Command(dnsperf, "-s", host, "-p", port, "-d", filepath.Join(w.dir, "queries"), "-l", "10",
+		"-c", "8", "-Q", "10000", "-v").CombinedOutput()
 	answers, summary, _ := strings.Cut(string(out), "\n[Status] Testing complete")
 	var took []float64 // seconds
 	for line := range strings.Lines(answers) {

@@ -42,7 +42,8 @@ func TestAuditLog(t *testing.T) {
 
 	place(t, b.file, strings.Replace(auditSet, "window: 300ms", "window: 200ms", 1))
 	audited(t, file, "an edit of plugins.yaml", func(e audit.Entry) bool {
-		return e.What == "swap" && e.Plugin == "files" && e.Outcome == "switched" && e.Who.By == b.file && e.Who.UID == nil && fmt.Sprint(e.Changed) == "[rollback]"
+		return e.What == "swap" && e.Plugin == "files" && e.Outcome == "switched" && e.Who.By == b.file && e.Who.UID == nil &&
+			fmt.Sprint(e.Changed) == "[rollback]"
 	})
 
 	// Whoever moves the file away need not tell.

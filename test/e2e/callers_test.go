@@ -99,7 +99,9 @@ func TestOrderOfCallers(t *testing.T) {
 	client("nameless")
 	address := wait.Address(t)
 	config := t.TempDir()
-	place(t, filepath.Join(config, "entry.yaml"), "{apiVersion: networking.istio.io/v1, kind: ServiceEntry, metadata: {name: a, namespace: shop}, spec: {hosts: [a.example], ports: [{number: 80, name: http, protocol: HTTP}], resolution: DNS}}")
+	place(t, filepath.Join(config, "entry.yaml"), "{apiVersion: networking.istio.io/v1, kind: ServiceEntry, metadata: "+
+		"{name: a, namespace: shop}, spec: {hosts: [a.example], ports: [{number: 80, name: http, protocol: HTTP}], "+
+		"resolution: DNS}}")
 	p := mesh.Start(t, program, config, "--secureGRPCAddr", address, "--tlsCertFile", a.file("server.crt"), "--tlsKeyFile", a.file("server.key"),
 		"--caCertFile", a.file("ca.crt"), "--jwtRule", tokens.rule(), "--trustedGatewayCIDR", "192.0.2.0/24")
 	p.Ready(t)
@@ -139,18 +141,37 @@ func TestOrderOfCallers(t *testing.T) {
 		code        codes.Code
 		words       string
 	}{
-		"a certificate":                      {"web", nil, codes.OK, ""},
-		"a token":                            {"", []string{"authorization", "Bearer " + tokens.token()}, codes.OK, ""},
-		"what a gateway says":                {"", []string{forwarded, "URI=" + webID}, codes.OK, ""},
-		"a bad certificate, a good token":    {"nameless", []string{"authorization", "Bearer " + tokens.token()}, codes.OK, ""},
-		"a good certificate, a bad token":    {"web", []string{"authorization", "Bearer x"}, codes.OK, ""},
-		"a bad token, and a gateway":         {"", []string{"authorization", "Bearer x", forwarded, "URI=" + webID}, codes.OK, ""},
-		"the first counts":                   {"cart", []string{"authorization", "Bearer " + tokens.token()}, codes.PermissionDenied, "but the caller is spiffe://cluster.local/ns/shop/sa/cart"},
-		"nothing":                            {"", nil, codes.Unauthenticated, "certificates: no certificate was shown; jwt: no bearer token was shown; gateways: no header x-forwarded-client-cert was shown"},
-		"all bad":                            {"nameless", []string{"authorization", "Bearer " + tokens.token("exp", past), forwarded, "x"}, codes.Unauthenticated, "jwt: the token has expired; gateways: the header x-forwarded-client-cert can't be read"},
-		"another namespace's token":          {"", []string{"authorization", "Bearer " + tokens.token("sub", "system:serviceaccount:bank:web")}, codes.PermissionDenied, "ns/bank/sa/web"},
-		"a foreign domain's certificate":     {"", []string{forwarded, "URI=spiffe://other.example/ns/shop/sa/web"}, codes.PermissionDenied, "none of the mesh's (cluster.local)"},
-		"another audience, not yet, a wrong": {"", []string{"authorization", "Bearer " + newIssuer(t).token("aud", "x")}, codes.Unauthenticated, "jwt: the token's signature is wrong"},
+		"a certificate":                   {"web", nil, codes.OK, ""},
+		"a token":                         {"", []string{"authorization", "Bearer " + tokens.token()}, codes.OK, ""},
+		"what a gateway says":             {"", []string{forwarded, "URI=" + webID}, codes.OK, ""},
+		"a bad certificate, a good token": {"nameless", []string{"authorization", "Bearer " + tokens.token()}, codes.OK, ""},
+		"a good certificate, a bad token": {"web", []string{"authorization", "Bearer x"}, codes.OK, ""},
+		"a bad token, and a gateway":      {"", []string{"authorization", "Bearer x", forwarded, "URI=" + webID}, codes.OK, ""},
+		"the first counts": {
+			"cart", []string{"authorization", "Bearer " + tokens.token()}, codes.PermissionDenied,
+			"but the caller is spiffe://cluster.local/ns/shop/sa/cart",
+		},
+		"nothing": {
+			"", nil, codes.Unauthenticated,
+			"certificates: no certificate was shown; jwt: no bearer token was shown; gateways: no header x-forwarded-client-cert was shown",
+		},
+		"all bad": {
+			"nameless", []string{"authorization", "Bearer " + tokens.token("exp", past), forwarded, "x"},
+			codes.Unauthenticated,
+			"jwt: the token has expired; gateways: the header x-forwarded-client-cert can't be read",
+		},
+		"another namespace's token": {
+			"", []string{"authorization", "Bearer " + tokens.token("sub", "system:serviceaccount:bank:web")},
+			codes.PermissionDenied, "ns/bank/sa/web",
+		},
+		"a foreign domain's certificate": {
+			"", []string{forwarded, "URI=spiffe://other.example/ns/shop/sa/web"}, codes.PermissionDenied,
+			"none of the mesh's (cluster.local)",
+		},
+		"another audience, not yet, a wrong": {
+			"", []string{"authorization", "Bearer " + newIssuer(t).token("aud", "x")}, codes.Unauthenticated,
+			"jwt: the token's signature is wrong",
+		},
 	} {
 		if err := refusal(calls(c.certificate, c.headers...), c.code, c.words); err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -169,7 +190,9 @@ func TestTrustDomains(t *testing.T) {
   config: {meshConfig: mesh.yaml}
 `
 	g := guardWith(t, set, map[string]string{"resources/all.yaml": tokenResources, "mesh.yaml": "trustDomain: corp.example"}, "--authPlaintext")
-	g.refuses(webToken, codes.PermissionDenied, "the caller is "+webID+", of a trust domain that is none of the mesh's (corp.example)", "trustDomainAliases", "--foreignTrustDomains")
+	g.refuses(webToken, codes.PermissionDenied,
+		"the caller is "+webID+", of a trust domain that is none of the mesh's (corp.example)", "trustDomainAliases",
+		"--foreignTrustDomains")
 	g.write("mesh.yaml", "{trustDomain: corp.example, trustDomainAliases: [cluster.local]}")
 	wait.For(t, "an alias counts", func() error {
 		_, _, err := g.open(webToken)
@@ -180,7 +203,9 @@ func TestTrustDomains(t *testing.T) {
 		_, _, err := g.open(newToken)
 		return refusal(err, codes.PermissionDenied, foreign, "(corp.example, cluster.local)")
 	})
-	open := guardWith(t, set, map[string]string{"resources/all.yaml": tokenResources, "mesh.yaml": "trustDomain: corp.example"}, "--authPlaintext", "--foreignTrustDomains")
+	open := guardWith(t, set,
+		map[string]string{"resources/all.yaml": tokenResources, "mesh.yaml": "trustDomain: corp.example"},
+		"--authPlaintext", "--foreignTrustDomains")
 	if _, _, err := open.open(webToken); err != nil {
 		t.Errorf("all may come, and it is refused: %v", err)
 	}
@@ -191,7 +216,9 @@ func TestTrustDomains(t *testing.T) {
 func TestFloodOfBadLogins(t *testing.T) {
 	tokens, stranger := newIssuer(t), newIssuer(t)
 	config := t.TempDir()
-	place(t, filepath.Join(config, "entry.yaml"), "{apiVersion: networking.istio.io/v1, kind: ServiceEntry, metadata: {name: a, namespace: shop}, spec: {hosts: [a.example], ports: [{number: 80, name: http, protocol: HTTP}], resolution: DNS}}")
+	place(t, filepath.Join(config, "entry.yaml"), "{apiVersion: networking.istio.io/v1, kind: ServiceEntry, metadata: "+
+		"{name: a, namespace: shop}, spec: {hosts: [a.example], ports: [{number: 80, name: http, protocol: HTTP}], "+
+		"resolution: DNS}}")
 	g := &guarded{t: t, Plane: mesh.Start(t, program, config, "--authPlaintext", "--jwtRule", tokens.rule(), "--maxNewStreamsPerPeer", "0")}
 	g.Ready(t)
 	g.dial()
@@ -218,7 +245,8 @@ func TestFloodOfBadLogins(t *testing.T) {
 		code  codes.Code
 	}{
 		{stranger.token(), codes.Unauthenticated}, {tokens.token("aud", "x"), codes.Unauthenticated}, {tokens.token("exp", 1), codes.Unauthenticated},
-		{tokens.token("sub", "system:serviceaccount:bank:web"), codes.PermissionDenied}, {strings.Repeat("x", 4000), codes.Unauthenticated}, {"", codes.Unauthenticated},
+		{tokens.token("sub", "system:serviceaccount:bank:web"), codes.PermissionDenied},
+		{strings.Repeat("x", 4000), codes.Unauthenticated}, {"", codes.Unauthenticated},
 	}
 	tick := time.NewTicker(time.Second / rate)
 	defer tick.Stop()
@@ -246,7 +274,8 @@ func TestFloodOfBadLogins(t *testing.T) {
 	all.Wait()
 	after := memory()
 	t.Logf("%d bad logins in %s; memory of core and authenticators %d -> %d MB; CPU %s; a good login took %s at most",
-		rate*seconds, time.Since(began).Round(time.Second), before>>20, after>>20, (cpu(t, g) - spent).Round(10*time.Millisecond), slowest.Round(time.Millisecond))
+		rate*seconds, time.Since(began).Round(time.Second), before>>20, after>>20,
+		(cpu(t, g) - spent).Round(10*time.Millisecond), slowest.Round(time.Millisecond))
 	if after > before+before/2+32<<20 {
 		t.Errorf("memory grew from %d to %d MB", before>>20, after>>20)
 	}

@@ -63,8 +63,9 @@ func TestSwapBuiltin(t *testing.T) {
 	dir := t.TempDir()
 	variant(t, dir, "inventory", "testdata/inventory/main.go", "", "")
 	place(t, filepath.Join(dir, "hosts"), "a.example.com\n")
-	b := newBenchIn(t, dir, "plugins:\n  - name: hosts # whatever it is\n    kind: registry\n    insecure: true\n    process: {command: ./inventory}\n    config: {file: "+
-		filepath.Join(dir, "hosts")+"}\n  - {name: istio, kind: generator, builtin: generator/istio}\n")
+	b := newBenchIn(t, dir,
+		"plugins:\n  - name: hosts # whatever it is\n    kind: registry\n    insecure: true\n    process: {command: ./inventory}\n    config: {file: "+
+			filepath.Join(dir, "hosts")+"}\n  - {name: istio, kind: generator, builtin: generator/istio}\n")
 	b.serves("a.example.com", true)
 	place(t, filepath.Join(dir, "memory.yaml"), `services: [
   {host: a.example.com, ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.1.0.1}]},
@@ -77,7 +78,8 @@ func TestSwapBuiltin(t *testing.T) {
 	}
 	b.must("process ./inventory -> builtin registry/memory", "swap", "hosts", "--builtin", "registry/memory", "--config", "memory.yaml", "--force")
 	b.serves("b.example.com", true)
-	if now := b.says(b.file); !strings.Contains(now, "  - name: hosts # whatever it is\n") || !strings.Contains(now, "builtin: registry/memory\n") || strings.Contains(now, "process:") {
+	if now := b.says(b.file); !strings.Contains(now, "  - name: hosts # whatever it is\n") ||
+		!strings.Contains(now, "builtin: registry/memory\n") || strings.Contains(now, "process:") {
 		t.Errorf("plugins.yaml became\n%s", now)
 	}
 	if d := b.detail("hosts"); d.Carrier != "builtin" || d.State != "serving" {
@@ -89,7 +91,8 @@ func TestSwapBuiltin(t *testing.T) {
 // control plane; the built-in set can be changed only so.
 func TestSwapEphemeral(t *testing.T) {
 	b := newBench(t, swapSet)
-	place(t, filepath.Join(b.dir, "c.yaml"), "services: [{host: c.example, ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.1.0.1}]}]\n")
+	place(t, filepath.Join(b.dir, "c.yaml"),
+		"services: [{host: c.example, ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.1.0.1}]}]\n")
 	b.must("switched", "swap", "memory", "--config", "c.yaml", "--ephemeral", "--force")
 	b.serves("c.example", true)
 	if b.says(b.file) != swapSet {
@@ -131,7 +134,8 @@ func TestRecordFor(t *testing.T) {
 			t.Fatal("it never has the plugin's session")
 		}
 	}
-	if out, err := exec.Command(program, "plugins", "record", "memory", file, "--for", "soon").CombinedOutput(); err == nil || !strings.Contains(string(out), "soon") {
+	if out, err := exec.Command(program, "plugins", "record", "memory", file, "--for", "soon").CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "soon") {
 		t.Errorf("%v %s", err, out)
 	}
 }

@@ -92,7 +92,8 @@ func TestDebugTypes(t *testing.T) {
 		t.Fatal(err, m)
 	}
 	dump := &adminv3.ClustersConfigDump{}
-	if err := m.Resources[0].UnmarshalTo(dump); err != nil || len(dump.DynamicActiveClusters) == 0 || dump.DynamicActiveClusters[0].Cluster.GetTypeUrl() != clusters {
+	if err := m.Resources[0].UnmarshalTo(dump); err != nil || len(dump.DynamicActiveClusters) == 0 ||
+		dump.DynamicActiveClusters[0].Cluster.GetTypeUrl() != clusters {
 		t.Error(err, dump)
 	}
 	for _, page := range []string{"configs", "list", "syncz", "config_dump?proxyID=" + shop, "config_dump?proxyID=a.shop"} {

@@ -63,7 +63,8 @@ func TestExpectationsLive(t *testing.T) {
 	play(0, allPassed, append(live, "--all-rules")...)
 
 	report := filepath.Join(t.TempDir(), "report.zip")
-	if out, err := exec.CommandContext(t.Context(), program, "bug-report", "--addr", plane.HTTP, "-o", report).CombinedOutput(); err != nil || strings.Contains(string(out), "without") {
+	if out, err := exec.CommandContext(t.Context(), program, "bug-report", "--addr", plane.HTTP, "-o", report).CombinedOutput(); err != nil ||
+		strings.Contains(string(out), "without") {
 		t.Fatalf("%v: %s", err, out)
 	}
 	replace(t, filepath.Join(config, "routes.yaml"), "weight: 90", "weight: 60")
@@ -74,7 +75,8 @@ func TestExpectationsLive(t *testing.T) {
 	play(1, "10 passed, 1 failed", live...)
 
 	file := filepath.Join(t.TempDir(), "expectations.yaml")
-	text := "workloads:\n  db: {namespace: shop, labels: {app: db}}\nexpectations:\n- {name: one, request: {from: db, url: http://cart.shop/}, expect: {closed: true}}\n"
+	text := "workloads:\n  db: {namespace: shop, labels: {app: db}}\nexpectations:\n- {name: one, request: {from: db, " +
+		"url: http://cart.shop/}, expect: {closed: true}}\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +180,10 @@ func (p pod) connect(t *testing.T, plane *mesh.Plane) {
 		key, value, _ := strings.Cut(pair, "=")
 		labels[key] = value
 	}
-	facts, err := structpb.NewStruct(map[string]any{"NAMESPACE": p.namespace, "SERVICE_ACCOUNT": p.account, "LABELS": labels, "CLUSTER_ID": "Kubernetes", "ISTIO_VERSION": "1.31.0"})
+	facts, err := structpb.NewStruct(map[string]any{
+		"NAMESPACE": p.namespace, "SERVICE_ACCOUNT": p.account, "LABELS": labels, "CLUSTER_ID": "Kubernetes",
+		"ISTIO_VERSION": "1.31.0",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +209,10 @@ func (p pod) connect(t *testing.T, plane *mesh.Plane) {
 			if err != nil {
 				return
 			}
-			_ = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: r.TypeUrl, VersionInfo: r.VersionInfo, ResponseNonce: r.Nonce, ResourceNames: wants[r.TypeUrl]})
+			_ = stream.Send(&discoveryv3.DiscoveryRequest{
+				TypeUrl: r.TypeUrl, VersionInfo: r.VersionInfo, ResponseNonce: r.Nonce,
+				ResourceNames: wants[r.TypeUrl],
+			})
 			for next, names := range namedIn(r) {
 				if len(names) > 0 && !slices.Equal(names, wants[next]) {
 					wants[next] = names

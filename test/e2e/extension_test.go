@@ -44,7 +44,8 @@ spec:
 
 // answers is the configuration of a filter that answers requests for its name with a word.
 func answers(name, word string) string {
-	return fmt.Sprintf(script, name, fmt.Sprintf(`function envoy_on_request(h) if h:headers():get(":path") == "/%s" then h:respond({[":status"] = "200"}, "%s") end end`, name, word))
+	return fmt.Sprintf(script, name,
+		fmt.Sprintf(`function envoy_on_request(h) if h:headers():get(":path") == "/%s" then h:respond({[":status"] = "200"}, "%s") end end`, name, word))
 }
 
 // TestExtensionThatEnvoyRefuses: filters come by ECDS, and an Envoy refuses one of two that change

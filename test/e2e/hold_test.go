@@ -81,7 +81,8 @@ func TestAccidentsAreHeld(t *testing.T) {
 		waitHeld(t, "files")
 		steady(50)
 		t.Log(hold(t, "show", "files"))
-		if said, err := exec.Command(program, "config", "--addr", w.plane.HTTP).CombinedOutput(); err != nil || !bytes.Contains(said, []byte("coxswain hold show files")) {
+		if said, err := exec.Command(program, "config", "--addr", w.plane.HTTP).CombinedOutput(); err != nil ||
+			!bytes.Contains(said, []byte("coxswain hold show files")) {
 			t.Errorf("coxswain config does not say that anything is held: %v\n%s", err, said)
 		}
 		w.write(t, all...)

@@ -74,7 +74,8 @@ func TestNothingIsAList(t *testing.T) {
 	plane.Ready(t)
 	o := operator{t, plane.HTTP}
 	for _, args := range []string{
-		"config", "views", "proxies", "proxy-status", "hold list", "pin", "history", "watch --after 0 --once", "log", "plugins", "plugins log", "plugins show files", "plugins top --once --interval 50ms",
+		"config", "views", "proxies", "proxy-status", "hold list", "pin", "history", "watch --after 0 --once", "log",
+		"plugins", "plugins log", "plugins show files", "plugins top --once --interval 50ms",
 	} {
 		for _, format := range []string{"json", "yaml", "wide", "table"} {
 			out, code := o.runs(append(strings.Fields(args), "-o", format)...)

@@ -114,7 +114,8 @@ func TestMemoryLimitWithoutRoom(t *testing.T) {
 
 func dial(t *testing.T, plane *mesh.Plane) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient(plane.XDS, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
+	conn, err := grpc.NewClient(plane.XDS, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
 	if err != nil {
 		t.Fatal(err)
 	}

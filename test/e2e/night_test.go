@@ -108,7 +108,8 @@ func TestNight(t *testing.T) {
 			o.says("explain gateway.test", 0, "RouteConfiguration", "PROXIES IN IT")
 			o.says("explain gateway.test route "+route, 0, "VirtualService test/web", "routes.yaml:2:1", "acknowledged", "files")
 			o.says("explain gateway.test listener "+listener+" --field name", 0, "Gateway test/gateway", "gateway.yaml:2:1", `"`+listener+`"`)
-			o.says("explain gateway.test listener "+listener+" --field address.socket_address.port_value", 0, "THE VALUE STANDS IN", "Gateway test/gateway", "spec.servers[0].port.number")
+			o.says("explain gateway.test listener "+listener+" --field address.socket_address.port_value", 0,
+				"THE VALUE STANDS IN", "Gateway test/gateway", "spec.servers[0].port.number")
 			o.says("explain gateway.test listener "+listener+" --field traffic_direction", 0, "no object that it was made from has this value")
 			o.says("explain gateway.test route nothing", 1, route)
 			o.says("impact VirtualService/test/web", 0, route, "~gateway.test~", "~second.test~")
@@ -123,7 +124,10 @@ func TestNight(t *testing.T) {
 
 			// The edit that Envoy refuses.
 			w.put(t, "lua.yaml", fmt.Sprintf(luaYAML, "function envoy_on_request(h) this is not lua end"))
-			o.until("config", "lua.yaml:2:1: EnvoyFilter test/lua: error: Listener "+listener+" (filter lua of filter chain ", ") is refused by 2 of the 2 proxies", "proxies of namespace test that have not accepted it have the rest")
+			o.until("config",
+				"lua.yaml:2:1: EnvoyFilter test/lua: error: Listener "+listener+" (filter lua of filter chain ",
+				") is refused by 2 of the 2 proxies",
+				"proxies of namespace test that have not accepted it have the rest")
 			o.says("wait EnvoyFilter/test/lua --timeout 30s", 3, "is refused", "script load error")
 			o.says("proxies --refused", 0, "held", listener, "2 of 2 identities refuse it", "made from EnvoyFilter test/lua")
 			o.says("proxy-status", 0, "ERROR", "gateway.test refused Listener")

@@ -71,7 +71,8 @@ func TestPinned(t *testing.T) {
 			only(t, sidecar, "v2-a")
 			bad := o.newest()
 			o.says("history", 0, "VirtualService test/web changed", filepath.Join(state, "history.db"))
-			o.says(fmt.Sprintf("diff --from %d --to %d --proxy gateway.test --exit-code", good, bad), 3, "RouteConfiguration", "1 proxy", "~gateway.test~", "weight")
+			o.says(fmt.Sprintf("diff --from %d --to %d --proxy gateway.test --exit-code", good, bad), 3,
+				"RouteConfiguration", "1 proxy", "~gateway.test~", "weight")
 			o.says(fmt.Sprintf("diff --from %d --to %d", good, good), 0, "2 proxies compared", "they had the same")
 			o.says("pin 999999", 1, "there is no revision 999999 yet")
 			o.says("pin", 0, "no proxies are pinned")

@@ -22,7 +22,9 @@ func TestRemovalIsJudgedByWhatProxiesLose(t *testing.T) {
     builtin: registry/memory
     config: {services: [`
 		service = `{host: %, namespace: NS, exportTo: [.], ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.4.0.1}]}`
-		vital   = "  - name: vital" + registry + `{host: vital.example, ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.4.0.1}]}]}` + "\n"
+		vital   = "  - name: vital" + registry +
+			`{host: vital.example, ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.4.0.1}]}]}` +
+			"\n"
 	)
 	var many []string
 	for _, host := range strings.Fields("k.example l.example m.example n.example o.example p.example") {

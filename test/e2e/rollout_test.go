@@ -149,7 +149,8 @@ func TestRollout(t *testing.T) {
 			o.says("explain client.test", 0, "coxswain rollout status")
 			o.says("config", 0, "1 proxy is not served what has changed since revision")
 			metrics, err := page.Get(w.plane.Monitoring, "/metrics")
-			if err != nil || !strings.Contains(metrics, `coxswain_rollout_state{state="staged"} 1`) || !strings.Contains(metrics, "coxswain_rollout_held_proxies 1") {
+			if err != nil || !strings.Contains(metrics, `coxswain_rollout_state{state="staged"} 1`) ||
+				!strings.Contains(metrics, "coxswain_rollout_held_proxies 1") {
 				t.Errorf("metrics don't say that a change is staged: %v", err)
 			}
 			o.says("rollout abort --why late", 0, "withdrawn", "because", "late")

@@ -104,7 +104,8 @@ func TestSecurePort(t *testing.T) {
 	proxy := func(name, namespace string) *envoy.Envoy {
 		admin := wait.Address(t)
 		return envoy.Start(t, name, admin, plane.Bootstrap(t, "--name", name, "--namespace", namespace, "--metadata", "SERVICE_ACCOUNT=web",
-			"--admin", admin, "--xds", address, "--xdsName", "coxswain.test", "--xdsCA", a.file("ca.crt"), "--xdsCert", a.file("web.crt"), "--xdsKey", a.file("web.key")))
+			"--admin", admin, "--xds", address, "--xdsName", "coxswain.test", "--xdsCA", a.file("ca.crt"),
+			"--xdsCert", a.file("web.crt"), "--xdsKey", a.file("web.key")))
 	}
 	known, liar := proxy("web", "shop"), proxy("liar", "ops")
 	known.Ready(t)

@@ -159,7 +159,8 @@ func TestSwapCommands(t *testing.T) {
 	b.becomes("memory", swap.Kept)
 	text := b.says(b.file)
 	if !strings.Contains(text, "c.example") || !strings.HasPrefix(text, "# What runs.\nplugins:\n  # Two services.\n  - name: memory\n") ||
-		!strings.HasSuffix(text, "\n  # What proxies get.\n  - name: istio\n    kind: generator\n    builtin: generator/istio\n    rollback: {window: 300ms}\n") {
+		!strings.HasSuffix(text,
+			"\n  # What proxies get.\n  - name: istio\n    kind: generator\n    builtin: generator/istio\n    rollback: {window: 300ms}\n") {
 		t.Errorf("plugins.yaml became\n%s", text)
 	}
 	b.must("no difference", "restart", "istio")
@@ -291,7 +292,9 @@ func newVoters(t *testing.T, set string, names ...string) *bench {
 		tokens += fmt.Sprintf("- {token: %s, identities: [spiffe://cluster.local/ns/default/sa/%s]}\n", tokenOf(name), name)
 	}
 	place(t, filepath.Join(dir, "tokens.yaml"), tokens)
-	return newBenchIn(t, dir, set+"\n  - {name: workloads, kind: authenticator, builtin: authenticator/token, config: {file: tokens.yaml}}\n", "--authPlaintext")
+	return newBenchIn(t, dir,
+		set+"\n  - {name: workloads, kind: authenticator, builtin: authenticator/token, config: {file: tokens.yaml}}\n",
+		"--authPlaintext")
 }
 
 func tokenOf(name string) string { return "9f1c2a7e0b6d4c35a8e1-" + name }
@@ -368,7 +371,8 @@ func TestRollbackByCommand(t *testing.T) {
 	place(t, b.file, strings.NewReplacer("b.example", "d.example", "window: 10m", "window: 1ms").Replace(before))
 	b.serves("d.example", true)
 	b.becomes("memory", swap.Kept)
-	const more = "  - {name: more, kind: registry, builtin: registry/memory, config: {services: [{host: more.example, ports: [{number: 80, name: http, protocol: HTTP}]}]}}\n"
+	const more = "  - {name: more, kind: registry, builtin: registry/memory, config: {services: [{host: more.example, " +
+		"ports: [{number: 80, name: http, protocol: HTTP}]}]}}\n"
 	place(t, b.file, b.says(b.file)+more)
 	b.serves("more.example", true)
 	b.must("a new instance starts", "rollback", "memory")

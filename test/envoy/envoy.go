@@ -85,12 +85,16 @@ func Isolated(t testing.TB, name, admin string, bootstrap []byte) *Envoy {
 // user may write to.
 func InPod(t testing.TB, pod *netns.Pod, uid uint32, admin string, bootstrap []byte) *Envoy {
 	t.Helper()
-	return start(t, pod.Name, admin, exec.Command(Binary(t), arguments(bootstrap)...), func(cmd *exec.Cmd, _ <-chan struct{}) error { return pod.Start(cmd, uid) })
+	return start(t, pod.Name, admin, exec.Command(Binary(t), arguments(bootstrap)...),
+		func(cmd *exec.Cmd, _ <-chan struct{}) error { return pod.Start(cmd, uid) })
 }
 
 // arguments have the bootstrap itself: users other than the test's may not read its files.
 func arguments(bootstrap []byte) []string {
-	return []string{"--config-yaml", string(bootstrap), "--concurrency", "1", "--disable-hot-restart", "--drain-time-s", "1", "--file-flush-interval-msec", "100"}
+	return []string{
+		"--config-yaml", string(bootstrap), "--concurrency", "1", "--disable-hot-restart", "--drain-time-s", "1",
+		"--file-flush-interval-msec", "100",
+	}
 }
 
 func start(t testing.TB, name, admin string, cmd *exec.Cmd, begin func(cmd *exec.Cmd, ended <-chan struct{}) error) *Envoy {

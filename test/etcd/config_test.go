@@ -66,7 +66,8 @@ func TestConfigIsDropped(t *testing.T) {
 	s := etcd.Start(t)
 	object(t, s, "ServiceEntry", "a", dns("a"))
 	object(t, s, "ServiceEntry", "b", dns("b"))
-	p := plane(t, set(t, fmt.Sprintf("  - {name: resources, kind: config, builtin: config/etcd, onLoss: {drop-after: 2s}, config: {endpoints: [\"http://%s\"]}}\n", s.Address)))
+	p := plane(t, set(t,
+		fmt.Sprintf("  - {name: resources, kind: config, builtin: config/etcd, onLoss: {drop-after: 2s}, config: {endpoints: [\"http://%s\"]}}\n", s.Address)))
 	hasCluster(t, p, "outbound|80||a.example", true)
 	for range 2 {
 		p.Away(t, "resources")

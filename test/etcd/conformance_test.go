@@ -55,10 +55,12 @@ func TestStoreConformance(t *testing.T) {
 	t.Parallel()
 	s := etcd.Start(t)
 	plugintest.Conform(t, plugintest.Suite{
-		Kind: "config", Config: fmt.Sprintf(`{"endpoints": ["http://%s"]}`, s.Address), BadConfigs: []any{`{}`, `{"endpoints": ["x"]}`}, Object: taken, BadObject: refused, Many: 3000,
+		Kind: "config", Config: fmt.Sprintf(`{"endpoints": ["http://%s"]}`, s.Address),
+		BadConfigs: []any{`{}`, `{"endpoints": ["x"]}`}, Object: taken, BadObject: refused, Many: 3000,
 		Source: source(s, resources, func(i int) (string, string) {
 			name := fmt.Sprintf("entry-%d", i)
-			return "networking.istio.io/ServiceEntry/many/" + name, fmt.Sprintf(`{"apiVersion": "networking.istio.io/v1", "kind": "ServiceEntry", "metadata": {"namespace": "many", "name": %q},
+			return "networking.istio.io/ServiceEntry/many/" + name,
+				fmt.Sprintf(`{"apiVersion": "networking.istio.io/v1", "kind": "ServiceEntry", "metadata": {"namespace": "many", "name": %q},
 				"spec": {"hosts": ["%s.example"], "resolution": "DNS", "ports": [{"number": 80, "name": "http", "protocol": "HTTP"}]}}`, name, name)
 		}),
 	}, plugin("config/etcd"))

@@ -73,7 +73,8 @@ func TestTLS(t *testing.T) {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(root)
-	s := etcd.StartTLS(t, in(mine, "root-cert.pem"), in(mine, "cert-chain.pem"), in(mine, "key.pem"), &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}})
+	s := etcd.StartTLS(t, in(mine, "root-cert.pem"), in(mine, "cert-chain.pem"), in(mine, "key.pem"),
+		&tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}})
 	instance(t, s, "web", "0", "10.0.0.1", 80)
 	config := func(dir string, keys bool) string {
 		text := fmt.Sprintf(`endpoints: ["https://%s"], tls: {ca: %q`, s.Address, in(dir, "root-cert.pem"))
@@ -84,7 +85,10 @@ func TestTLS(t *testing.T) {
 	}
 	p := plane(t, set(t, registryOf(config(mine, true))))
 	hasCluster(t, p, "outbound|80||web.example", true)
-	for _, c := range []struct{ config, says string }{{config(mine, false), "certificate required"}, {config(strange, true), "certificate signed by unknown authority"}} {
+	for _, c := range []struct{ config, says string }{
+		{config(mine, false), "certificate required"},
+		{config(strange, true), "certificate signed by unknown authority"},
+	} {
 		refused := mesh.Start(t, program, t.TempDir(), "--plugins", set(t, registryOf(c.config)))
 		logged(t, refused, c.says)
 		if _, err := refused.Get("/ready"); err == nil {
@@ -104,11 +108,13 @@ func TestRights(t *testing.T) {
 	s.Users(t, "mesh", "secret", "/elsewhere/")
 	instance(t, s, "web", "0", "10.0.0.1", 80)
 	instance(t, s, "api", "0", "10.0.0.2", 80)
-	p := mesh.Start(t, program, t.TempDir(), "--plugins", set(t, strings.Replace(registryOf(fmt.Sprintf(`endpoints: ["http://%s"], username: mesh, password: secret`, s.Address)), "15s", "5m", 1)))
+	p := mesh.Start(t, program, t.TempDir(), "--plugins",
+		set(t, strings.Replace(registryOf(fmt.Sprintf(`endpoints: ["http://%s"], username: mesh, password: secret`, s.Address)), "15s", "5m", 1)))
 	logged(t, p, "permission denied")
 	grant := func() {
 		t.Helper()
-		if _, err := s.Client.RoleGrantPermission(t.Context(), "mesh", instances, clientv3.GetPrefixRangeEnd(instances), clientv3.PermissionType(clientv3.PermRead)); err != nil {
+		if _, err := s.Client.RoleGrantPermission(t.Context(), "mesh", instances,
+			clientv3.GetPrefixRangeEnd(instances), clientv3.PermissionType(clientv3.PermRead)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -142,7 +148,10 @@ func TestLimits(t *testing.T) {
 	instance(t, s, "d", "0", "10.0.0.4", 80)
 	shows(t, p, "1 keys are left out", "limits.records, 3")
 	out, err := exec.Command(program, "plugins", "show", "instances", "--addr", p.HTTP).CombinedOutput()
-	for _, want := range []string{"rows of services: 3 served, 0 hidden\n", "dropped, 1 (limits.records): such as etcd:/coxswain/instances/: 1 keys are left out"} {
+	for _, want := range []string{
+		"rows of services: 3 served, 0 hidden\n",
+		"dropped, 1 (limits.records): such as etcd:/coxswain/instances/: 1 keys are left out",
+	} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("plugins show (%v) lacks %q:\n%s", err, want, out)
 		}

@@ -26,7 +26,9 @@ func shop(t *testing.T, s *etcd.Server) {
 		for j := range 3 {
 			instance(t, s, name, fmt.Sprint(j), fmt.Sprintf("10.0.%d.%d", i, j+1), 8080)
 		}
-		object(t, s, "VirtualService", name, fmt.Sprintf("{hosts: [%[1]s.example], http: [{match: [{uri: {prefix: /a}}], route: [{destination: {host: %[1]s.example}}], timeout: 3s}, {route: [{destination: {host: %[1]s.example}}]}]}", name))
+		object(t, s, "VirtualService", name, fmt.Sprintf("{hosts: [%[1]s.example], http: [{match: [{uri: {prefix: "+
+			"/a}}], route: [{destination: {host: %[1]s.example}}], timeout: 3s}, {route: [{destination: {host: "+
+			"%[1]s.example}}]}]}", name))
 	}
 	object(t, s, "ServiceEntry", "outside", "{hosts: [outside.example], resolution: DNS, ports: [{number: 80, name: http, protocol: HTTP}]}")
 }
@@ -57,7 +59,8 @@ func TestReplicas(t *testing.T) {
 			t.Cleanup(func() { _ = os.RemoveAll(dir) })
 			relay := mesh.NewRelay(t, filepath.Join(dir, "xds"), func() string { return *control.Load() })
 			admin := wait.Address(t)
-			bootstrap, err := exec.Command(program, append(strings.Fields("bootstrap --protocol "+protocol+" "+sidecar), "--xds", relay.Address, "--admin", admin)...).Output()
+			bootstrap, err := exec.Command(program,
+				append(strings.Fields("bootstrap --protocol "+protocol+" "+sidecar), "--xds", relay.Address, "--admin", admin)...).Output()
 			if err != nil {
 				t.Fatal(err)
 			}

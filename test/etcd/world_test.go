@@ -67,7 +67,8 @@ func plane(t *testing.T, plugins string) *mesh.Plane {
 // object writes a resource as YAML.
 func object(t *testing.T, s *etcd.Server, kind, name, spec string) {
 	t.Helper()
-	s.Put(t, resources+"networking.istio.io/"+kind+"/shop/"+name, fmt.Sprintf("apiVersion: networking.istio.io/v1\nkind: %s\nmetadata: {name: %s, namespace: shop}\nspec: %s\n", kind, name, spec))
+	s.Put(t, resources+"networking.istio.io/"+kind+"/shop/"+name,
+		fmt.Sprintf("apiVersion: networking.istio.io/v1\nkind: %s\nmetadata: {name: %s, namespace: shop}\nspec: %s\n", kind, name, spec))
 }
 
 // instance writes an instance of a service with a host of its name.

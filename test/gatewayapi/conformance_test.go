@@ -234,7 +234,9 @@ func (w *world) judge(t *testing.T, part string, flags []string) {
 // String is a table of the report.
 func (r report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nAPI %s, channel %s.\n\n| profile | core: passed, skipped, failed | extended: passed, skipped, failed | not claimed |\n|---|---|---|---|\n", r.GatewayAPIVersion, r.GatewayAPIChannel)
+	fmt.Fprintf(&b,
+		"\nAPI %s, channel %s.\n\n| profile | core: passed, skipped, failed | extended: passed, skipped, failed | not claimed |\n|---|---|---|---|\n",
+		r.GatewayAPIVersion, r.GatewayAPIChannel)
 	slices.SortFunc(r.Profiles, func(a, b profile) int { return strings.Compare(a.Name, b.Name) })
 	var failed []string
 	for _, p := range r.Profiles {

@@ -68,7 +68,10 @@ func (w *world) start(t *testing.T, images map[string]node.Image) {
 	t.Helper()
 	w.cluster.Kubectl(t, "apply", "--server-side", "-f", filepath.Join(w.tools, "crds"))
 	w.cluster.Apply(t, `{apiVersion: v1, kind: Namespace, metadata: {name: istio-system}}`)
-	images["registry.k8s.io/gateway-api/echo-basic"] = node.Image{Entrypoint: []string{"/echo-basic"}, Files: map[string]string{"/echo-basic": filepath.Join(w.tools, "echo-basic")}}
+	images["registry.k8s.io/gateway-api/echo-basic"] = node.Image{
+		Entrypoint: []string{"/echo-basic"},
+		Files:      map[string]string{"/echo-basic": filepath.Join(w.tools, "echo-basic")},
+	}
 	// It answers for UDPRoutes alone, which nobody claims here.
 	images["registry.k8s.io/coredns/coredns"] = node.Image{Entrypoint: []string{"sh", "-c", "trap exit TERM; while :; do sleep 1; done"}}
 	node.Start(t, w.cluster.Kubeconfig, images)
@@ -90,7 +93,8 @@ func (w *world) serve(t *testing.T, flags ...string) {
 // features are those that the class says are supported.
 func (w *world) features(t *testing.T) []string {
 	t.Helper()
-	return strings.Fields(w.cluster.Kubectl(t, "get", "gatewayclasses", "-o", "jsonpath={.items[?(@.metadata.name=='istio')].status.supportedFeatures[*].name}"))
+	return strings.Fields(w.cluster.Kubectl(t, "get", "gatewayclasses", "-o",
+		"jsonpath={.items[?(@.metadata.name=='istio')].status.supportedFeatures[*].name}"))
 }
 
 // plugins is the set for Kubernetes, without what holds back losses: the suite deletes Gateways
@@ -135,8 +139,10 @@ func (w *world) gateway(p *node.Process, proxy string) error {
 		labels = append(labels, k+"="+v)
 	}
 	slices.Sort(labels)
-	out, err := exec.Command(plain, "bootstrap", "--type", kind, "--name", p.Pod.Name, "--namespace", p.Pod.Namespace, "--ip", p.Pod.Status.PodIP, "--labels", strings.Join(labels, ","),
-		"--metadata", "SERVICE_ACCOUNT="+p.Pod.Spec.ServiceAccountName, "--xds", xds, "--protocol", "delta", "--header", "authorization: Bearer "+token).CombinedOutput()
+	out, err := exec.Command(plain, "bootstrap", "--type", kind, "--name", p.Pod.Name, "--namespace",
+		p.Pod.Namespace, "--ip", p.Pod.Status.PodIP, "--labels", strings.Join(labels, ","),
+		"--metadata", "SERVICE_ACCOUNT="+p.Pod.Spec.ServiceAccountName, "--xds", xds, "--protocol", "delta",
+		"--header", "authorization: Bearer "+token).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("coxswain bootstrap: %w: %s", err, out)
 	}

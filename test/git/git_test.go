@@ -30,7 +30,8 @@ func write(t *testing.T, path, text string) {
 // git runs git in a folder and returns what it says.
 func git(t *testing.T, dir string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false"}, args...)...)
+	cmd := exec.Command("git",
+		append([]string{"-C", dir, "-c", "user.name=test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false"}, args...)...)
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -48,7 +49,8 @@ func commit(t *testing.T, dir string) string {
 }
 
 func entry(name, host string) string {
-	return fmt.Sprintf("apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: %s, namespace: shop}\nspec:\n  hosts: [%s.example]\n  resolution: DNS\n  ports: [{number: 80, name: http, protocol: HTTP}]\n", name, host)
+	return fmt.Sprintf("apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: %s, namespace: "+
+		"shop}\nspec:\n  hosts: [%s.example]\n  resolution: DNS\n  ports: [{number: 80, name: http, protocol: HTTP}]\n", name, host)
 }
 
 // plane starts a control plane with the default set and an entry, branch, for config/git.

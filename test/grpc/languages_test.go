@@ -85,9 +85,16 @@ func steps(v1, v2 int) []step {
 		{name: "a header chooses a subset", write: map[string]string{"subsets": subsets, "weights": weights}, headers: version, calls: 30, from: "[v2]"},
 		{name: "a fault", headers: fault, code: codes.DataLoss},
 		{name: "a call that fails twice is repeated", headers: map[string]string{"id": "new"}, calls: 1, from: "[v1]", smooth: true},
-		{name: "without retries it fails", write: map[string]string{"weights": strings.ReplaceAll(weights, "retries: {attempts: 3, retryOn: unavailable}", "retries: {attempts: 0}")},
-			headers: map[string]string{"id": "new"}, calls: 1, code: codes.Unavailable},
-		{name: "a subset that doesn't exist", write: map[string]string{"weights": strings.ReplaceAll(weights, "subset: v2", "subset: v9")}, headers: version, code: codes.Unavailable},
+		{
+			name:    "without retries it fails",
+			write:   map[string]string{"weights": strings.ReplaceAll(weights, "retries: {attempts: 3, retryOn: unavailable}", "retries: {attempts: 0}")},
+			headers: map[string]string{"id": "new"}, calls: 1, code: codes.Unavailable,
+		},
+		{
+			name:    "a subset that doesn't exist",
+			write:   map[string]string{"weights": strings.ReplaceAll(weights, "subset: v2", "subset: v9")},
+			headers: version, code: codes.Unavailable,
+		},
 		{name: "a direct response", write: map[string]string{"weights": refusals}, headers: map[string]string{"to": "nobody"}, code: codes.PermissionDenied},
 		{name: "a redirect", headers: map[string]string{"to": "elsewhere"}, code: codes.Unavailable},
 		{name: "the routes go", write: map[string]string{"weights": ""}, headers: map[string]string{"to": "nobody"}, from: "[v1 v2]"},
@@ -161,7 +168,8 @@ func (w *world) take(t *testing.T, s step, call caller) {
 		if s.smooth && a.Code != codes.OK {
 			t.Fatalf("%s: after %v a call fails: %v %s", s.name, a.From, a.Code, a.Details)
 		}
-		if names := fmt.Sprint(slices.Sorted(maps.Keys(a.From))); s.code == codes.OK && (a.Code != codes.OK || names != s.from) || s.code != codes.OK && a.Code != s.code {
+		if names := fmt.Sprint(slices.Sorted(maps.Keys(a.From))); s.code == codes.OK && (a.Code != codes.OK || names != s.from) ||
+			s.code != codes.OK && a.Code != s.code {
 			return fmt.Errorf("%v: %v %s", names, a.Code, a.Details)
 		}
 		if strings.Contains(strings.ToLower(a.Details), "timeout") {

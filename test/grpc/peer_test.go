@@ -109,13 +109,14 @@ func startXDS(t *testing.T, name string, bootstrap []byte) (port int) {
 	}
 	ready := make(chan struct{})
 	var once sync.Once
-	g, err := xds.NewGRPCServer(xds.BootstrapContentsForTesting(bootstrap), grpc.Creds(secure), xds.ServingModeCallback(func(_ net.Addr, a xds.ServingModeChangeArgs) {
-		if a.Err != nil {
-			t.Logf("%s: %v", name, a.Err)
-			return
-		}
-		once.Do(func() { close(ready) })
-	}))
+	g, err := xds.NewGRPCServer(xds.BootstrapContentsForTesting(bootstrap), grpc.Creds(secure),
+		xds.ServingModeCallback(func(_ net.Addr, a xds.ServingModeChangeArgs) {
+			if a.Err != nil {
+				t.Logf("%s: %v", name, a.Err)
+				return
+			}
+			once.Do(func() { close(ready) })
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}

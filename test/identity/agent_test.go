@@ -33,7 +33,10 @@ func TestAgent(t *testing.T) {
 	need.All(t)
 	w := start(t, nil)
 	w.put(t, "config/mesh.yaml", mutual(wait.Port(t), 80, wait.Port(t)))
-	a := w.agent(t, agent.Workload{Name: "web-1", IP: "127.0.0.2", Account: "web", Token: webToken, Labels: map[string]string{"app": "web"}, Env: []string{"SECRET_TTL=10s"}}, w.rootsText(t))
+	a := w.agent(t, agent.Workload{
+		Name: "web-1", IP: "127.0.0.2", Account: "web", Token: webToken, Labels: map[string]string{"app": "web"},
+		Env: []string{"SECRET_TTL=10s"},
+	}, w.rootsText(t))
 	first := a.Is(t, web, "")
 	a.Is(t, web, first)
 	w.log(t, webToken)
@@ -129,8 +132,12 @@ func TestMutual(t *testing.T) {
 	w.put(t, "tokens.yaml", strings.Replace(tokens, "tokens:", "tokens:\n- {token: "+clientToken+", identities: ["+client+"]}", 1))
 	env := []string{"SECRET_TTL=12s"}
 	text := root.roots
-	server := w.agent(t, agent.Workload{Name: "web-1", IP: "127.0.0.2", Account: "web", Token: webToken, Labels: map[string]string{"app": "web"}, Env: env}, text)
-	caller := w.agent(t, agent.Workload{Name: "client-1", IP: "127.0.0.3", Account: "client", Token: clientToken, Labels: map[string]string{"app": "client"}, Env: env}, text)
+	server := w.agent(t,
+		agent.Workload{Name: "web-1", IP: "127.0.0.2", Account: "web", Token: webToken, Labels: map[string]string{"app": "web"}, Env: env},
+		text)
+	caller := w.agent(t,
+		agent.Workload{Name: "client-1", IP: "127.0.0.3", Account: "client", Token: clientToken, Labels: map[string]string{"app": "client"}, Env: env},
+		text)
 	first := server.Is(t, web, "")
 	caller.Is(t, client, "")
 	url := "http://127.0.0.1:" + strconv.Itoa(outbound)

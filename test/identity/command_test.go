@@ -17,7 +17,8 @@ import (
 func (w *world) certificateOf(t *testing.T, token string, args ...string) (string, error) {
 	t.Helper()
 	w.put(t, "token", token)
-	args = append([]string{"certificate", "--addr", w.Secure, "--roots", filepath.Join(w.dir, "root-cert.pem"), "--dir", filepath.Join(w.dir, "certs")}, args...)
+	args = append([]string{"certificate", "--addr", w.Secure, "--roots", filepath.Join(w.dir, "root-cert.pem"), "--dir", filepath.Join(w.dir, "certs")},
+		args...)
 	out, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput()
 	return string(out), err
 }
@@ -51,10 +52,12 @@ func TestCommand(t *testing.T) {
 		}
 	})
 	token := []string{"--token", filepath.Join(w.dir, "token")}
-	if said, err := w.certificateOf(t, "not-a-token-0123456789", token...); err == nil || !strings.Contains(said, "the token is unknown") || strings.Contains(said, "not-a-token") {
+	if said, err := w.certificateOf(t, "not-a-token-0123456789", token...); err == nil ||
+		!strings.Contains(said, "the token is unknown") || strings.Contains(said, "not-a-token") {
 		t.Errorf("another token: %v, %s", err, said)
 	}
-	if said, err := w.certificateOf(t, webToken, append(token, "--serverName", "another.example")...); err == nil || !strings.Contains(said, "another.example") {
+	if said, err := w.certificateOf(t, webToken, append(token, "--serverName", "another.example")...); err == nil ||
+		!strings.Contains(said, "another.example") {
 		t.Errorf("another server: %v, %s", err, said)
 	}
 	if said, err := w.certificateOf(t, webToken, append(token, "--ttl", "49h")...); err == nil || !strings.Contains(said, "48h") {

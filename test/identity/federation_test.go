@@ -115,7 +115,9 @@ func (w *world) authoritiesOf(t *testing.T, by tls.Certificate) (all []string, e
 	if err != nil {
 		return nil, err
 	}
-	if err := stream.Send(&discovery.DiscoveryRequest{TypeUrl: proxyConfig, Node: &corev3.Node{Id: "sidecar~127.0.0.3~web.shop~shop.svc.cluster.local"}}); err != nil {
+	if err := stream.Send(&discovery.DiscoveryRequest{
+		TypeUrl: proxyConfig, Node: &corev3.Node{Id: "sidecar~127.0.0.3~web.shop~shop.svc.cluster.local"},
+	}); err != nil {
 		return nil, err
 	}
 	answer, err := stream.Recv()

@@ -196,7 +196,8 @@ func selfSigned(t *testing.T, end time.Time) tls.Certificate {
 	}
 	key := newKey(t)
 	of := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{Organization: []string{"cluster.local"}}, URIs: []*url.URL{id}, NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: end,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{Organization: []string{"cluster.local"}},
+		URIs: []*url.URL{id}, NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: end,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, of, of, key.Public(), key)

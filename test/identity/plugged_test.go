@@ -87,7 +87,8 @@ func plug(t *testing.T, dir string, s *signer) {
 		t.Fatal(err)
 	}
 	for name, text := range map[string][]byte{
-		"ca-cert.pem": s.text(), "ca-key.pem": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), "cert-chain.pem": s.chain, "root-cert.pem": s.roots,
+		"ca-cert.pem": s.text(), "ca-key.pem": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+		"cert-chain.pem": s.chain, "root-cert.pem": s.roots,
 	} {
 		err = errors.Join(err, os.WriteFile(filepath.Join(next, name), text, 0o600))
 	}

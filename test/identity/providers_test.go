@@ -17,12 +17,14 @@ import (
 func TestProviders(t *testing.T) {
 	dir := t.TempDir()
 	secrets := filepath.Join(dir, "var/run/secrets/istiod")
-	if err := errors.Join(os.MkdirAll(filepath.Join(secrets, "tls"), 0o755), os.MkdirAll(filepath.Join(secrets, "ca"), 0o755), os.Mkdir(filepath.Join(dir, "config"), 0o755)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Join(secrets, "tls"), 0o755),
+		os.MkdirAll(filepath.Join(secrets, "ca"), 0o755), os.Mkdir(filepath.Join(dir, "config"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	port := portFiles(t, secrets)
 	err := errors.Join(
-		os.Rename(filepath.Join(secrets, "port.pem"), filepath.Join(secrets, "tls/tls.crt")), os.Rename(filepath.Join(secrets, "port-key.pem"), filepath.Join(secrets, "tls/tls.key")),
+		os.Rename(filepath.Join(secrets, "port.pem"), filepath.Join(secrets, "tls/tls.crt")),
+		os.Rename(filepath.Join(secrets, "port-key.pem"), filepath.Join(secrets, "tls/tls.key")),
 		os.WriteFile(filepath.Join(secrets, "ca/root-cert.pem"), newRoot(t).text(), 0o600),
 		os.WriteFile(filepath.Join(dir, "plugins.yaml"), []byte(set), 0o600), os.WriteFile(filepath.Join(dir, "tokens.yaml"), []byte(tokens), 0o600),
 	)
@@ -31,7 +33,9 @@ func TestProviders(t *testing.T) {
 	}
 	begin := func(provider string) *world {
 		w := &world{dir: dir}
-		w.Plane = mesh.StartWith(t, func(cmd *exec.Cmd) { cmd.Dir, cmd.Env = dir, append(os.Environ(), "PILOT_CERT_PROVIDER="+provider) }, binary, "config", "--plugins", "plugins.yaml")
+		w.Plane = mesh.StartWith(t,
+			func(cmd *exec.Cmd) { cmd.Dir, cmd.Env = dir, append(os.Environ(), "PILOT_CERT_PROVIDER="+provider) },
+			binary, "config", "--plugins", "plugins.yaml")
 		w.Ready(t)
 		return w
 	}

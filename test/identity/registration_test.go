@@ -118,13 +118,17 @@ func TestRegistrationAuthority(t *testing.T) {
 	var port *x509.CertPool
 	var dir string
 	external := func(tls, more string) string {
-		return strings.Replace(set, "keep: file, file: state/ca.pem,", fmt.Sprintf("external: {by: server, address: %q, roots: %q, tls: {ca: %q, serverName: istiod.istio-system.svc%s}%s},", signs.Secure, root, root, tls, more), 1)
+		return strings.Replace(set, "keep: file, file: state/ca.pem,", fmt.Sprintf(
+			"external: {by: server, address: %q, roots: %q, tls: {ca: %q, serverName: istiod.istio-system.svc%s}%s},",
+			signs.Secure, root, root, tls, more,
+		), 1)
 	}
 	files := t.TempDir()
 	port = portFiles(t, files)
 	asks := start(t, func(of string) {
 		dir = of
-		err := errors.Join(os.WriteFile(filepath.Join(dir, "plugins.yaml"), []byte(external("", ", tokenFile: signer-token")), 0o600), os.WriteFile(filepath.Join(dir, "signer-token"), []byte(authorityToken+"\n"), 0o600))
+		err := errors.Join(os.WriteFile(filepath.Join(dir, "plugins.yaml"), []byte(external("", ", tokenFile: signer-token")), 0o600),
+			os.WriteFile(filepath.Join(dir, "signer-token"), []byte(authorityToken+"\n"), 0o600))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +140,9 @@ func TestRegistrationAuthority(t *testing.T) {
 		t.Fatal(err)
 	}
 	life := time.Until(own.Leaf.NotAfter)
-	if _, err := own.Leaf.Verify(x509.VerifyOptions{Roots: signs.roots(t, "root-cert.pem"), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil || own.Leaf.URIs[0].String() != web || life > time.Hour || life < 55*time.Minute {
+	if _, err := own.Leaf.Verify(x509.VerifyOptions{
+		Roots: signs.roots(t, "root-cert.pem"), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}); err != nil || own.Leaf.URIs[0].String() != web || life > time.Hour || life < 55*time.Minute {
 		t.Errorf("%v: %v for %v", err, own.Leaf.URIs, life)
 	}
 	if next, err := request(t, asks.dial(t, port, own), "", web, ""); err != nil || next.Leaf.URIs[0].String() != web {
@@ -151,10 +157,13 @@ func TestRegistrationAuthority(t *testing.T) {
 		code               codes.Code
 		words              string
 	}{
-		"another's name":                        {c, webToken, cart, "", codes.InvalidArgument, "which the caller hasn't"},
-		"in another's name":                     {c, webToken, cart, cart, codes.PermissionDenied, "registrationAuthorities"},
-		"in another's name, of who signs":       {direct, webToken, cart, cart, codes.PermissionDenied, "registrationAuthorities"},
-		"an authority for another mesh":         {direct, authorityToken, cart, "spiffe://other.example/ns/shop/sa/cart", codes.PermissionDenied, "other.example"},
+		"another's name":                  {c, webToken, cart, "", codes.InvalidArgument, "which the caller hasn't"},
+		"in another's name":               {c, webToken, cart, cart, codes.PermissionDenied, "registrationAuthorities"},
+		"in another's name, of who signs": {direct, webToken, cart, cart, codes.PermissionDenied, "registrationAuthorities"},
+		"an authority for another mesh": {
+			direct, authorityToken, cart, "spiffe://other.example/ns/shop/sa/cart", codes.PermissionDenied,
+			"other.example",
+		},
 		"an authority for no workload":          {direct, authorityToken, cart, "istiod", codes.PermissionDenied, "no workload"},
 		"an authority for a workload":           {direct, authorityToken, cart, cart, codes.OK, ""},
 		"another trust domain's caller":         {c, strangerToken, "spiffe://other.example/ns/shop/sa/web", "", codes.PermissionDenied, "other.example"},
@@ -168,7 +177,8 @@ func TestRegistrationAuthority(t *testing.T) {
 	}
 
 	asks.put(t, "signer-token", "another-token-0123456789")
-	if _, err := request(t, c, webToken, web, ""); says(err, codes.FailedPrecondition, "refuses this control plane") != nil || strings.Contains(err.Error(), "another-token") {
+	if _, err := request(t, c, webToken, web, ""); says(err, codes.FailedPrecondition, "refuses this control plane") != nil ||
+		strings.Contains(err.Error(), "another-token") {
 		t.Errorf("with a token that isn't known: %v", err)
 	}
 	if err := os.Remove(filepath.Join(dir, "signer-token")); err != nil {

@@ -119,7 +119,8 @@ func TestServiceAccounts(t *testing.T) {
 	wait.For(t, "the other cluster is known", func() error { return login(t, p, east, "east") })
 	check("by an alias", east, "old", codes.OK)
 	check("of another account", tokenOf(t, c, "cart", ofIstio), "", codes.PermissionDenied, "spiffe://cluster.local/ns/shop/sa/cart")
-	check("stolen from another cluster", east, "", codes.Unauthenticated, "accounts: the API server of the cluster Kubernetes refuses the token: it is not one that this cluster has issued")
+	check("stolen from another cluster", east, "", codes.Unauthenticated,
+		"accounts: the API server of the cluster Kubernetes refuses the token: it is not one that this cluster has issued")
 	check("taken to another cluster", good, "east", codes.Unauthenticated, "it is not one that this cluster has issued")
 	check("an unknown cluster", good, "mars", codes.Unauthenticated, "CLUSTER_ID of the proxy) is not known")
 	check("another audience", tokenOf(t, c, "web", "--audience=vault"), "", codes.Unauthenticated, "its audience is none of istio-ca")

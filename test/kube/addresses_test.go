@@ -16,7 +16,8 @@ import (
 func statuses(t *testing.T, c *kube.Cluster) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
-	text := c.Kubectl(t, "get", "serviceentries", "-n", "shop", "-o", `jsonpath={range .items[*]}{.metadata.name}{range .status.addresses[*]} {.host}={.value}{end}{"\n"}{end}`)
+	text := c.Kubectl(t, "get", "serviceentries", "-n", "shop", "-o",
+		`jsonpath={range .items[*]}{.metadata.name}{range .status.addresses[*]} {.host}={.value}{end}{"\n"}{end}`)
 	for line := range strings.Lines(text) {
 		if fields := strings.Fields(line); len(fields) > 0 {
 			out[fields[0]] = fields[1:]
@@ -43,7 +44,8 @@ func TestAddresses(t *testing.T) {
 		entry("own", "{hosts: [own.example], resolution: DNS, addresses: [240.240.0.1]"+ports),
 		entry("wild", "{hosts: ['*.wild.example'], resolution: STATIC, endpoints: [{address: 192.0.2.1}]"+ports),
 		entry("asked", "{hosts: ['*.asked.example'], resolution: DYNAMIC_DNS, location: MESH_EXTERNAL"+ports),
-		strings.Replace(entry("out", "{hosts: [out.example], resolution: DNS"+ports), "namespace: shop", "namespace: shop, labels: {networking.istio.io/enable-autoallocate-ip: 'false'}", 1),
+		strings.Replace(entry("out", "{hosts: [out.example], resolution: DNS"+ports), "namespace: shop",
+			"namespace: shop, labels: {networking.istio.io/enable-autoallocate-ip: 'false'}", 1),
 	}
 	for n := range 40 {
 		all = append(all, entry(fmt.Sprintf("n%d", n), fmt.Sprintf("{hosts: [n%d.example], resolution: DNS%s", n, ports)))
@@ -57,7 +59,8 @@ func TestAddresses(t *testing.T) {
 			for name, list := range statuses(t, c) {
 				for _, each := range list {
 					host, address, _ := strings.Cut(each, "=")
-					if ip, err := netip.ParseAddr(address); err != nil || where[address] != "" || address == "240.240.0.1" || !(netip.MustParsePrefix("240.240.0.0/16").Contains(ip) ||
+					if ip, err := netip.ParseAddr(address); err != nil || where[address] != "" ||
+						address == "240.240.0.1" || !(netip.MustParsePrefix("240.240.0.0/16").Contains(ip) ||
 						netip.MustParsePrefix("2001:2::/48").Contains(ip)) {
 						return fmt.Errorf("%s of %s is also that of %q; %v", address, name, where[address], err)
 					}

@@ -34,7 +34,8 @@ func endingCA(t *testing.T) string {
 		t.Fatal(err)
 	}
 	root := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{Organization: []string{"cluster.local"}}, NotBefore: time.Now().Add(-99 * time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{Organization: []string{"cluster.local"}},
+		NotBefore: time.Now().Add(-99 * time.Hour), NotAfter: time.Now().Add(time.Hour),
 		KeyUsage: x509.KeyUsageCertSign, IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, root, root, key.Public(), key)
@@ -87,7 +88,8 @@ func is(text string) func(string) error {
 func rootReturns(t *testing.T, c *kube.Cluster, namespace string) {
 	t.Helper()
 	text := root(t, c, namespace, anything)
-	c.Kubectl(t, "patch", "configmap", "istio-ca-root-cert", "-n", namespace, "--type", "merge", "-p", `{"data": {"root-cert.pem": "-----BEGIN CERTIFICATE-----x"}}`)
+	c.Kubectl(t, "patch", "configmap", "istio-ca-root-cert", "-n", namespace, "--type", "merge", "-p",
+		`{"data": {"root-cert.pem": "-----BEGIN CERTIFICATE-----x"}}`)
 	root(t, c, namespace, is(text))
 	c.Kubectl(t, "delete", "configmap", "istio-ca-root-cert", "-n", namespace)
 	root(t, c, namespace, is(text))
@@ -247,7 +249,8 @@ func newListed(t *testing.T, dir string) *listed {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{Organization: []string{"acme"}}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{Organization: []string{"acme"}},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign, IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
@@ -267,7 +270,8 @@ func newListed(t *testing.T, dir string) *listed {
 	}
 	own := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 	for name, text := range map[string]string{
-		"ca-cert.pem": own, "root-cert.pem": own, "cert-chain.pem": "", "ca-key.pem": string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret})),
+		"ca-cert.pem": own, "root-cert.pem": own, "cert-chain.pem": "",
+		"ca-key.pem": string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret})),
 	} {
 		put(t, filepath.Join(dir, name), text)
 	}

@@ -36,7 +36,8 @@ func twoClusters(t *testing.T) (w *world, other *kube.Cluster) {
 	t.Helper()
 	envoy.Binary(t) // or skip
 	c, other := kube.Start(t), kube.Start(t)
-	c.Apply(t, documents(namespace, node, system, service, pod("web-1", first), slice("web-1", first), strings.ReplaceAll(others, "NAME", "api"), strings.ReplaceAll(others, "NAME", "db")))
+	c.Apply(t, documents(namespace, node, system, service, pod("web-1", first), slice("web-1", first),
+		strings.ReplaceAll(others, "NAME", "api"), strings.ReplaceAll(others, "NAME", "db")))
 	other.Apply(t, documents(namespace, node, service, pod("web-1", second), slice("web-1", second)))
 	config := t.TempDir()
 	put(t, filepath.Join(config, "gateway.yaml"), gateway)
@@ -138,7 +139,8 @@ func TestClusterThatIsAway(t *testing.T) {
 	put(t, filepath.Join(config, "gateway.yaml"), gateway)
 	began := time.Now()
 	w := newPlane(t, c, config, local, remotes, secrets)
-	if took := time.Since(began); took < 5*time.Second || !strings.Contains(w.plane.Log(), "the core does not wait any longer for a plugin that a row asks for") {
+	if took := time.Since(began); took < 5*time.Second ||
+		!strings.Contains(w.plane.Log(), "the core does not wait any longer for a plugin that a row asks for") {
 		t.Errorf("the start took %v:\n%s", took, w.plane.LastLines(20))
 	}
 	serve(t, w.pod, second)

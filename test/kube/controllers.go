@@ -30,7 +30,8 @@ func (c *Cluster) Controllers(t testing.TB, flags ...string) {
 	}
 	c.controllers = program.Start(t, command(programs(t), "kube-controller-manager", append([]string{
 		"--kubeconfig", c.Kubeconfig, "--leader-elect=false", "--bind-address", "127.0.0.1", "--secure-port", port,
-		"--cert-dir", filepath.Join(c.dir, "controllers"), "--controllers", "deployment-controller,replicaset-controller,endpointslice-controller,garbage-collector-controller,namespace-controller",
+		"--cert-dir", filepath.Join(c.dir, "controllers"), "--controllers",
+		"deployment-controller,replicaset-controller,endpointslice-controller,garbage-collector-controller,namespace-controller",
 	}, flags...)...))
 }
 
@@ -105,7 +106,9 @@ func (k *kubelet) pod(ctx context.Context, event watch.EventType, p *corev1.Pod)
 	case p.DeletionTimestamp != nil:
 		return pods.Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
 	case p.Spec.NodeName == "":
-		return pods.Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: k.node}}, metav1.CreateOptions{})
+		return pods.Bind(ctx,
+			&corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: k.node}},
+			metav1.CreateOptions{})
 	case p.Status.PodIP == "":
 		if len(k.addresses) == 0 {
 			return fmt.Errorf("no address is free for %s", p.Name)

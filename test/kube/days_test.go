@@ -61,7 +61,8 @@ func TestBadDays(t *testing.T) {
 		for i := range large {
 			large[i] = fmt.Sprintf("{name: a-route-with-a-name-%d, match: [{uri: {prefix: /large/%d/%s}}], %s}", i, i, long, direct("large"))
 		}
-		d.cluster.Apply(t, fmt.Sprintf("{apiVersion: networking.istio.io/v1, kind: VirtualService, metadata: {name: large, namespace: shop}, spec: {hosts: [large.example], gateways: [edge], http: [%s]}}",
+		d.cluster.Apply(t, fmt.Sprintf("{apiVersion: networking.istio.io/v1, kind: VirtualService, metadata: {name: "+
+			"large, namespace: shop}, spec: {hosts: [large.example], gateways: [edge], http: [%s]}}",
 			strings.Join(large, ", ")))
 		wait.For(t, "its last route counts", func() error {
 			r, err := d.client.Get("http://large.example/large/999/" + long)
@@ -131,19 +132,25 @@ func newDays(t *testing.T) *days {
 	c.Apply(t, kube.Definitions(t))
 	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
 	c.Apply(t, documents(system, namespace, node))
-	c.Apply(t, documents(gateway, strings.Replace(deployment, "replicas: 2", "replicas: 4", 1), strings.ReplaceAll(others, "NAME", "api"), strings.ReplaceAll(others, "NAME", "db")))
+	c.Apply(t, documents(gateway, strings.Replace(deployment, "replicas: 2", "replicas: 4", 1),
+		strings.ReplaceAll(others, "NAME", "api"), strings.ReplaceAll(others, "NAME", "db")))
 	c.Kubectl(t, "apply", "-k", deployed)
 	d := &days{t: t, line: line.New(t, c.Address())}
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	put(t, kubeconfig, strings.ReplaceAll(c.Remote(t, strings.TrimSpace(c.Kubectl(t, "create", "token", "coxswain", "-n", "istio-system"))), c.Address(), d.line.Address))
+	put(t, kubeconfig,
+		strings.ReplaceAll(c.Remote(t, strings.TrimSpace(c.Kubectl(t, "create", "token", "coxswain", "-n", "istio-system"))), c.Address(), d.line.Address))
 
-	d.world = &world{cluster: c, pod: netns.NewPod(t, "edge", "10.244.0.1"), plane: mesh.Start(t, program, "", "--registries", "Kubernetes", "--kubeconfig", kubeconfig)}
+	d.world = &world{
+		cluster: c, pod: netns.NewPod(t, "edge", "10.244.0.1"),
+		plane: mesh.Start(t, program, "", "--registries", "Kubernetes", "--kubeconfig", kubeconfig),
+	}
 	d.plane.Ready(t)
 	d.client = clientOf(d.pod)
 	dir := folder(t)
 	admin := "unix:" + filepath.Join(dir, "admin")
-	envoy.InPod(t, d.pod, 1337, admin, d.plane.Bootstrap(t, "--xds", d.plane.Socket(t, filepath.Join(dir, "xds")), "--admin", admin, "--type", "router", "--name", "edge",
-		"--namespace", "shop", "--ip", d.pod.Address, "--labels", "app=edge")).Ready(t)
+	envoy.InPod(t, d.pod, 1337, admin,
+		d.plane.Bootstrap(t, "--xds", d.plane.Socket(t, filepath.Join(dir, "xds")), "--admin", admin, "--type", "router", "--name", "edge",
+			"--namespace", "shop", "--ip", d.pod.Address, "--labels", "app=edge")).Ready(t)
 	d.nodes(t)
 	d.pods(t)
 	return d

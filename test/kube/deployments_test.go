@@ -82,7 +82,8 @@ const told = `.status.conditions[?(@.type=="coxswain-mesh.github.io/Deployed")]`
 func (d *deployer) predecessor() {
 	d.t.Helper()
 	file := filepath.Join(d.t.TempDir(), "service.yaml")
-	put(d.t, file, "apiVersion: v1\nkind: Service\nmetadata: {name: edge-istio, namespace: shop, annotations: {old: gone}, labels: {gateway.istio.io/managed: istio.io-gateway-controller, "+
+	put(d.t, file, "apiVersion: v1\nkind: Service\nmetadata: {name: edge-istio, namespace: shop, annotations: {old: "+
+		"gone}, labels: {gateway.istio.io/managed: istio.io-gateway-controller, "+
 		"gateway.networking.k8s.io/gateway-name: edge}}\nspec: {type: LoadBalancer, ports: [{name: http, port: 80, protocol: TCP}]}\n")
 	d.cluster.Kubectl(d.t, "apply", "--server-side", "--field-manager", "istio.io/gateway-controller", "-f", file)
 	d.cluster.Kubectl(d.t, "annotate", "service/edge-istio", "-n", "shop", "own=kept")
@@ -138,7 +139,9 @@ func TestDeployments(t *testing.T) {
 
 	// A ConfigMap of its own, and what it may not say.
 	c.Apply(t, documents(optionsOf("options", map[string]string{
-		"deployment": `{spec: {replicas: 2}}`, "service": `{spec: {type: ClusterIP}}`, "horizontalPodAutoscaler": `{spec: {minReplicas: 2, maxReplicas: 5}}`, "podDisruptionBudget": `{spec: {minAvailable: 1}}`,
+		"deployment": `{spec: {replicas: 2}}`, "service": `{spec: {type: ClusterIP}}`,
+		"horizontalPodAutoscaler": `{spec: {minReplicas: 2, maxReplicas: 5}}`,
+		"podDisruptionBudget":     `{spec: {minAvailable: 1}}`,
 	}), edgeOf("edge", withOptions)))
 	d.has("deployment/edge-istio", ".spec.replicas", "2")
 	d.has("service/edge-istio", ".spec.type", "ClusterIP")

@@ -95,7 +95,8 @@ func TestEvents(t *testing.T) {
 	bad("api", "") // what came before it has been read
 	held(t, c, 2, "spec.http[0].match[0].uri")
 	c.Apply(t, route("web", "web.example", "", direct("fine")))
-	c.Kubectl(t, "patch", "virtualservice", "web", "-n", "shop", "--type", "merge", "-p", `{"spec": {"http": [{"match": [{"uri": {"regex": "("}}], "directResponse": {"status": 200}}]}}`)
+	c.Kubectl(t, "patch", "virtualservice", "web", "-n", "shop", "--type", "merge", "-p",
+		`{"spec": {"http": [{"match": [{"uri": {"regex": "("}}], "directResponse": {"status": 200}}]}}`)
 	held(t, c, 1, "spec.http[0].match[0].uri", "its last good version stays served")
 	if code := p.Stop(t); code != 0 {
 		t.Errorf("exit code %d", code)

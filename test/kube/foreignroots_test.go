@@ -29,7 +29,8 @@ func corporateRoot(t *testing.T) (text, sum string) {
 		t.Fatal(err)
 	}
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Corp Root"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(99 * time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Corp Root"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(99 * time.Hour),
 		KeyUsage: x509.KeyUsageCertSign, IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
@@ -42,13 +43,15 @@ func corporateRoot(t *testing.T) (text, sum string) {
 
 // data is an object of namespace with a text under a key.
 func data(kind, namespace, name, field, key, text string) string {
-	return fmt.Sprintf("apiVersion: v1\nkind: %s\nmetadata: {name: %s, namespace: %s}\n%s:\n  %s: |\n    %s\n", kind, name, namespace, field, key, strings.ReplaceAll(text, "\n", "\n    "))
+	return fmt.Sprintf("apiVersion: v1\nkind: %s\nmetadata: {name: %s, namespace: %s}\n%s:\n  %s: |\n    %s\n", kind,
+		name, namespace, field, key, strings.ReplaceAll(text, "\n", "\n    "))
 }
 
 // rootIn is what a namespace's ConfigMap has.
 func rootIn(t *testing.T, c *kube.Cluster, namespace string) string {
 	t.Helper()
-	return strings.TrimSpace(c.Kubectl(t, "get", "configmap", "istio-ca-root-cert", "-n", namespace, "--ignore-not-found", "-o", "jsonpath={.data.root-cert\\.pem}"))
+	return strings.TrimSpace(c.Kubectl(t, "get", "configmap", "istio-ca-root-cert", "-n", namespace,
+		"--ignore-not-found", "-o", "jsonpath={.data.root-cert\\.pem}"))
 }
 
 // stopped waits until a control plane says everywhere, with words, that its CA is stopped, and that

@@ -176,11 +176,14 @@ func TestGatewayStatuses(t *testing.T) {
 	}
 	theirs()
 	becomes(t, c, "gateway", "edge", "waits for an address", func(r reported) bool {
-		return strings.Contains(r.reason(r.Status.Conditions, "Programmed"), "address pending for hostname") && len(r.Status.Listeners) == 1 && r.Status.Listeners[0].AttachedRoutes == 2
+		return strings.Contains(r.reason(r.Status.Conditions, "Programmed"), "address pending for hostname") &&
+			len(r.Status.Listeners) == 1 && r.Status.Listeners[0].AttachedRoutes == 2
 	})
-	c.Kubectl(t, "patch", "service", "edge-istio", "-n", "shop", "--subresource", "status", "--type", "merge", "-p", `{"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}}`)
+	c.Kubectl(t, "patch", "service", "edge-istio", "-n", "shop", "--subresource", "status", "--type", "merge", "-p",
+		`{"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}}`)
 	edge := becomes(t, c, "gateway", "edge", "has an address", func(r reported) bool {
-		return strings.HasPrefix(r.reason(r.Status.Conditions, "Programmed"), "True Programmed") && len(r.Status.Addresses) == 1 && r.Status.Addresses[0].Value == "192.0.2.1"
+		return strings.HasPrefix(r.reason(r.Status.Conditions, "Programmed"), "True Programmed") &&
+			len(r.Status.Addresses) == 1 && r.Status.Addresses[0].Value == "192.0.2.1"
 	})
 
 	led := statusLeader(t, c)
@@ -275,7 +278,8 @@ func TestManyStatuses(t *testing.T) {
 		t.Logf("%d statuses in %d seconds", routes, len(per))
 	}
 	bounded(took("True"))
-	c.Kubectl(t, "patch", "gateway", "edge", "-n", "shop", "--type", "json", "-p", `[{"op": "replace", "path": "/spec/listeners/0/hostname", "value": "*.other"}]`)
+	c.Kubectl(t, "patch", "gateway", "edge", "-n", "shop", "--type", "json", "-p",
+		`[{"op": "replace", "path": "/spec/listeners/0/hostname", "value": "*.other"}]`)
 	bounded(took("False"))
 }
 

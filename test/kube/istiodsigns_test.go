@@ -35,7 +35,8 @@ func TestIstiodSigns(t *testing.T) {
 	c.Apply(t, documents(kube.Definitions(t), system, namespace, accountsOfShop, registrationPods))
 	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
 	secure := wait.Address(t)
-	istiod := kube.StartIstiodWith(t, c, []string{"--secureGRPCAddr", secure}, "ENABLE_CA_SERVER=true", "PILOT_CERT_PROVIDER=istiod", "CA_TRUSTED_NODE_ACCOUNTS=istio-system/coxswain")
+	istiod := kube.StartIstiodWith(t, c, []string{"--secureGRPCAddr", secure}, "ENABLE_CA_SERVER=true",
+		"PILOT_CERT_PROVIDER=istiod", "CA_TRUSTED_NODE_ACCOUNTS=istio-system/coxswain")
 	dir := t.TempDir()
 	roots := root(t, c, "shop", anything)
 	put(t, filepath.Join(dir, "root.pem"), roots)
@@ -71,14 +72,19 @@ func TestIstiodSigns(t *testing.T) {
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM([]byte(roots))
-	if _, err := own.Leaf.Verify(x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}}); err != nil {
+	if _, err := own.Leaf.Verify(x509.VerifyOptions{
+		Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+	}); err != nil {
 		t.Error(err)
 	}
-	if strings.TrimSpace(with) != roots || !slices.Equal(names(own.Leaf), names(direct.Leaf)) || own.Leaf.KeyUsage != direct.Leaf.KeyUsage || !slices.Equal(own.Leaf.ExtKeyUsage, direct.Leaf.ExtKeyUsage) ||
+	if strings.TrimSpace(with) != roots || !slices.Equal(names(own.Leaf), names(direct.Leaf)) ||
+		own.Leaf.KeyUsage != direct.Leaf.KeyUsage || !slices.Equal(own.Leaf.ExtKeyUsage, direct.Leaf.ExtKeyUsage) ||
 		own.Leaf.Issuer.String() != direct.Leaf.Issuer.String() {
 		t.Errorf("it isn't as istiod's own: %v by %v, %v", names(own.Leaf), own.Leaf.Issuer, names(direct.Leaf))
 	}
-	if next, _, err := (wanted{request: web.request}).ask(t, dial(t, s.address, "", string(port), own)); err != nil || !slices.Equal(names(next.Leaf), names(own.Leaf)) {
+	if next, _, err := (wanted{
+		request: web.request,
+	}).ask(t, dial(t, s.address, "", string(port), own)); err != nil || !slices.Equal(names(next.Leaf), names(own.Leaf)) {
 		t.Errorf("with its certificate: %v", err)
 	}
 

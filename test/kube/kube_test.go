@@ -76,7 +76,8 @@ status: {phase: Running, podIP: %s, podIPs: [{ip: %[2]s}], conditions: [{type: R
 func slice(pods ...string) string {
 	var endpoints []string
 	for i := 0; i < len(pods); i += 2 {
-		endpoints = append(endpoints, fmt.Sprintf(`{addresses: [%s], nodeName: one, conditions: {ready: true}, targetRef: {kind: Pod, name: %s, namespace: shop}}`, pods[i+1], pods[i]))
+		endpoints = append(endpoints,
+			fmt.Sprintf(`{addresses: [%s], nodeName: one, conditions: {ready: true}, targetRef: {kind: Pod, name: %s, namespace: shop}}`, pods[i+1], pods[i]))
 	}
 	return fmt.Sprintf(`
 apiVersion: discovery.k8s.io/v1
@@ -96,7 +97,10 @@ func serve(t *testing.T, p *netns.Pod, address string) {
 		p.Run(t, "ip", "addr", "add", address+"/32", "dev", "lo")
 	}
 	l := p.Listen(t, net.JoinHostPort(address, "8080"))
-	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, address) })}
+	s := &http.Server{
+		ReadHeaderTimeout: time.Minute,
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, address) }),
+	}
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = s.Serve(l) }()
 	t.Cleanup(func() { _ = s.Close(); <-ended })
@@ -148,8 +152,9 @@ func newPlaneOf(t *testing.T, c *kube.Cluster, config string, more []string, ent
 	t.Helper()
 	w, dir := &world{cluster: c, pod: netns.NewPod(t, "edge", "10.244.0.1"), plane: startPlane(t, c, config, entries...)}, folder(t)
 	admin := "unix:" + filepath.Join(dir, "admin")
-	bootstrap := w.plane.Bootstrap(t, append([]string{"--xds", w.plane.Socket(t, filepath.Join(dir, "xds")), "--admin", admin, "--type", "router", "--name", "edge",
-		"--namespace", "shop", "--ip", w.pod.Address, "--labels", "app=edge"}, more...)...)
+	bootstrap := w.plane.Bootstrap(t,
+		append([]string{"--xds", w.plane.Socket(t, filepath.Join(dir, "xds")), "--admin", admin, "--type", "router", "--name", "edge",
+			"--namespace", "shop", "--ip", w.pod.Address, "--labels", "app=edge"}, more...)...)
 	w.envoy = envoy.InPod(t, w.pod, 1337, admin, bootstrap)
 	w.envoy.Ready(t)
 	w.client = clientOf(w.pod)

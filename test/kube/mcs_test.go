@@ -15,8 +15,9 @@ import (
 
 const (
 	multiCluster = "multiCluster: {discovery: true, hosts: true}"
-	imported     = "{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceImport, metadata: {name: web, namespace: shop}, spec: {type: ClusterSetIP, ips: [10.98.0.1], ports: [{name: http, port: 80}]}}"
-	exported     = "{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceExport, metadata: {name: web, namespace: shop}}"
+	imported     = "{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceImport, metadata: {name: web, namespace: " +
+		"shop}, spec: {type: ClusterSetIP, ips: [10.98.0.1], ports: [{name: http, port: 80}]}}"
+	exported = "{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceExport, metadata: {name: web, namespace: shop}}"
 )
 
 // define gives a cluster the definitions of Multi-Cluster Services.
@@ -38,7 +39,8 @@ func TestMultiClusterServices(t *testing.T) {
 	put(t, filepath.Join(config, "gateway.yaml"), strings.ReplaceAll(gateway, "web.shop.svc.cluster.local", "web.shop.svc.clusterset.local"))
 	w := newPlane(t, c, config, strings.Replace(local, "%q", "%q, "+multiCluster, 1), strings.Replace(remotes, "%q", "%q, "+multiCluster, 1), secrets,
 		"{name: mcs, kind: registry, builtin: registry/mcs} # %q", "{name: exports, kind: controller, builtin: controller/exports, config: {kubeconfig: %q}}",
-		"{name: exports-there, kind: controller, builtin: controller/exports, forEach: {table: clusters}, config: {kubeconfig: %q, remote: {row: from}, hash: {row: hash}}}")
+		"{name: exports-there, kind: controller, builtin: controller/exports, forEach: {table: clusters}, config: "+
+			"{kubeconfig: %q, remote: {row: from}, hash: {row: hash}}}")
 	serve(t, w.pod, second)
 	w.answers(t, http.StatusServiceUnavailable, "")
 
@@ -82,7 +84,8 @@ func TestMultiClusterServices(t *testing.T) {
 func TestDirectoryOfClusters(t *testing.T) {
 	envoy.Binary(t) // or skip
 	c, other := kube.Start(t), kube.Start(t)
-	c.Apply(t, documents(namespace, node, system, service, pod("web-1", first), slice("web-1", first), strings.ReplaceAll(others, "NAME", "api"), strings.ReplaceAll(others, "NAME", "db")))
+	c.Apply(t, documents(namespace, node, system, service, pod("web-1", first), slice("web-1", first),
+		strings.ReplaceAll(others, "NAME", "api"), strings.ReplaceAll(others, "NAME", "db")))
 	other.Apply(t, documents(namespace, node, service, pod("web-1", second), slice("web-1", second)))
 	dir, config := t.TempDir(), t.TempDir()
 	put(t, filepath.Join(config, "gateway.yaml"), gateway)

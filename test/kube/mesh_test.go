@@ -120,7 +120,8 @@ func TestMeshOfACluster(t *testing.T) {
 			if _, err := row(w.plane, "networks", &n); err != nil {
 				return err
 			}
-			got := fmt.Sprintln(m.TrustDomain, m.OutboundTrafficPolicy.Mode, m.DefaultConfig.StatusPort, m.DefaultConfig.ProxyAdminPort, len(n.Networks), source)
+			got := fmt.Sprintln(m.TrustDomain, m.OutboundTrafficPolicy.Mode, m.DefaultConfig.StatusPort,
+				m.DefaultConfig.ProxyAdminPort, len(n.Networks), source)
 			if got = strings.TrimSpace(got); got != want {
 				return fmt.Errorf("they are %s", got)
 			}

@@ -54,7 +54,8 @@ func (s *secured) asker(t *testing.T, namespace, account string) *asker {
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(roots)
-	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{own}, ServerName: "127.0.0.1"})))
+	conn, err := grpc.NewClient(s.address,
+		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{own}, ServerName: "127.0.0.1"})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +144,8 @@ func (a *asker) has(t *testing.T, name string, c served) {
 func watched(t *testing.T, c *kube.Cluster, resource string) (single, namespaces int) {
 	t.Helper()
 	for line := range strings.Lines(c.Kubectl(t, "get", "--raw", "/metrics")) {
-		if !strings.HasPrefix(line, "apiserver_longrunning_requests{") || !strings.Contains(line, `resource="`+resource+`"`) || !strings.Contains(line, `verb="WATCH"`) {
+		if !strings.HasPrefix(line, "apiserver_longrunning_requests{") ||
+			!strings.Contains(line, `resource="`+resource+`"`) || !strings.Contains(line, `verb="WATCH"`) {
 			continue
 		}
 		var n int
@@ -179,7 +181,8 @@ func TestManyNamesOfOneAccount(t *testing.T) {
 	c := kube.Start(t)
 	c.Apply(t, documents(kube.Definitions(t)))
 	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
-	c.Apply(t, documents(edge, `{apiVersion: v1, kind: Namespace, metadata: {name: evil}}`, `{apiVersion: v1, kind: ServiceAccount, metadata: {name: nobody, namespace: evil}}`))
+	c.Apply(t, documents(edge, `{apiVersion: v1, kind: Namespace, metadata: {name: evil}}`,
+		`{apiVersion: v1, kind: ServiceAccount, metadata: {name: nobody, namespace: evil}}`))
 	s := newSecured(t, secretSet, "--kubeconfig", c.Kubeconfig)
 	first, second := s.served(t, "first"), s.served(t, "second")
 	c.Apply(t, first.secret("web"))

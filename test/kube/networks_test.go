@@ -17,8 +17,10 @@ import (
 // entrance is a Gateway of the Gateway API that stands for the gateway of the network far, by its
 // address.
 func entrance(name, address string) string {
-	return fmt.Sprintf(`{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {name: %s, namespace: shop, labels: {topology.istio.io/network: far}}, spec: {
-  gatewayClassName: istio-remote, addresses: [{type: IPAddress, value: %s}], listeners: [{name: cross, port: 15443, protocol: TLS, tls: {mode: Passthrough}}]}}`, name, address)
+	return fmt.Sprintf(
+		`{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {name: %s, namespace: shop, labels: {topology.istio.io/network: far}}, spec: {
+  gatewayClassName: istio-remote, addresses: [{type: IPAddress, value: %s}], listeners: [{name: cross, port: 15443, protocol: TLS, tls: {mode: Passthrough}}]}}`, name, address,
+	)
 }
 
 // dials waits until the Envoy has these endpoints of the service, as ADDRESS:PORT, sorted.
@@ -69,7 +71,8 @@ func (w *world) dials(t *testing.T, want ...string) {
 // the Gateway API name, from when there are definitions and Gateways, by whichever addresses they
 // have, until the last one is gone; they are known to a registry that starts anew.
 func TestGatewaysOfNetworks(t *testing.T) {
-	there := strings.Replace(pod("web-2", second), "labels: {app: web}", "labels: {app: web, topology.istio.io/network: far, security.istio.io/tlsMode: istio}", 1)
+	there := strings.Replace(pod("web-2", second), "labels: {app: web}",
+		"labels: {app: web, topology.istio.io/network: far, security.istio.io/tlsMode: istio}", 1)
 	w := newWorld(t, service, pod("web-1", first), there, slice("web-1", first, "web-2", second), strings.ReplaceAll(others, "NAME", "api"))
 	w.dials(t, first+":8080", second+":8080")
 	w.cluster.Apply(t, kube.GatewayAPI(t))
@@ -108,9 +111,11 @@ func TestDualStack(t *testing.T) {
 	t.Setenv("COXSWAIN_DUAL_STACK", "true") // --dualStack
 	const other = "fd00:244::2"
 	both := strings.NewReplacer("{ip: "+first+"}", "{ip: "+first+"}, {ip: '"+other+"'}").Replace(pod("web-1", first))
-	six := strings.NewReplacer("name: web-1, namespace", "name: web-6, namespace", "["+first+"]", "['"+other+"']", "IPv4", "IPv6").Replace(slice("web-1", first))
+	six := strings.NewReplacer("name: web-1, namespace", "name: web-6, namespace", "["+first+"]", "['"+other+"']",
+		"IPv4", "IPv6").Replace(slice("web-1", first))
 	c := kube.Start(t, "--service-cluster-ip-range", "10.96.0.0/16,fd00:96::/112")
-	c.Apply(t, documents(namespace, node, strings.Replace(service, "spec: {", "spec: {ipFamilyPolicy: RequireDualStack, ", 1), both, slice("web-1", first), six))
+	c.Apply(t,
+		documents(namespace, node, strings.Replace(service, "spec: {", "spec: {ipFamilyPolicy: RequireDualStack, ", 1), both, slice("web-1", first), six))
 	config := t.TempDir()
 	put(t, filepath.Join(config, "gateway.yaml"), gateway)
 	w := newPlane(t, c, config, "{name: kubernetes, kind: registry, builtin: registry/kubernetes, config: {kubeconfig: %q}}")

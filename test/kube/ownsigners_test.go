@@ -25,7 +25,10 @@ import (
 )
 
 // usagesOfSidecars are those that controller/ca and istiod ask for.
-var usagesOfSidecars = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageServerAuth, certificatesv1.UsageClientAuth}
+var usagesOfSidecars = []certificatesv1.KeyUsage{
+	certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageServerAuth,
+	certificatesv1.UsageClientAuth,
+}
 
 // requested makes a CertificateSigningRequest for a workload, approves it, and returns what the
 // signer has made; the error is why there is nothing.
@@ -50,7 +53,9 @@ func requested(t *testing.T, c *kube.Cluster, signer string, usages ...certifica
 	if err != nil {
 		return nil, err
 	}
-	made.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test"}}
+	made.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+		{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test"},
+	}
 	if _, err := requests.UpdateApproval(t.Context(), made.Name, made, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -114,14 +119,17 @@ func TestSignersOfKubernetes(t *testing.T) {
 
 	const legacy = "kubernetes.io/legacy-unknown"
 	secure := wait.Address(t)
-	kube.StartIstiodIn(t, c, dir, []string{"--secureGRPCAddr", secure}, "ENABLE_CA_SERVER=true", "PILOT_CERT_PROVIDER=istiod", "EXTERNAL_CA=ISTIOD_RA_KUBERNETES_API", "K8S_SIGNER="+legacy)
+	kube.StartIstiodIn(t, c, dir, []string{"--secureGRPCAddr", secure}, "ENABLE_CA_SERVER=true",
+		"PILOT_CERT_PROVIDER=istiod", "EXTERNAL_CA=ISTIOD_RA_KUBERNETES_API", "K8S_SIGNER="+legacy)
 	web := wanted{token: tokenOf(t, c, "web", ofIstio), request: named(t, webIdentity)}
 	if _, _, err := web.ask(t, dial(t, secure, portName, root(t, c, "shop", anything))); ends(err, codes.Internal, fails[legacy]) != nil {
 		t.Errorf("istiod: %v", ends(err, codes.Internal, fails[legacy]))
 	}
 	for signer := range fails {
-		out, err := exec.CommandContext(t.Context(), program, "discovery", "--registries", "Kubernetes", "--kubeconfig", c.Kubeconfig, "--externalCA", "ISTIOD_RA_KUBERNETES_API", "--k8sSigner", signer,
-			"--grpcAddr", wait.Address(t), "--secureGRPCAddr", wait.Address(t), "--httpAddr", wait.Address(t), "--monitoringAddr", wait.Address(t)).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), program, "discovery", "--registries", "Kubernetes",
+			"--kubeconfig", c.Kubeconfig, "--externalCA", "ISTIOD_RA_KUBERNETES_API", "--k8sSigner", signer,
+			"--grpcAddr", wait.Address(t), "--secureGRPCAddr", wait.Address(t), "--httpAddr", wait.Address(t),
+			"--monitoringAddr", wait.Address(t)).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "external.signer: \""+signer+"\" is of Kubernetes itself") {
 			t.Errorf("Coxswain with %s: %v\n%s", signer, err, out)
 		}

@@ -35,7 +35,8 @@ func TestReadOnly(t *testing.T) {
 	c.Apply(t, documents(kube.Definitions(t), kube.GatewayAPI(t)))
 	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
 	c.Apply(t, documents(system, namespace, node))
-	c.Apply(t, documents(settings("istio", "{}", ""), service, pod("web-1", first), slice("web-1", first), secret("east", "east", c.Remote(t, kube.Another)), corporate, accountsOfShop))
+	c.Apply(t, documents(settings("istio", "{}", ""), service, pod("web-1", first), slice("web-1", first),
+		secret("east", "east", c.Remote(t, kube.Another)), corporate, accountsOfShop))
 	c.Apply(t, entry("outside", "{hosts: [outside.example], resolution: DNS, ports: [{number: 80, name: http, protocol: HTTP}]}"))
 	c.Apply(t, route("web", "web.example", "", "match: [{uri: {regex: '('}}], "+direct("x")))
 

@@ -76,7 +76,8 @@ func TestRefusedObject(t *testing.T) {
 		wait.For(t, fmt.Sprintf("%d Events %s say %q", count, reason, words), func() error {
 			n, all := 0, events(t, c)
 			for _, e := range all {
-				if e.Type == kind && e.Reason == reason && e.InvolvedObject.Kind == "EnvoyFilter" && e.InvolvedObject.Name == "lua" && strings.Contains(e.Message, words) {
+				if e.Type == kind && e.Reason == reason && e.InvolvedObject.Kind == "EnvoyFilter" &&
+					e.InvolvedObject.Name == "lua" && strings.Contains(e.Message, words) {
 					n += max(e.Count, 1)
 				}
 			}

@@ -143,9 +143,10 @@ func (m *machines) connect(s *secured, w who) *machine {
 		creds = credentials.NewTLS(&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{own}, ServerName: "127.0.0.1"})
 	}
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(w.from)}}
-	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(creds), grpc.WithContextDialer(func(ctx context.Context, to string) (net.Conn, error) {
-		return dialer.DialContext(ctx, "tcp", to)
-	}))
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(creds),
+		grpc.WithContextDialer(func(ctx context.Context, to string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "tcp", to)
+		}))
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -210,7 +211,10 @@ func (v *machine) read() {
 				}
 			}
 		}
-		_ = v.stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: r.TypeUrl, VersionInfo: r.VersionInfo, ResponseNonce: r.Nonce, ResourceNames: []string{"outbound|80||machines.example"}})
+		_ = v.stream.Send(&discoveryv3.DiscoveryRequest{
+			TypeUrl: r.TypeUrl, VersionInfo: r.VersionInfo, ResponseNonce: r.Nonce,
+			ResourceNames: []string{"outbound|80||machines.example"},
+		})
 		v.mu.Unlock()
 	}
 }
@@ -322,7 +326,8 @@ spec: {address: 127.0.0.40, serviceAccount: machine}`))
 
 	first := m.connect(one, who{from: "127.0.0.31", claims: "127.0.0.31", account: "machine", group: "web"})
 	e := m.entry("the first has an entry", "web-127.0.0.31", connected)
-	if e.Spec.Address != "127.0.0.31" || e.Spec.Network != "there" || e.Spec.Locality != "eu/eu-1" || e.Spec.ServiceAccount != "machine" || e.Spec.Ports["http"] != 8080 ||
+	if e.Spec.Address != "127.0.0.31" || e.Spec.Network != "there" || e.Spec.Locality != "eu/eu-1" ||
+		e.Spec.ServiceAccount != "machine" || e.Spec.Ports["http"] != 8080 ||
 		!maps.Equal(e.Spec.Labels, map[string]string{"app": "machine", "version": "v1"}) || !maps.Equal(e.Metadata.Labels, e.Spec.Labels) ||
 		e.says("autoRegistrationGroup") != "web" || e.says("workloadController") == "" || e.Metadata.Annotations["of"] != "its group" ||
 		len(e.Metadata.OwnerReferences) != 1 || e.Metadata.OwnerReferences[0].Kind != "WorkloadGroup" {
@@ -337,7 +342,8 @@ spec: {address: 127.0.0.40, serviceAccount: machine}`))
 	}
 	condition := func(status, message string) func(workloadEntry) bool {
 		return func(e workloadEntry) bool {
-			return len(e.Status.Conditions) == 1 && e.Status.Conditions[0].Type == "Healthy" && e.Status.Conditions[0].Status == status && e.Status.Conditions[0].Message == message
+			return len(e.Status.Conditions) == 1 && e.Status.Conditions[0].Type == "Healthy" &&
+				e.Status.Conditions[0].Status == status && e.Status.Conditions[0].Message == message
 		}
 	}
 	second.says("")
@@ -476,7 +482,8 @@ func TestRegistersAgent(t *testing.T) {
 	root(t, m.cluster, "shop", anything)
 	configured := t.TempDir()
 	istioctl := filepath.Join(peers.Built(t, "test/peer", "peer", "istioctl"), "istioctl")
-	out, err := exec.Command(istioctl, "--kubeconfig", m.cluster.Kubeconfig, "experimental", "workload", "entry", "configure", "--name", "web", "--namespace", "shop", "--clusterID", "Kubernetes",
+	out, err := exec.Command(istioctl, "--kubeconfig", m.cluster.Kubeconfig, "experimental", "workload", "entry",
+		"configure", "--name", "web", "--namespace", "shop", "--clusterID", "Kubernetes",
 		"--autoregister", "--ingressIP", "127.0.0.1", "--internalIP", "127.0.0.62", "-o", configured).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -490,7 +497,8 @@ func TestRegistersAgent(t *testing.T) {
 		return text
 	}
 	w := agent.Workload{
-		Name: "machine-1", Namespace: "shop", IP: "127.0.0.62", Account: "machine", Token: string(file("istio-token")), Discovery: plane.Secure, Roots: file("root-cert.pem"),
+		Name: "machine-1", Namespace: "shop", IP: "127.0.0.62", Account: "machine",
+		Token: string(file("istio-token")), Discovery: plane.Secure, Roots: file("root-cert.pem"),
 		Mesh: file("mesh.yaml"), Env: []string{"ISTIO_META_INTERCEPTION_MODE=NONE"},
 	}
 	for line := range strings.Lines(string(file("cluster.env"))) {

@@ -41,7 +41,8 @@ func TestReplicas(t *testing.T) {
 			dir := folder(t)
 			relay := mesh.NewRelay(t, filepath.Join(dir, "xds"), func() string { return *control.Load() })
 			admin := "unix:" + filepath.Join(dir, "admin")
-			bootstrap, err := exec.Command(program, "bootstrap", "--xds", relay.Address, "--admin", admin, "--namespace", "shop", "--protocol", protocol).Output()
+			bootstrap, err := exec.Command(program, "bootstrap", "--xds", relay.Address, "--admin", admin,
+				"--namespace", "shop", "--protocol", protocol).Output()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -144,7 +144,8 @@ func audited(t *testing.T, flags ...string) map[string]int {
 	}
 	for _, cluster := range []string{"", "east"} {
 		own := strings.TrimSpace(c.Kubectl(t, "create", "token", "coxswain", "-n", "istio-system", ofIstio))
-		if err := ends(login(t, plane, own, cluster), codes.PermissionDenied, "but the caller is spiffe://cluster.local/ns/istio-system/sa/coxswain"); err != nil {
+		if err := ends(login(t, plane, own, cluster), codes.PermissionDenied,
+			"but the caller is spiffe://cluster.local/ns/istio-system/sa/coxswain"); err != nil {
 			t.Errorf("in the cluster %q: %v", cluster, err)
 		}
 	}
@@ -210,7 +211,8 @@ func asked(t *testing.T, log string) map[string]int {
 		if e.ObjectRef.Resource == "" {
 			continue // what there is, and how it is
 		}
-		call := right(e.ObjectRef.Namespace == "istio-system", e.Verb, e.ObjectRef.APIGroup, strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/"))
+		call := right(e.ObjectRef.Namespace == "istio-system", e.Verb, e.ObjectRef.APIGroup,
+			strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/"))
 		if was := out[call]; was != http.StatusUnauthorized && was != http.StatusForbidden {
 			out[call] = e.ResponseStatus.Code
 		}

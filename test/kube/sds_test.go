@@ -128,7 +128,8 @@ func (s *secured) faulty(t *testing.T, account, why string) {
 	wait.For(t, "coxswain config says so of its Gateway", func() error {
 		out, err := exec.Command(program, "config", "--addr", s.plane.HTTP).CombinedOutput()
 		for line := range strings.Lines(string(out)) {
-			if strings.Contains(line, ": Gateway ") && strings.Contains(line, ": error: secret ") && strings.Contains(line, " for proxies of "+account+": ") && strings.Contains(line, why) {
+			if strings.Contains(line, ": Gateway ") && strings.Contains(line, ": error: secret ") &&
+				strings.Contains(line, " for proxies of "+account+": ") && strings.Contains(line, why) {
 				return nil
 			}
 		}
@@ -168,7 +169,8 @@ func (s *secured) served(t *testing.T, name string) served {
 
 func (c served) secret(name string) string {
 	encode := base64.StdEncoding.EncodeToString
-	return fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: edge}, type: kubernetes.io/tls, data: {tls.crt: %s, tls.key: %s}}", name, encode(c.chain), encode(c.key))
+	return fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: edge}, type: kubernetes.io/tls, data: {tls.crt: %s, tls.key: %s}}",
+		name, encode(c.chain), encode(c.key))
 }
 
 // clients is a ConfigMap with the roots of clients.

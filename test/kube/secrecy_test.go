@@ -28,7 +28,10 @@ func credentialsGateway(ports map[string]int) string {
 		if name == "generic" || name == "mutual" {
 			mode = "OPTIONAL_MUTUAL"
 		}
-		servers = append(servers, fmt.Sprintf("{port: {number: %d, name: %s, protocol: HTTPS}, bind: 127.0.0.1, hosts: ['*'], tls: {mode: %s, credentialName: %[2]s}}", port, name, mode))
+		servers = append(servers, fmt.Sprintf(
+			"{port: {number: %d, name: %s, protocol: HTTPS}, bind: 127.0.0.1, hosts: ['*'], tls: {mode: %s, credentialName: %[2]s}}",
+			port, name, mode,
+		))
 	}
 	return fmt.Sprintf(`
 {apiVersion: networking.istio.io/v1, kind: Gateway, metadata: {name: credentials, namespace: edge}, spec: {selector: {app: gw}, servers: [%s]}}
@@ -85,16 +88,19 @@ func TestSecretsOfAClusterStaySecret(t *testing.T) {
 	put(t, kubeconfig, c.Remote(t, own))
 	s := newSecured(t, "", "--registries", "Kubernetes", "--kubeconfig", kubeconfig, "--authPlaintext")
 
-	web, generic, mutual, mismatch, broken, unused := s.served(t, "web"), s.served(t, "generic"), s.served(t, "mutual"), s.served(t, "mismatch"), s.served(t, "broken"), s.served(t, "unused")
+	web, generic, mutual, mismatch, broken, unused := s.served(t, "web"), s.served(t, "generic"),
+		s.served(t, "mutual"), s.served(t, "mismatch"), s.served(t, "broken"), s.served(t, "unused")
 	const text = "marked-3c8a-neither-base64-nor-PEM-which-is-long-enough-to-be-found-wherever-it-may-stand-in-a-text-of-any-sort"
 	const beside = "marked-51d7-a-value-beside-the-certificate-that-is-nobody's-business-and-long-enough-to-be-found-wherever-it-stands"
 	annotated := func(of string) string { // as kubectl apply leaves it
 		return strings.Replace(of, "metadata: {", fmt.Sprintf("metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration: %q}, ", of), 1)
 	}
 	c.Apply(t, documents(
-		annotated(web.secret("web")), opaque("generic", map[string][]byte{"cert": generic.chain, "key": generic.key, "cacert": generic.roots, "other": []byte(beside)}),
+		annotated(web.secret("web")),
+		opaque("generic", map[string][]byte{"cert": generic.chain, "key": generic.key, "cacert": generic.roots, "other": []byte(beside)}),
 		mutual.secret("mutual"), opaque("mutual-cacert", map[string][]byte{"ca.crt": mutual.roots, "password": []byte(beside)}),
-		served{mismatch.chain, broken.key, nil}.secret("mismatch"), opaque("text", map[string][]byte{"tls.crt": []byte(text), "tls.key": []byte(text)}), unused.secret("unused"),
+		served{mismatch.chain, broken.key, nil}.secret("mismatch"),
+		opaque("text", map[string][]byte{"tls.crt": []byte(text), "tls.key": []byte(text)}), unused.secret("unused"),
 	))
 	e := s.gateway(t, "gw")
 	for name, is := range map[string]served{"web": web, "generic": generic, "mutual": mutual} {
@@ -127,7 +133,8 @@ func TestSecretsOfAClusterStaySecret(t *testing.T) {
 	// Whose business they are: its memory has them.
 	business := map[string][]string{
 		"secrets": {"served", "broken", "beside", "own"}, "sds": {"served", "broken"}, "ca": {"ca", "own"}, "accounts": {"callers", "remote", "own"},
-		"clusters": {"remote", "own"}, "remote@east": {"remote", "own"}, "remote-secrets@east": {"remote", "own"}, "crds": {"own"}, "mesh": {"own"}, "kubernetes": {"own"},
+		"clusters": {"remote", "own"}, "remote@east": {"remote", "own"}, "remote-secrets@east": {"remote", "own"},
+		"crds": {"own"}, "mesh": {"own"}, "kubernetes": {"own"},
 	}
 	clean := func(where string, text []byte) {
 		t.Helper()
@@ -165,7 +172,8 @@ func TestSecretsOfAClusterStaySecret(t *testing.T) {
 			}
 		}
 	}
-	for path, text := range leaks.Pages(t, s.plane.HTTP, "/debug/rowz?table=v1/Secret", "/debug/rowz?table=v1/ConfigMap", "/debug/rowz?table=secretrequests", "/debug/rowz?table=clusters",
+	for path, text := range leaks.Pages(t, s.plane.HTTP, "/debug/rowz?table=v1/Secret",
+		"/debug/rowz?table=v1/ConfigMap", "/debug/rowz?table=secretrequests", "/debug/rowz?table=clusters",
 		"/debug/rowz?table=networking.istio.io/Gateway", "/debug/config_dump?proxyID=router~127.0.0.21~gw.edge~edge.svc.cluster.local") {
 		clean(path, text)
 	}

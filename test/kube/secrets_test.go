@@ -33,7 +33,9 @@ func secretsOf(t *testing.T, c *kube.Cluster, prefix string, labels map[string]s
 		makers.Go(func() {
 			for name := range names {
 				data := map[string][]byte{name: append(bytes.Repeat([]byte("#\n"), secretSize/2), text...)}
-				if _, err := client.Create(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Data: data}, metav1.CreateOptions{}); err != nil {
+				if _, err := client.Create(context.Background(),
+					&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Data: data},
+					metav1.CreateOptions{}); err != nil {
 					select {
 					case failed <- err:
 					default:

@@ -23,7 +23,8 @@ func inNamespace(name, labels string) string {
 		all = append(all, strings.Replace(o, "namespace: shop", "namespace: "+name, 1))
 	}
 	return documents(append([]string{fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s, labels: {%s}}}", name, labels)},
-		strings.ReplaceAll(documents(all...), "targetRef: {kind: Pod, name: web-1, namespace: shop}", "targetRef: {kind: Pod, name: web-1, namespace: "+name+"}"))...)
+		strings.ReplaceAll(documents(all...), "targetRef: {kind: Pod, name: web-1, namespace: shop}",
+			"targetRef: {kind: Pod, name: web-1, namespace: "+name+"}"))...)
 }
 
 // TestDiscoverySelectors: namespaces that the mesh's discovery selectors leave out have no services
@@ -49,7 +50,8 @@ func TestDiscoverySelectors(t *testing.T) {
 	have := func() (string, error) {
 		var out []string
 		for _, page := range []struct{ path, word string }{
-			{"/debug/services", "web.%s.svc.cluster.local"}, {"/debug/endpoints", "web.%s.svc.cluster.local"}, {"/debug/rowz?table=networking.istio.io/VirtualService", `"%s/web"`},
+			{"/debug/services", "web.%s.svc.cluster.local"}, {"/debug/endpoints", "web.%s.svc.cluster.local"},
+			{"/debug/rowz?table=networking.istio.io/VirtualService", `"%s/web"`},
 		} {
 			text, err := p.Get(page.path)
 			if err != nil {

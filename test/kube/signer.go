@@ -50,7 +50,8 @@ func (c *Cluster) Signers(t testing.TB, domain string, names ...string) *Signer 
 			t.Fatal(err)
 		}
 		template := &x509.Certificate{
-			SerialNumber: big.NewInt(int64(i + 1)), Subject: pkix.Name{CommonName: "root of " + name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+			SerialNumber: big.NewInt(int64(i + 1)), Subject: pkix.Name{CommonName: "root of " + name},
+			NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 			IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 		}
 		der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
@@ -108,12 +109,17 @@ func (s *Signer) run(ctx context.Context, t testing.TB) {
 		does := *s.Does.Load()
 		switch {
 		case does == "denies" && len(r.Status.Conditions) == 0:
-			r.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue, Reason: "Policy", Message: "not on a Wednesday"}}
+			r.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+				{Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue, Reason: "Policy", Message: "not on a Wednesday"},
+			}
 			_, err = requests.UpdateApproval(ctx, r.Name, r, metav1.UpdateOptions{})
 		case !approved || does == "hangs" || does == "denies":
 			continue
 		case does == "fails":
-			r.Status.Conditions = append(r.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{Type: certificatesv1.CertificateFailed, Status: corev1.ConditionTrue, Reason: "NoKey", Message: "the key is gone"})
+			r.Status.Conditions = append(r.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+				Type: certificatesv1.CertificateFailed, Status: corev1.ConditionTrue, Reason: "NoKey",
+				Message: "the key is gone",
+			})
 			_, err = requests.UpdateStatus(ctx, r, metav1.UpdateOptions{})
 		default:
 			s.Asked.Add(1)
@@ -138,8 +144,11 @@ func (s *Signer) sign(by *root509, r *certificatesv1.CertificateSigningRequest, 
 		return nil, err
 	}
 	template := &x509.Certificate{
-		SerialNumber: serial, NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Duration(*r.Spec.ExpirationSeconds) * time.Second), URIs: csr.URIs, DNSNames: csr.DNSNames,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		SerialNumber: serial, NotBefore: time.Now().Add(-time.Minute),
+		NotAfter: time.Now().Add(time.Duration(*r.Spec.ExpirationSeconds) * time.Second), URIs: csr.URIs,
+		DNSNames:    csr.DNSNames,
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	if cheat {
 		template.DNSNames = append(template.DNSNames, "istiod.istio-system.svc", "more.example")

@@ -176,7 +176,8 @@ func TestSigners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if life := time.Until(own.Leaf.NotAfter); own.Leaf.URIs[0].String() != webIdentity || own.Leaf.Issuer.CommonName != "root of mesh" || life > 30*time.Minute || life < 25*time.Minute || roots != mine {
+	if life := time.Until(own.Leaf.NotAfter); own.Leaf.URIs[0].String() != webIdentity ||
+		own.Leaf.Issuer.CommonName != "root of mesh" || life > 30*time.Minute || life < 25*time.Minute || roots != mine {
 		t.Errorf("it is of %v by %v for %v, and leads to %s", own.Leaf.URIs, own.Leaf.Issuer, life, roots)
 	}
 	next := wanted{signer: "other", request: web.request}
@@ -195,13 +196,16 @@ func TestSigners(t *testing.T) {
 		code  codes.Code
 		words string
 	}{
-		"somebody else's name": {wanted{token: token, request: named(t, "spiffe://cluster.local/ns/shop/sa/cart")}, codes.InvalidArgument, "which the caller hasn't"},
-		"another's host":       {many, codes.InvalidArgument, "istiod.istio-system.svc"},
-		"a subject":            {subject, codes.InvalidArgument, "it must be empty"},
-		"no name":              {wanted{token: token}, codes.InvalidArgument, "needs the caller's SPIFFE ID"},
-		"too large":            {wanted{token: token, csr: strings.Repeat("-----BEGIN CERTIFICATE REQUEST-----\n", 1000)}, codes.InvalidArgument, "are taken"},
-		"an unknown signer":    {wanted{token: token, signer: "third", request: web.request}, codes.FailedPrecondition, "caCertificates"},
-		"a signer's path":      {wanted{token: token, signer: "../mesh", request: web.request}, codes.FailedPrecondition, "caCertificates"},
+		"somebody else's name": {
+			wanted{token: token, request: named(t, "spiffe://cluster.local/ns/shop/sa/cart")}, codes.InvalidArgument,
+			"which the caller hasn't",
+		},
+		"another's host":    {many, codes.InvalidArgument, "istiod.istio-system.svc"},
+		"a subject":         {subject, codes.InvalidArgument, "it must be empty"},
+		"no name":           {wanted{token: token}, codes.InvalidArgument, "needs the caller's SPIFFE ID"},
+		"too large":         {wanted{token: token, csr: strings.Repeat("-----BEGIN CERTIFICATE REQUEST-----\n", 1000)}, codes.InvalidArgument, "are taken"},
+		"an unknown signer": {wanted{token: token, signer: "third", request: web.request}, codes.FailedPrecondition, "caCertificates"},
+		"a signer's path":   {wanted{token: token, signer: "../mesh", request: web.request}, codes.FailedPrecondition, "caCertificates"},
 	} {
 		if _, _, err := c.ask(t, conn); ends(err, c.code, c.words) != nil {
 			t.Errorf("%s: %v", name, ends(err, c.code, c.words))
@@ -282,7 +286,8 @@ func TestSignerOfPort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if own.Leaf.URIs[0].String() != webIdentity || !strings.Contains(text, strings.TrimSpace(roots)) || !strings.Contains(text, strings.TrimSpace(r.signer.Root("other"))) || roots == r.signer.Root("other") {
+	if own.Leaf.URIs[0].String() != webIdentity || !strings.Contains(text, strings.TrimSpace(roots)) ||
+		!strings.Contains(text, strings.TrimSpace(r.signer.Root("other"))) || roots == r.signer.Root("other") {
 		t.Errorf("it is of %v by %s; the namespace has %s", own.Leaf.URIs, roots, text)
 	}
 	r.none(t)
@@ -303,8 +308,10 @@ func TestAgentOfSigner(t *testing.T) {
 	))
 	for _, env := range [][]string{nil, {"ISTIO_META_CERT_SIGNER=other"}} {
 		a := agent.Start(t, agent.Workload{
-			Name: "web-1", Namespace: "shop", IP: "127.0.0.2", Account: "web", Labels: map[string]string{"app": "web"}, Token: tokenOf(t, r.cluster, "web", ofIstio), Discovery: r.plane.Secure,
-			Roots: []byte(roots), Env: append([]string{"ISTIO_META_INTERCEPTION_MODE=NONE"}, env...),
+			Name: "web-1", Namespace: "shop", IP: "127.0.0.2", Account: "web",
+			Labels: map[string]string{"app": "web"}, Token: tokenOf(t, r.cluster, "web", ofIstio),
+			Discovery: r.plane.Secure,
+			Roots:     []byte(roots), Env: append([]string{"ISTIO_META_INTERCEPTION_MODE=NONE"}, env...),
 		})
 		a.Is(t, webIdentity, "")
 		a.Stop()

@@ -66,7 +66,8 @@ func TestStatusIsWritten(t *testing.T) {
 	seen := func(name string) {
 		t.Helper()
 		wait.For(t, "the status of "+name+" says that it was seen", func() error {
-			got := c.Kubectl(t, "get", "serviceentries", name, "-n", "shop", "-o", "jsonpath={.status.conditions[*].type} {.metadata.finalizers[0]} {.spec.hosts[0]}")
+			got := c.Kubectl(t, "get", "serviceentries", name, "-n", "shop", "-o",
+				"jsonpath={.status.conditions[*].type} {.metadata.finalizers[0]} {.spec.hosts[0]}")
 			if got != "example.com/Seen example.com/kept "+name+".example" {
 				return fmt.Errorf("it says %q", got)
 			}

@@ -41,8 +41,10 @@ func stock() string {
 	return documents(`{apiVersion: v1, kind: Namespace, metadata: {name: istio-system}}`,
 		settings("istio", "{enableAutoMtls: false}", ""),
 		"{apiVersion: security.istio.io/v1, kind: PeerAuthentication, metadata: {name: plain, namespace: istio-system}, spec: {mtls: {mode: DISABLE}}}",
-		fmt.Sprintf("{apiVersion: networking.istio.io/v1alpha3, kind: EnvoyFilter, metadata: {name: stock, namespace: istio-system}, spec: {configPatches: [%s]}}",
-			strings.Join(removals, ", ")))
+		fmt.Sprintf(
+			"{apiVersion: networking.istio.io/v1alpha3, kind: EnvoyFilter, metadata: {name: stock, namespace: istio-system}, spec: {configPatches: [%s]}}",
+			strings.Join(removals, ", "),
+		))
 }
 
 // hosted is a VirtualService at the gateway.
@@ -63,7 +65,9 @@ func TestTakesOver(t *testing.T) {
 	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
 	c.Apply(t, documents(namespace, node))
 	c.Apply(t, stock())
-	c.Apply(t, documents(gateway, service, pod("web-1", first), slice("web-1", first), fmt.Sprintf(hosted, "one", "z.example, c.a.example", 1), fmt.Sprintf(hosted, "two", "a.example, b.example", 2)))
+	c.Apply(t, documents(gateway, service, pod("web-1", first), slice("web-1", first),
+		fmt.Sprintf(hosted, "one", "z.example, c.a.example", 1),
+		fmt.Sprintf(hosted, "two", "a.example, b.example", 2)))
 	for _, name := range []string{"api", "db"} { // each a second younger
 		began := time.Now().Unix()
 		wait.For(t, "another second", func() error {
@@ -85,7 +89,10 @@ func TestTakesOver(t *testing.T) {
 	serve(t, w.pod, first)
 	serve(t, w.pod, second)
 	var proxies []*envoy.Envoy
-	for i, args := range [][]string{{"--type", "router", "--name", "edge", "--ip", w.pod.Address, "--labels", "app=edge"}, {"--name", "shopper", "--ip", "10.244.0.5"}} {
+	for i, args := range [][]string{
+		{"--type", "router", "--name", "edge", "--ip", w.pod.Address, "--labels", "app=edge"},
+		{"--name", "shopper", "--ip", "10.244.0.5"},
+	} {
 		admin := fmt.Sprintf("unix:%s/admin%d", dir, i)
 		bootstrap, err := exec.Command(program, append([]string{"bootstrap", "--xds", xds, "--admin", admin, "--namespace", "shop"}, args...)...).Output()
 		if err != nil {
@@ -134,7 +141,9 @@ func TestTakesOver(t *testing.T) {
 var (
 	// updates count answers that a proxy took, anew what it made because of them.
 	updates = regexp.MustCompile(`^(cluster_manager\.cds|listener_manager\.lds|http\..*\.rds\..*|cluster\..*)\.update_success$`)
-	anew    = regexp.MustCompile(`^listener_manager\.listener_(added|modified|removed|create_.*)$|^cluster_manager\.cluster_(added|modified|removed)$|update_rejected$`)
+	anew    = regexp.MustCompile(
+		`^listener_manager\.listener_(added|modified|removed|create_.*)$|^cluster_manager\.cluster_(added|modified|removed)$|update_rejected$`,
+	)
 )
 
 // dumpOf is what an Envoy got by xDS, without versions and times: a line each.

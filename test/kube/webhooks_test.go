@@ -31,7 +31,8 @@ const hooksSet = `plugins:
     config: {webhooks: [%[2]s]}
 `
 
-const bare = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: %s, labels: {%s}}\nspec: {serviceAccountName: default, containers: [{name: app, image: app}]}\n"
+const bare = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: %s, labels: {%s}}\nspec: {serviceAccountName: " +
+	"default, containers: [{name: app, image: app}]}\n"
 
 // TestWebhooks: pods that are created come back with a proxy, by the label of their namespace and
 // by revision; a resource that is wrong is refused, once that was seen to work; and without the
@@ -42,7 +43,8 @@ func TestWebhooks(t *testing.T) {
 	c.Apply(t, kube.Definitions(t))
 	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
 	c.Apply(t, documents(system, "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: {istio-injection: enabled}}\n",
-		"apiVersion: v1\nkind: Namespace\nmetadata: {name: bank, labels: {istio.io/rev: default}}\n", "apiVersion: v1\nkind: Namespace\nmetadata: {name: plain}\n"))
+		"apiVersion: v1\nkind: Namespace\nmetadata: {name: bank, labels: {istio.io/rev: default}}\n",
+		"apiVersion: v1\nkind: Namespace\nmetadata: {name: plain}\n"))
 	dir, at := t.TempDir(), wait.Address(t)
 	file := filepath.Join(dir, "plugins.yaml")
 	put(t, file, fmt.Sprintf(hooksSet, "coxswain-injector", "coxswain-validator, coxswain-validator-canary"))
@@ -78,16 +80,21 @@ func TestWebhooks(t *testing.T) {
 
 	wait.For(t, "what can't be judged is refused", func() error {
 		for _, name := range []string{"coxswain-validator", "coxswain-validator-canary"} { // the second is asked about objects with a label
-			if out := c.Kubectl(t, "get", "validatingwebhookconfiguration", name, "-o", "jsonpath={.webhooks[*].failurePolicy}"); strings.Trim(out, "Fail ") != "" || out == "" {
+			if out := c.Kubectl(t, "get", "validatingwebhookconfiguration", name, "-o",
+				"jsonpath={.webhooks[*].failurePolicy}"); strings.Trim(out, "Fail ") != "" || out == "" {
 				return errors.New("the policy of " + name + " is " + out)
 			}
 		}
 		return nil
 	})
-	if out, err := applied(t, c, "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: bad, namespace: shop}\nspec: {hosts: [a]}\n"); err == nil || !strings.Contains(out, "http, tcp or tls must be provided") {
+	if out, err := applied(
+		t, c,
+		"apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: bad, namespace: shop}\nspec: {hosts: [a]}\n",
+	); err == nil || !strings.Contains(out, "http, tcp or tls must be provided") {
 		t.Errorf("a bad VirtualService: %s", out)
 	}
-	c.Kubectl(t, "patch", "mutatingwebhookconfiguration", "coxswain-injector", "--type", "json", "-p", `[{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]`)
+	c.Kubectl(t, "patch", "mutatingwebhookconfiguration", "coxswain-injector", "--type", "json", "-p",
+		`[{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]`)
 	wait.For(t, "the root comes back", func() error {
 		if out := c.Kubectl(t, "get", "mutatingwebhookconfiguration", "coxswain-injector", "-o", "jsonpath={.webhooks[0].clientConfig.caBundle}"); out == "" {
 			return errors.New("it is away")

@@ -31,7 +31,8 @@ func TestFromAnIstiod(t *testing.T) {
 	const open = "ENABLE_XDS_API_GENERATOR_AUTH=false" // who asks is not known in plain text
 	istiod := kube.StartIstiod(t, c, open)
 	l := line.New(t, istiod.XDS)
-	w := newPlane(t, c, t.TempDir(), fmt.Sprintf("{name: istiod, kind: config, builtin: config/xds, config: {address: \"xds://%s\", maxRetry: 1s, revision: blue}} # of %%q", l.Address))
+	w := newPlane(t, c, t.TempDir(),
+		fmt.Sprintf("{name: istiod, kind: config, builtin: config/xds, config: {address: \"xds://%s\", maxRetry: 1s, revision: blue}} # of %%q", l.Address))
 	w.answers(t, http.StatusOK, "one")
 	w.says(t, "VirtualService", "shop/web", "ok", "xds://"+l.Address+"/networking.istio.io/VirtualService/shop/web")
 	web("", direct("two"))

@@ -43,7 +43,8 @@ func conforms(t *testing.T, skipped int, args ...string) {
 }
 
 // fill writes a CSV file of so many endpoints, $1, beside and renames it.
-const fill = `awk -v n="$1" 'BEGIN { for (i = 0; i < n; i++) printf "s%%d.example,80,127.%%d.%%d.%%d,8080\n", i/10, i/65536%%256, i/256%%256, i%%256 }' > %[1]s.new && mv %[1]s.new %[1]s`
+const fill = `awk -v n="$1" 'BEGIN { for (i = 0; i < n; i++) printf "s%%d.example,80,127.%%d.%%d.%%d,8080\n", i/10, ` +
+	`i/65536%%256, i/256%%256, i%%256 }' > %[1]s.new && mv %[1]s.new %[1]s`
 
 func TestPythonProcess(t *testing.T) {
 	interpreter := python(t, "grpc")
@@ -75,12 +76,16 @@ func rustc(t *testing.T) []string {
 	if _, err := os.Stat(filepath.Join(dir, "bin/rustc")); err != nil {
 		need.Missing(t, "no Rust in .cache/rust: run make languages on Debian 12")
 	}
-	return []string{"PATH=" + filepath.Join(dir, "bin") + ":" + filepath.Dir(program) + ":" + os.Getenv("PATH"), "LD_LIBRARY_PATH=" + filepath.Join(dir, "lib/x86_64-linux-gnu")}
+	return []string{
+		"PATH=" + filepath.Join(dir, "bin") + ":" + filepath.Dir(program) + ":" + os.Getenv("PATH"),
+		"LD_LIBRARY_PATH=" + filepath.Join(dir, "lib/x86_64-linux-gnu"),
+	}
 }
 
 func TestRustModule(t *testing.T) {
 	module := filepath.Join(t.TempDir(), "patch.wasm")
-	do(t, "../../examples/patch-timeout-rust", rustc(t), "sh", "-c", `exec rustc --edition 2021 -D warnings --target wasm32-wasi -O -C strip=symbols -o "$0" patch.rs`, module)
+	do(t, "../../examples/patch-timeout-rust", rustc(t), "sh", "-c",
+		`exec rustc --edition 2021 -D warnings --target wasm32-wasi -O -C strip=symbols -o "$0" patch.rs`, module)
 	conforms(t, 0, module, "--kind", "patch")
 }
 

@@ -84,7 +84,8 @@ func Shown(t testing.TB, pid int) []byte {
 	if err != nil {
 		t.Error(err)
 	}
-	if _, rest, _ := strings.Cut(string(limits), "Max core file size"); len(strings.Fields(rest)) < 2 || strings.Fields(rest)[0] != "0" || strings.Fields(rest)[1] != "0" {
+	if _, rest, _ := strings.Cut(string(limits), "Max core file size"); len(strings.Fields(rest)) < 2 ||
+		strings.Fields(rest)[0] != "0" || strings.Fields(rest)[1] != "0" {
 		t.Errorf("process %d may dump core: %s", pid, limits)
 	}
 	if filter, err := os.ReadFile(fmt.Sprintf("/proc/%d/coredump_filter", pid)); err != nil || strings.Trim(string(filter), "0\n") != "" {

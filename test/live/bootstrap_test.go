@@ -21,7 +21,8 @@ var agentClusters = []string{"sds-grpc", "envoy_accesslog_service"}
 func bootstrap(t *testing.T, p *mesh.Plane, node *corev3.Node, protocol, admin, socket string) []byte {
 	t.Helper()
 	var b bootstrapv3.Bootstrap
-	made := p.Bootstrap(t, "--xds", "unix:"+socket, "--admin", "unix:"+admin, "--protocol", protocol, "--type", "sidecar", "--name", "x", "--namespace", "x", "--ip", "127.0.0.1")
+	made := p.Bootstrap(t, "--xds", "unix:"+socket, "--admin", "unix:"+admin, "--protocol", protocol, "--type",
+		"sidecar", "--name", "x", "--namespace", "x", "--ip", "127.0.0.1")
 	if err := protojson.Unmarshal(made, &b); err != nil {
 		t.Fatal(err)
 	}

@@ -46,8 +46,11 @@ type client struct {
 }
 
 func newClient(name string) *client {
-	c := &client{name: name, has: map[string]map[string][]byte{}, wanted: map[string]map[string]bool{}, missing: map[string]map[string]bool{}, answered: map[string]bool{},
-		warming: map[string]bool{}}
+	c := &client{
+		name: name, has: map[string]map[string][]byte{}, wanted: map[string]map[string]bool{},
+		missing: map[string]map[string]bool{}, answered: map[string]bool{},
+		warming: map[string]bool{},
+	}
 	for _, t := range []string{clusterType, endpointType, listenerType, routeType} {
 		c.has[t], c.wanted[t], c.missing[t] = map[string][]byte{}, map[string]bool{}, map[string]bool{}
 	}
@@ -96,7 +99,10 @@ func (c *client) sotw(ctx context.Context, ads discoveryv3.AggregatedDiscoverySe
 		if nonce != "" {
 			nonces[typeURL] = nonce
 		}
-		return s.Send(&discoveryv3.DiscoveryRequest{TypeUrl: typeURL, ResponseNonce: nonces[typeURL], ResourceNames: slices.Sorted(maps.Keys(c.wanted[typeURL]))})
+		return s.Send(&discoveryv3.DiscoveryRequest{
+			TypeUrl: typeURL, ResponseNonce: nonces[typeURL],
+			ResourceNames: slices.Sorted(maps.Keys(c.wanted[typeURL])),
+		})
 	}
 	for _, typeURL := range []string{clusterType, listenerType} {
 		if err := s.Send(&discoveryv3.DiscoveryRequest{Node: node, TypeUrl: typeURL}); err != nil {

@@ -47,7 +47,8 @@ func Compile(t testing.TB, module string) {
 	}
 	defer l.Stop()
 	core := session.NewCore(l)
-	if err := core.Send(t.Context(), &pb.FromCore{Hello: &pb.Hello{Versions: []uint32{session.Version}, Instance: filepath.Base(module), Limits: &pb.Limits{}}}); err != nil {
+	if err := core.Send(t.Context(),
+		&pb.FromCore{Hello: &pb.Hello{Versions: []uint32{session.Version}, Instance: filepath.Base(module), Limits: &pb.Limits{}}}); err != nil {
 		t.Fatal(err)
 	}
 	for {

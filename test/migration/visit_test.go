@@ -65,7 +65,9 @@ func (c *client) sample(calls int) float64 {
 
 // walk moves the calls in steps, and back, and waits each time until shares are as the weights say.
 func walk(_, root, dir string) error {
-	conn, err := grpc.NewClient("passthrough:///127.0.0.1:7180", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("greet.example"), grpc.WithDisableRetry())
+	conn, err := grpc.NewClient("passthrough:///127.0.0.1:7180",
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("greet.example"),
+		grpc.WithDisableRetry())
 	if err != nil {
 		return err
 	}
@@ -91,7 +93,8 @@ func steps(c *client, root, dir string) error {
 		return fmt.Errorf("before anything is moved the successor has a share of %v", share)
 	}
 	for _, percent := range []int{25, 50, 100, 10, 100} {
-		out, err := exec.Command("make", "--no-print-directory", "-C", root, "migration-to", fmt.Sprintf("PERCENT=%d", percent), "MIGRATION_DIR="+dir).CombinedOutput()
+		out, err := exec.Command("make", "--no-print-directory", "-C", root, "migration-to",
+			fmt.Sprintf("PERCENT=%d", percent), "MIGRATION_DIR="+dir).CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}

@@ -79,8 +79,14 @@ const counted = "the core counts what a module's runner hands on as it counts a 
 func entries(c *carrier) []entry {
 	generator := func(name string) string { return "select: {metadata: {ROGUE: " + name + "}}" }
 	all := []entry{
-		{"exits", "registry", "", "ended (exit status 3) before it shook hands", "the sky falls", &words{"the module ended with status 3", "the sky falls", ""}, ""},
-		{"garbage", "registry", "limits: {start: 2s}", "its first line of standard output is no handshake", "", &words{"to standard output; a frame has at most 1048576", "", ""}, ""},
+		{
+			"exits", "registry", "", "ended (exit status 3) before it shook hands", "the sky falls",
+			&words{"the module ended with status 3", "the sky falls", ""}, "",
+		},
+		{
+			"garbage", "registry", "limits: {start: 2s}", "its first line of standard output is no handshake", "",
+			&words{"to standard output; a frame has at most 1048576", "", ""}, "",
+		},
 		{"handshake", "registry", "limits: {start: 2s}", "version", "", nil, "a module's runner shakes hands"},
 		{"mute", "registry", "limits: {start: 1s}", "no handshake within 1s (limits.start)", "", nil, "a module's runner shakes hands"},
 		{"never-ready", "registry", "limits: {configure: 1s}", "it has not said Ready within 1s (limits.configure)", "", nil, ""},

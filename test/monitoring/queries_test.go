@@ -25,7 +25,8 @@ func TestQueries(t *testing.T) {
 	w := start(t)
 	w.scrape(t, `coxswain_xds_rejects_total{type="lds"} [1-9]`)
 	w.edit(t)
-	families, _ := w.scrape(t, `coxswain_proxy_seconds_count [1-9]`, `pilot_k8s_cfg_events{type="VirtualService",event="update"}`, `pilot_push_triggers{type="config"}`,
+	families, _ := w.scrape(t, `coxswain_proxy_seconds_count [1-9]`,
+		`pilot_k8s_cfg_events{type="VirtualService",event="update"}`, `pilot_push_triggers{type="config"}`,
 		`plugin_certificate_requests_total{outcome="issued",plugin="ca"} [1-9]`, `citadel_server_success_cert_issuance_count [1-9]`)
 	docs := documented(t)
 	for _, query := range slices.Concat(istiods(t), ours(t).queries()) {

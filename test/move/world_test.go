@@ -57,11 +57,13 @@ func newWorld(t *testing.T) *world {
 	}
 	w.node = node.Start(t, w.cluster.Kubeconfig, map[string]node.Image{
 		"docker.io/istio/pilot": {
-			Entrypoint: []string{"/usr/local/bin/pilot-discovery"}, Env: inCluster, Files: map[string]string{"/usr/local/bin/pilot-discovery": filepath.Join(peers, "pilot-discovery")},
+			Entrypoint: []string{"/usr/local/bin/pilot-discovery"}, Env: inCluster,
+			Files: map[string]string{"/usr/local/bin/pilot-discovery": filepath.Join(peers, "pilot-discovery")},
 		},
 		"docker.io/istio/proxyv2": agent,
 		"registry.example.com/mesh/coxswain": {
-			Entrypoint: []string{"/usr/local/bin/coxswain"}, Args: []string{"discovery"}, Env: inCluster, Files: map[string]string{"/usr/local/bin/coxswain": binary},
+			Entrypoint: []string{"/usr/local/bin/coxswain"}, Args: []string{"discovery"}, Env: inCluster,
+			Files: map[string]string{"/usr/local/bin/coxswain": binary},
 		},
 		"example.com/trial": {Entrypoint: []string{"/bin/trial"}, Files: map[string]string{"/bin/trial": self, "/results": w.results}},
 	})

@@ -46,7 +46,8 @@ func (n *Node) balance(ctx context.Context) {
 		if equality.Semantic.DeepEqual(s.Status.LoadBalancer.Ingress, has) {
 			continue
 		}
-		if _, err := n.client.CoreV1().Services(s.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{}); err != nil && ctx.Err() == nil && !errors.IsNotFound(err) && !errors.IsConflict(err) {
+		if _, err := n.client.CoreV1().Services(s.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{}); err != nil &&
+			ctx.Err() == nil && !errors.IsNotFound(err) && !errors.IsConflict(err) {
 			n.log("%s/%s has no address: %v", s.Namespace, s.Name, err)
 		}
 	}

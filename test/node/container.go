@@ -200,7 +200,11 @@ func (p *pod) start(is *corev1.Container, args []string, in io.Reader, out, errs
 	if err != nil {
 		return nil, err
 	}
-	run := &Process{pod: p, Pod: p.is, Container: is, Env: append(append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOSTNAME=" + p.host()}, image.Env...), env...), Files: map[string]string{}, Dir: filepath.Join(p.dir, "shared"), UID: p.user(is)}
+	run := &Process{
+		pod: p, Pod: p.is, Container: is,
+		Env:   append(append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOSTNAME=" + p.host()}, image.Env...), env...),
+		Files: map[string]string{}, Dir: filepath.Join(p.dir, "shared"), UID: p.user(is),
+	}
 	for path, from := range image.Files {
 		run.Files[path] = from
 	}

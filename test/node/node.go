@@ -139,7 +139,10 @@ func Start(t testing.TB, kubeconfig string, images map[string]Image) *Node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &Node{log: t.Logf, client: client, images: images, dir: folder(t), runs: map[types.UID]*pod{}, next: netip.MustParseAddr(Address), dirty: make(chan struct{}, 1)}
+	n := &Node{
+		log: t.Logf, client: client, images: images, dir: folder(t), runs: map[types.UID]*pod{},
+		next: netip.MustParseAddr(Address), dirty: make(chan struct{}, 1),
+	}
 	port := n.listen(t)
 	ctx, stop := context.WithCancel(context.Background())
 	if err := n.register(ctx, port); err != nil {
@@ -176,10 +179,15 @@ func (n *Node) register(ctx context.Context, port int32) error {
 	if is, err = n.client.CoreV1().Nodes().Create(ctx, is, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("250")}
+	room := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("64Gi"),
+		corev1.ResourcePods: resource.MustParse("250"),
+	}
 	is.Status = corev1.NodeStatus{
 		Capacity: room, Allocatable: room,
-		Conditions:      []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastTransitionTime: metav1.Now()}},
+		Conditions: []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastTransitionTime: metav1.Now()},
+		},
 		Addresses:       []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: Address}},
 		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: port}},
 		NodeInfo:        corev1.NodeSystemInfo{KubeletVersion: version.GitVersion, OperatingSystem: "linux", Architecture: "amd64"},
@@ -240,7 +248,8 @@ func (n *Node) seen(ctx context.Context, o *corev1.Pod) {
 	switch {
 	case o.Spec.NodeName == "" && o.DeletionTimestamp == nil && len(o.Spec.SchedulingGates) == 0:
 		to := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: o.Name, UID: o.UID}, Target: corev1.ObjectReference{Kind: "Node", Name: name}}
-		if err := n.client.CoreV1().Pods(o.Namespace).Bind(ctx, to, metav1.CreateOptions{}); err != nil && ctx.Err() == nil && !errors.IsNotFound(err) && !errors.IsConflict(err) {
+		if err := n.client.CoreV1().Pods(o.Namespace).Bind(ctx, to, metav1.CreateOptions{}); err != nil &&
+			ctx.Err() == nil && !errors.IsNotFound(err) && !errors.IsConflict(err) {
 			n.log("%s/%s isn't bound: %v", o.Namespace, o.Name, err)
 		}
 	case o.Spec.NodeName == name:

@@ -318,7 +318,8 @@ func (w *world) forwarded(p *corev1.Pod) {
 	if name := get(w.t, at, "/etc/hostname"); name != p.Name+"\n" {
 		w.t.Errorf("at the ClusterIP %s is %q", at, name)
 	}
-	if out := w.cluster.Kubectl(w.t, "exec", "-n", "shop", p.Name, "-c", "web", "--", "bash", "-c", "echo -e 'GET /etc/hostname HTTP/1.0\\n' > /dev/tcp/"+s.Spec.ClusterIP+"/80 && echo dialled"); out != "dialled\n" {
+	if out := w.cluster.Kubectl(w.t, "exec", "-n", "shop", p.Name, "-c", "web", "--", "bash", "-c",
+		"echo -e 'GET /etc/hostname HTTP/1.0\\n' > /dev/tcp/"+s.Spec.ClusterIP+"/80 && echo dialled"); out != "dialled\n" {
 		w.t.Errorf("a pod dials it: %q", out)
 	}
 	refused := func(what, at string) {
@@ -332,16 +333,21 @@ func (w *world) forwarded(p *corev1.Pod) {
 			return errors.New(answer.Status)
 		})
 	}
-	w.cluster.Apply(w.t, `{apiVersion: v1, kind: Service, metadata: {name: nobody, namespace: shop}, spec: {clusterIP: 10.96.7.7, selector: {app: nobody}, ports: [{port: 80, targetPort: http}]}}`)
+	w.cluster.Apply(w.t, `{apiVersion: v1, kind: Service, metadata: {name: nobody, namespace: shop}, spec: {clusterIP: `+
+		`10.96.7.7, selector: {app: nobody}, ports: [{port: 80, targetPort: http}]}}`)
 	refused("nobody is behind a Service", "10.96.7.7:80")
-	w.cluster.Apply(w.t, `{apiVersion: v1, kind: Service, metadata: {name: nobody, namespace: shop}, spec: {clusterIP: 10.96.7.7, selector: {app: web}, ports: [{port: 80, targetPort: http}]}}`)
+	w.cluster.Apply(w.t, `{apiVersion: v1, kind: Service, metadata: {name: nobody, namespace: shop}, spec: {clusterIP: `+
+		`10.96.7.7, selector: {app: web}, ports: [{port: 80, targetPort: http}]}}`)
 	if name := get(w.t, "10.96.7.7:80", "/etc/hostname"); name != p.Name+"\n" {
 		w.t.Errorf("by a port's name is %q", name)
 	}
 	w.cluster.Kubectl(w.t, "delete", "service", "-n", "shop", "nobody")
 	refused("a Service is gone", "10.96.7.7:80")
 	wait.For(w.t, "the API server answers at its ClusterIP", func() error {
-		api := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+		api := http.Client{
+			Timeout:   5 * time.Second,
+			Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}},
+		}
 		answer, err := api.Get("https://10.96.0.1/version")
 		if err == nil {
 			_ = answer.Body.Close()

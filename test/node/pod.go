@@ -46,7 +46,8 @@ type pod struct {
 // begin starts a pod. The caller holds the node's lock.
 func (n *Node) begin(o *corev1.Pod) *pod {
 	p := &pod{
-		node: n, is: o.DeepCopy(), dir: filepath.Join(n.dir, string(o.UID[:8])+"-"+o.Name), gone: make(chan struct{}), dirty: make(chan struct{}, 1), why: "ContainerCreating",
+		node: n, is: o.DeepCopy(), dir: filepath.Join(n.dir, string(o.UID[:8])+"-"+o.Name),
+		gone: make(chan struct{}), dirty: make(chan struct{}, 1), why: "ContainerCreating",
 		grace: 30 * time.Second, volumes: map[string]string{}, static: map[string]bool{},
 	}
 	p.ending, p.cancel = context.WithCancel(context.Background())

@@ -11,7 +11,10 @@ import (
 func (p *pod) status() corev1.PodStatus {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := corev1.PodStatus{Phase: corev1.PodPending, PodIP: p.is.Status.PodIP, PodIPs: p.is.Status.PodIPs, HostIP: Address, HostIPs: []corev1.HostIP{{IP: Address}}, StartTime: &p.is.CreationTimestamp}
+	s := corev1.PodStatus{
+		Phase: corev1.PodPending, PodIP: p.is.Status.PodIP, PodIPs: p.is.Status.PodIPs, HostIP: Address,
+		HostIPs: []corev1.HostIP{{IP: Address}}, StartTime: &p.is.CreationTimestamp,
+	}
 	if p.refused != "" {
 		s.Phase, s.Reason, s.Message = corev1.PodFailed, "Refused", p.refused
 		return s

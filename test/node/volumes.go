@@ -174,7 +174,8 @@ func (p *pod) downward(files map[string]string, items []corev1.DownwardAPIVolume
 // token is one of the pod's service account, for an audience.
 func (p *pod) token(s *corev1.ServiceAccountTokenProjection) (string, error) {
 	r := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		ExpirationSeconds: s.ExpirationSeconds, BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: p.is.Name, UID: p.is.UID},
+		ExpirationSeconds: s.ExpirationSeconds,
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: p.is.Name, UID: p.is.UID},
 	}}
 	if s.Audience != "" {
 		r.Spec.Audiences = []string{s.Audience}

@@ -126,15 +126,19 @@ func (h *history) edit() {
 	case n < 72:
 		h.pod(h.r.IntN(historyPods))
 	case n < 75:
-		h.put("{apiVersion: v1, kind: Namespace, metadata: {name: gamma, labels: {team: %s%s}}}", h.one("a b"), h.some(0.3, ", topology.istio.io/network: net1"))
+		h.put("{apiVersion: v1, kind: Namespace, metadata: {name: gamma, labels: {team: %s%s}}}", h.one("a b"),
+			h.some(0.3, ", topology.istio.io/network: net1"))
 	default:
 		h.istio()
 	}
 }
 
 func (h *history) service(n int) {
-	kind := []string{"clusterIP: 10.96.5.1, selector: {app: a}", "clusterIP: 10.96.5.2, selector: {app: b}", "clusterIP: None, selector: {app: a}", "clusterIP: 10.96.5.4",
-		"type: ExternalName, externalName: out.example.com", "clusterIP: 10.96.5.6, type: LoadBalancer, selector: {tier: web}"}[n]
+	kind := []string{
+		"clusterIP: 10.96.5.1, selector: {app: a}", "clusterIP: 10.96.5.2, selector: {app: b}",
+		"clusterIP: None, selector: {app: a}", "clusterIP: 10.96.5.4",
+		"type: ExternalName, externalName: out.example.com", "clusterIP: 10.96.5.6, type: LoadBalancer, selector: {tier: web}",
+	}[n]
 	if n != 4 {
 		kind += h.some(0.15, ", publishNotReadyAddresses: true") + h.some(0.15, ", trafficDistribution: PreferClose")
 	}
@@ -142,7 +146,10 @@ func (h *history) service(n int) {
 		kind += h.some(0.1, ", internalTrafficPolicy: Local")
 	}
 	var ports []string
-	for i, p := range []string{"{name: http, port: 80, targetPort: %s}", "{name: tcp, port: 90, targetPort: %s}", "{name: any, port: 91, targetPort: %s%s}", "{name: udp, port: 53, protocol: UDP}"} {
+	for i, p := range []string{
+		"{name: http, port: 80, targetPort: %s}", "{name: tcp, port: 90, targetPort: %s}",
+		"{name: any, port: 91, targetPort: %s%s}", "{name: udp, port: 53, protocol: UDP}",
+	} {
 		switch {
 		case i == 0 || h.chance(0.4):
 		default:
@@ -175,10 +182,13 @@ func (h *history) slice(service int) {
 				reference = fmt.Sprintf(", targetRef: {kind: Pod, name: p%d, namespace: gamma}, nodeName: node-%d", pod, pod%3)
 			}
 		}
-		endpoints = append(endpoints, fmt.Sprintf("{addresses: [%s], conditions: {ready: %v, serving: %v, terminating: %v}%s}", address(n), ready, ready || h.chance(0.5), !ready && h.chance(0.5), reference))
+		endpoints = append(endpoints, fmt.Sprintf("{addresses: [%s], conditions: {ready: %v, serving: %v, terminating: %v}%s}",
+			address(n), ready, ready || h.chance(0.5), !ready && h.chance(0.5), reference))
 	}
-	h.put("{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: s%d-%s, namespace: gamma, labels: {kubernetes.io/service-name: s%[1]d}}, addressType: IPv4, endpoints: [%[3]s], "+
-		"ports: [{name: http, port: 8080}%[4]s]}", service, h.one("x y"), strings.Join(endpoints, ", "), h.some(0.6, ", {name: tcp, port: 8080}, {name: any, port: 9090}"))
+	h.put("{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: s%d-%s, namespace: gamma, labels: "+
+		"{kubernetes.io/service-name: s%[1]d}}, addressType: IPv4, endpoints: [%[3]s], "+
+		"ports: [{name: http, port: 8080}%[4]s]}", service, h.one("x y"), strings.Join(endpoints, ", "), h.some(0.6,
+		", {name: tcp, port: 8080}, {name: any, port: 9090}"))
 }
 
 func (h *history) pod(n int) {
@@ -194,7 +204,8 @@ func (h *history) pod(n int) {
 	h.put("{apiVersion: v1, kind: Pod, metadata: {name: p%d, namespace: gamma, labels: {app: %s, version: %s%s%s%s}}, "+
 		"spec: {nodeName: node-%d, serviceAccountName: a%[7]d, containers: [{name: app, image: app, ports: [{name: main, containerPort: 8080}]}]}, "+
 		"status: {phase: %s, podIP: %s, podIPs: [{ip: %[9]s}], conditions: [{type: Ready, status: '%[10]s'}]}}",
-		n, h.one("a a b"), h.one("v1 v2"), h.some(0.5, ", tier: web"), h.some(0.7, ", security.istio.io/tlsMode: istio"), h.some(0.15, ", topology.istio.io/network: net2"),
+		n, h.one("a a b"), h.one("v1 v2"), h.some(0.5, ", tier: web"),
+		h.some(0.7, ", security.istio.io/tlsMode: istio"), h.some(0.15, ", topology.istio.io/network: net2"),
 		n%3, h.one("Running Running Running Running Succeeded Pending"), address(n), h.one("True True False"))
 }
 
@@ -203,22 +214,30 @@ func (h *history) istio() {
 	switch h.r.IntN(8) {
 	case 0:
 		h.put(api+"ServiceEntry, metadata: {name: e%d, namespace: gamma}, spec: {hosts: [e%[1]d.example], location: %s, resolution: STATIC, "+
-			"ports: [{number: 80, name: http, protocol: HTTP, targetPort: 8080}], workloadSelector: {labels: {app: %s}}}}", h.r.IntN(2), h.one("MESH_INTERNAL MESH_EXTERNAL"), h.one("a b"))
+			"ports: [{number: 80, name: http, protocol: HTTP, targetPort: 8080}], workloadSelector: {labels: {app: %s}}}}", h.r.IntN(
+			2,
+		), h.one("MESH_INTERNAL MESH_EXTERNAL"), h.one("a b"))
 	case 1:
-		h.put(api+"ServiceEntry, metadata: {name: d%d, namespace: gamma}, spec: {hosts: [d%[1]d.example], resolution: %s, ports: [{number: 443, name: tls, protocol: %s}], "+
+		h.put(api+"ServiceEntry, metadata: {name: d%d, namespace: gamma}, spec: {hosts: [d%[1]d.example], resolution: "+
+			"%s, ports: [{number: 443, name: tls, protocol: %s}], "+
 			"endpoints: [{address: 192.0.2.%d%s}]}}", h.r.IntN(2), h.one("STATIC DNS"), h.one("TLS HTTPS TCP"), 1+h.r.IntN(3), h.some(0.4, ", locality: r1/z1"))
 	case 2, 3:
-		h.put(api+"WorkloadEntry, metadata: {name: w%d, namespace: gamma}, spec: {address: 10.51.0.%d, serviceAccount: vm, labels: {app: %s, version: %s}%s}}", h.r.IntN(3), 1+h.r.IntN(3),
+		h.put(api+"WorkloadEntry, metadata: {name: w%d, namespace: gamma}, spec: {address: 10.51.0.%d, serviceAccount: vm, labels: {app: %s, version: %s}%s}}",
+			h.r.IntN(3), 1+h.r.IntN(3),
 			h.one("a b"), h.one("v1 v2"), h.some(0.3, ", weight: 3"))
 	case 4:
-		h.put(api+"DestinationRule, metadata: {name: r%d, namespace: gamma}, spec: {host: s%[1]d.gamma.svc.cluster.local, subsets: [{name: v1, labels: {version: v1}}]%s}}", h.r.IntN(2),
+		h.put(api+"DestinationRule, metadata: {name: r%d, namespace: gamma}, spec: {host: "+
+			"s%[1]d.gamma.svc.cluster.local, subsets: [{name: v1, labels: {version: v1}}]%s}}", h.r.IntN(2),
 			h.some(0.5, ", trafficPolicy: {tls: {mode: "+h.one("DISABLE ISTIO_MUTUAL SIMPLE")+"}, outlierDetection: {consecutive5xxErrors: 3}}"))
 	case 5:
-		h.put("{apiVersion: security.istio.io/v1, kind: PeerAuthentication, metadata: {name: %s, namespace: gamma}, spec: {mtls: {mode: %s}}}", h.one("default other"), h.one("STRICT PERMISSIVE DISABLE"))
+		h.put("{apiVersion: security.istio.io/v1, kind: PeerAuthentication, metadata: {name: %s, namespace: gamma}, spec: {mtls: {mode: %s}}}",
+			h.one("default other"), h.one("STRICT PERMISSIVE DISABLE"))
 	case 6:
-		h.put(api+"Sidecar, metadata: {name: default, namespace: %s}, spec: {egress: [{hosts: [%s]}]}}", h.one("gamma alpha"), h.one("'*/*' ./* 'gamma/*' 'gamma/s0.gamma.svc.cluster.local'"))
+		h.put(api+"Sidecar, metadata: {name: default, namespace: %s}, spec: {egress: [{hosts: [%s]}]}}",
+			h.one("gamma alpha"), h.one("'*/*' ./* 'gamma/*' 'gamma/s0.gamma.svc.cluster.local'"))
 	case 7:
-		h.put(api+"VirtualService, metadata: {name: v%d, namespace: gamma}, spec: {hosts: [s%[1]d], http: [{route: [{destination: {host: s%[2]d, subset: %s}}]}]}}", h.r.IntN(2), h.r.IntN(2), h.one("v1 v2"))
+		h.put(api+"VirtualService, metadata: {name: v%d, namespace: gamma}, spec: {hosts: [s%[1]d], http: [{route: "+
+			"[{destination: {host: s%[2]d, subset: %s}}]}]}}", h.r.IntN(2), h.r.IntN(2), h.one("v1 v2"))
 	}
 }
 
@@ -290,7 +309,8 @@ func TestHistories(t *testing.T) {
 		j.take(base, &history{})
 	}
 	printSorts(sorts)
-	fmt.Printf("%d histories of seed %d, %d steps each: %v\nours when it starts anew: %v\nboth when they start anew: %v\n", *histories, *seed, *steps, total, remembered, lasting)
+	fmt.Printf("%d histories of seed %d, %d steps each: %v\nours when it starts anew: %v\nboth when they start anew: %v\n",
+		*histories, *seed, *steps, total, remembered, lasting)
 	if exact, _ := total.shares(); exact < *least {
 		t.Errorf("%.2f %% of resources are equal, %v are wanted", exact, *least)
 	}

@@ -44,7 +44,10 @@ func (g *gen) newMesh(valid func(map[string]any) bool, refused *int) randomMesh 
 			g.fill(message.ProtoReflect(), 0)
 			g.density = was
 			name := fmt.Sprintf("%s%d", k.short, counts[k.name+namespace])
-			o := map[string]any{"apiVersion": k.apiVersion, "kind": k.name, "metadata": map[string]any{"name": name, "namespace": namespace}, "spec": spec(message)}
+			o := map[string]any{
+				"apiVersion": k.apiVersion, "kind": k.name,
+				"metadata": map[string]any{"name": name, "namespace": namespace}, "spec": spec(message),
+			}
 			if valid(o) && !m.declares(o) {
 				counts[k.name+namespace]++
 				m.objects = append(m.objects, o)
@@ -93,7 +96,8 @@ func (g *gen) settings() map[string]any {
 }
 
 func settingsOf(text string) map[string]any {
-	networks := "networks:\n  net1: {gateways: [{address: 198.51.100.1, port: 15443}]}\n  net2: {gateways: [{address: 198.51.100.2, port: 15443}, {address: 198.51.100.3, port: 443}]}\n"
+	networks := "networks:\n  net1: {gateways: [{address: 198.51.100.1, port: 15443}]}\n  net2: {gateways: [{address: " +
+		"198.51.100.2, port: 15443}, {address: 198.51.100.3, port: 443}]}\n"
 	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "istio", "namespace": rootNamespace},
 		"data": map[string]any{"mesh": text, "meshNetworks": networks}}
 }
@@ -147,7 +151,8 @@ func newJudge(t *testing.T) *judge {
 	c := newCluster(t)
 	c.Apply(t, world())
 	c.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+markerNamespace+"}")
-	c.Apply(t, "apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {name: default, namespace: "+markerNamespace+"}\nspec: {egress: [{hosts: ['./*']}]}")
+	c.Apply(t,
+		"apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {name: default, namespace: "+markerNamespace+"}\nspec: {egress: [{hosts: ['./*']}]}")
 	j := &judge{t: t, cluster: c, known: map[string]schema.GroupVersionResource{}, there: map[string]map[string]any{}}
 	_, lists, err := c.about.ServerGroupsAndResources()
 	if err != nil {
@@ -194,8 +199,11 @@ func name(o map[string]any) string {
 func (j *judge) valid(o map[string]any) bool {
 	meta := o["metadata"].(map[string]any)
 	group, version, _ := strings.Cut(o["apiVersion"].(string), "/")
-	review, err := json.Marshal(map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": map[string]any{"uid": "1", "operation": "CREATE",
-		"kind": map[string]any{"group": group, "version": version, "kind": o["kind"]}, "name": meta["name"], "namespace": meta["namespace"], "object": o}})
+	review, err := json.Marshal(map[string]any{
+		"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+		"request": map[string]any{"uid": "1", "operation": "CREATE",
+			"kind": map[string]any{"group": group, "version": version, "kind": o["kind"]}, "name": meta["name"], "namespace": meta["namespace"], "object": o},
+	})
 	if err != nil {
 		panic(err)
 	}
@@ -250,7 +258,8 @@ func (j *judge) move(old map[string]map[string]any, objects []map[string]any) (t
 	for key, o := range old {
 		if next[key] == nil || o["kind"] == "WorkloadEntry" && !reflect.DeepEqual(next[key], o) { // an istiod keeps what one was before it was changed
 			run(func() {
-				if err := client(o).Delete(ctx, o["metadata"].(map[string]any)["name"].(string), v1.DeleteOptions{GracePeriodSeconds: &now}); err != nil && !apierrors.IsNotFound(err) {
+				if err := client(o).Delete(ctx, o["metadata"].(map[string]any)["name"].(string),
+					v1.DeleteOptions{GracePeriodSeconds: &now}); err != nil && !apierrors.IsNotFound(err) {
 					j.t.Error(err)
 				}
 			})
@@ -302,14 +311,23 @@ var markerProxy = newProxy("sidecar", "marker", "marker", markerNamespace, "10.9
 func (j *judge) ask(proxies []proxy, still time.Duration) reply {
 	j.marked++
 	host := fmt.Sprintf("m%d.marker", j.marked)
-	marker := map[string]any{"apiVersion": "networking.istio.io/v1", "kind": "ServiceEntry", "metadata": map[string]any{"name": "marker", "namespace": markerNamespace},
-		"spec": map[string]any{"hosts": []any{host}, "ports": []any{map[string]any{"number": 80, "name": "http", "protocol": "HTTP"}}, "resolution": "NONE", "exportTo": []any{"."}}}
+	marker := map[string]any{
+		"apiVersion": "networking.istio.io/v1", "kind": "ServiceEntry",
+		"metadata": map[string]any{"name": "marker", "namespace": markerNamespace},
+		"spec": map[string]any{
+			"hosts": []any{host}, "ports": []any{map[string]any{"number": 80, "name": "http", "protocol": "HTTP"}},
+			"resolution": "NONE", "exportTo": []any{"."},
+		},
+	}
 	there := j.there
 	if len(j.move(nil, []map[string]any{marker})) == 0 {
 		j.t.Fatal("the API server takes no marker")
 	}
 	j.there = there
-	q := map[string]any{"await": "outbound|80||" + host, "marker": markerProxy.Node, "patience": 3000, "still": still.Milliseconds(), "diff": *differing, "proxies": proxies}
+	q := map[string]any{
+		"await": "outbound|80||" + host, "marker": markerProxy.Node, "patience": 3000, "still": still.Milliseconds(),
+		"diff": *differing, "proxies": proxies,
+	}
 	b, err := json.Marshal(q)
 	if err != nil {
 		panic(err)

@@ -125,7 +125,8 @@ func TestMeshes(t *testing.T) {
 			}
 			clean = false
 			if *verbose {
-				fmt.Printf("DIFFERS mesh %d, %s: %d of %d resources: %q\n", n, p.Name, f.Tally.Expected+f.Tally.Extra-f.Tally.Equal, f.Tally.Expected, sortsOf(f.Report))
+				fmt.Printf("DIFFERS mesh %d, %s: %d of %d resources: %q\n", n, p.Name,
+					f.Tally.Expected+f.Tally.Extra-f.Tally.Equal, f.Tally.Expected, sortsOf(f.Report))
 				lines := strings.Split(f.Report, "\n")
 				fmt.Println(strings.Join(lines[:min(12, len(lines))], "\n"))
 			}
@@ -156,7 +157,9 @@ func TestMeshes(t *testing.T) {
 	}
 	took := time.Since(began)
 	printSorts(sorts)
-	fmt.Printf("%d meshes of seed %d, %d of them differ: %v\n%d objects refused by the webhook, %d by the API server; %d markers late; %d meshes asked about once more, %d that end istiod are not compared; of %d meshes istiod said more that was equal when it had started anew; %.2f s a mesh\n", *meshes, *seed,
+	fmt.Printf("%d meshes of seed %d, %d of them differ: %v\n%d objects refused by the webhook, %d by the API server; "+
+		"%d markers late; %d meshes asked about once more, %d that end istiod are not compared; of %d meshes istiod "+
+		"said more that was equal when it had started anew; %.2f s a mesh\n", *meshes, *seed,
 		differ, total, refused, rejected, late, again, ended, remembered, took.Seconds()/float64(*meshes))
 	if exact, _ := total.shares(); exact < *leastOfAll {
 		t.Errorf("%.2f %% of resources are equal, %v are wanted", exact, *leastOfAll)

@@ -32,7 +32,11 @@ var services = []service{
 	{"alpha", "egress", []string{"http 80 8080", "tls 443 8443"}, "clusterIP: 10.96.1.7", 1, "10.40.7", "IPv4", ", istio: egressgateway"},
 	{"beta", "web", []string{"http 80 8080", "tcp 9000 9000"}, "clusterIP: 10.96.2.1", 2, "10.41.1", "IPv4", ""},
 	{"beta", "shop", []string{"http 80 8080", "grpc 9000 9000"}, "clusterIP: 10.96.2.2", 2, "10.41.2", "IPv4", ""},
-	{"beta", "tools", []string{"http 9411 8080", "grpc 4317 4317", "grpc-authz 9001 9001", "http-authz 8000 8000"}, "clusterIP: 10.96.2.3", 1, "10.41.3", "IPv4", ""},
+	{
+		"beta", "tools",
+		[]string{"http 9411 8080", "grpc 4317 4317", "grpc-authz 9001 9001", "http-authz 8000 8000"},
+		"clusterIP: 10.96.2.3", 1, "10.41.3", "IPv4", "",
+	},
 	{rootNamespace, "gateway", []string{"http 80 8080", "https 443 8443", "tls 15443 15443", "tcp 31400 31400"},
 		"clusterIP: 10.96.9.1, type: LoadBalancer", 1, "10.49.1", "IPv4", ", istio: ingressgateway"},
 }
@@ -48,7 +52,8 @@ func world() string {
 	add("apiVersion: v1\nkind: Namespace\nmetadata: {name: beta, labels: {team: b}}")
 	for i, l := range localities {
 		region, zone, _ := strings.Cut(l, "/")
-		add("apiVersion: v1\nkind: Node\nmetadata: {name: node-%d, labels: {topology.kubernetes.io/region: %s, topology.kubernetes.io/zone: %s}}", i, region, zone)
+		add("apiVersion: v1\nkind: Node\nmetadata: {name: node-%d, labels: {topology.kubernetes.io/region: %s, topology.kubernetes.io/zone: %s}}",
+			i, region, zone)
 	}
 	for _, s := range services {
 		var ports, targets []string
@@ -72,15 +77,19 @@ func world() string {
 			if s.name == "db" {
 				labels = "app: db, version: v1"
 			}
-			add("apiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: %s, labels: {%s}}\nspec: {nodeName: node-%d, serviceAccountName: %s, containers: [{name: app, image: app}]}\n"+
+			add("apiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: %s, labels: {%s}}\nspec: {nodeName: "+
+				"node-%d, serviceAccountName: %s, containers: [{name: app, image: app}]}\n"+
 				"status: {phase: Running, podIP: '%s', podIPs: [{ip: '%[6]s'}], conditions: [{type: Ready, status: 'True'}]}", pod, s.namespace, labels, i%3, s.name, address)
-			endpoints = append(endpoints, fmt.Sprintf("{addresses: ['%s'], conditions: {ready: true, serving: true}, nodeName: node-%d, targetRef: {kind: Pod, name: %s, namespace: %s}}",
-				address, i%3, pod, s.namespace))
+			endpoints = append(endpoints,
+				fmt.Sprintf("{addresses: ['%s'], conditions: {ready: true, serving: true}, nodeName: node-%d, targetRef: {kind: Pod, name: %s, namespace: %s}}",
+					address, i%3, pod, s.namespace))
 		}
-		add("apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: %s, namespace: %s, labels: {kubernetes.io/service-name: %[1]s}}\naddressType: %[3]s\nendpoints: [%[4]s]\nports: [%[5]s]",
+		add("apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: %s, namespace: %s, labels: "+
+			"{kubernetes.io/service-name: %[1]s}}\naddressType: %[3]s\nendpoints: [%[4]s]\nports: [%[5]s]",
 			s.name, s.namespace, s.family, strings.Join(endpoints, ", "), strings.Join(targets, ", "))
 	}
-	add("apiVersion: v1\nkind: Pod\nmetadata: {name: client, namespace: alpha, labels: {app: client, version: v1}}\nspec: {nodeName: node-0, serviceAccountName: client, containers: [{name: app, image: app}]}\n" +
+	add("apiVersion: v1\nkind: Pod\nmetadata: {name: client, namespace: alpha, labels: {app: client, version: " +
+		"v1}}\nspec: {nodeName: node-0, serviceAccountName: client, containers: [{name: app, image: app}]}\n" +
 		"status: {phase: Running, podIP: 10.40.0.9, podIPs: [{ip: 10.40.0.9}], conditions: [{type: Ready, status: 'True'}]}")
 	return strings.Join(out, "\n---\n")
 }
@@ -108,7 +117,8 @@ func newProxy(kind, name, app, namespace, addresses string, labels map[string]an
 		"cluster": app + "." + namespace,
 		"metadata": map[string]any{
 			"NAME": name, "NAMESPACE": namespace, "OWNER": fmt.Sprintf("kubernetes://apis/apps/v1/namespaces/%s/deployments/%s", namespace, app),
-			"WORKLOAD_NAME": app, "SERVICE_ACCOUNT": app, "CLUSTER_ID": "Kubernetes", "MESH_ID": "cluster.local", "ISTIO_VERSION": "1.31.0", "INSTANCE_IPS": addresses,
+			"WORKLOAD_NAME": app, "SERVICE_ACCOUNT": app, "CLUSTER_ID": "Kubernetes", "MESH_ID": "cluster.local",
+			"ISTIO_VERSION": "1.31.0", "INSTANCE_IPS": addresses,
 			"LABELS": labels, "ENVOY_STATUS_PORT": 15021.0, "ENVOY_PROMETHEUS_PORT": 15090.0, "PILOT_SAN": []any{"istiod.istio-system.svc"},
 		},
 	}}
@@ -154,7 +164,8 @@ func (g *gen) proxies() []proxy {
 var settingsOfProxies = map[string][]any{
 	"INTERCEPTION_MODE": {"REDIRECT", "TPROXY", "NONE"}, "DNS_CAPTURE": {"true"}, "DNS_AUTO_ALLOCATE": {"true"}, "NETWORK": {"net1", "net2"}, "HTTP10": {"1"},
 	"IDLE_TIMEOUT": {"30s"}, "UNPRIVILEGED_POD": {"true"}, "TLS_SERVER_CERT_CHAIN": {"/certs/s.pem"}, "TLS_CLIENT_ROOT_CERT": {"/certs/r.pem"},
-	"CLUSTER_ID": {"other"}, "STS": {"true"}, "ISTIO_VERSION": {"1.30.0", "1.22.1"}, "INBOUND_LISTENER_EXACT_BALANCE": {"true"}, "OUTBOUND_LISTENER_EXACT_BALANCE": {"true"},
+	"CLUSTER_ID": {"other"}, "STS": {"true"}, "ISTIO_VERSION": {"1.30.0", "1.22.1"},
+	"INBOUND_LISTENER_EXACT_BALANCE": {"true"}, "OUTBOUND_LISTENER_EXACT_BALANCE": {"true"},
 	"HTTP_PROXY_PORT": {"15080"}, "CREDENTIAL_SOCKET_EXISTS": {"true"}, "PROXY_VIA_AGENT": {"true"}, "MESH_ID": {"m"},
 	"STATS_INCLUSION_PREFIXES": {"x"}, "DISABLE_METADATA_EXCHANGE": {"true"}, "PROXY_CONFIG": {"made"}, "METADATA_DISCOVERY": {"true"},
 }

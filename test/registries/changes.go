@@ -165,7 +165,10 @@ func (w *world) change(t *testing.T, services, each int) (changes []Instance, wr
 	defer tick.Stop()
 	for i := range n {
 		of, one := i%services, i/services%each
-		changes[i] = Instance{Service: many(of), ID: fmt.Sprintf("%s-%d", many(of), one), Address: fmt.Sprintf("10.%d.%d.%d", 200+i>>16, i>>8&255, i&255), Port: w.port, Weight: 1}
+		changes[i] = Instance{
+			Service: many(of), ID: fmt.Sprintf("%s-%d", many(of), one),
+			Address: fmt.Sprintf("10.%d.%d.%d", 200+i>>16, i>>8&255, i&255), Port: w.port, Weight: 1,
+		}
 		due <- i
 		<-tick.C
 	}
@@ -181,7 +184,8 @@ func many(i int) string { return fmt.Sprintf("many-%d", i) }
 func manyOf(services, each, port int) (all []Instance) {
 	for s := range services {
 		for i := range each {
-			all = append(all, Instance{Service: many(s), ID: fmt.Sprintf("%s-%d", many(s), i), Address: fmt.Sprintf("10.%d.%d.%d", s, i/250, i%250+1), Port: port, Weight: 1})
+			all = append(all,
+				Instance{Service: many(s), ID: fmt.Sprintf("%s-%d", many(s), i), Address: fmt.Sprintf("10.%d.%d.%d", s, i/250, i%250+1), Port: port, Weight: 1})
 		}
 	}
 	return all
@@ -209,9 +213,11 @@ func (f Figures) tell(t *testing.T) {
 		name  string
 		value float64
 	}{
-		{"instances", float64(f.Instances)}, {"start to ready: ms", f.FirstList}, {"changes in a second", f.Rate}, {"change to endpoint at a client: p50 ms", f.P50},
+		{"instances", float64(f.Instances)}, {"start to ready: ms", f.FirstList}, {"changes in a second", f.Rate},
+		{"change to endpoint at a client: p50 ms", f.P50},
 		{"change to endpoint at a client: p99 ms", f.P99}, {"change to endpoint at a client: most ms", f.Most}, {"seconds of changes", f.Seconds},
-		{"CPU s, control plane and plugins", f.CPU}, {"CPU s, the plugin alone, or besides", f.PluginCPU}, {"memory MB, peak", f.Peak}, {"memory MB, after a rest", f.After},
+		{"CPU s, control plane and plugins", f.CPU}, {"CPU s, the plugin alone, or besides", f.PluginCPU},
+		{"memory MB, peak", f.Peak}, {"memory MB, after a rest", f.After},
 		{"memory MB, the plugin alone", f.Plugin},
 	} {
 		fmt.Fprintf(&out, "%-42s %10.1f\n", row.name, row.value)

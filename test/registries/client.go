@@ -57,7 +57,8 @@ type client struct {
 func connect(t testing.TB, address string, guarded, others []string) *client {
 	t.Helper()
 	c := &client{
-		wants: slices.Concat(guarded, others), clusters: map[string]bool{}, sets: map[string]map[string]endpoint{}, first: map[string]time.Time{}, guarded: map[string]bool{},
+		wants: slices.Concat(guarded, others), clusters: map[string]bool{}, sets: map[string]map[string]endpoint{},
+		first: map[string]time.Time{}, guarded: map[string]bool{},
 	}
 	for _, name := range guarded {
 		c.guarded[name] = true
@@ -119,7 +120,9 @@ func (c *client) want(t testing.TB, names ...string) {
 	for _, name := range names {
 		c.guarded[name] = true
 	}
-	if err := c.stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: endpointType, VersionInfo: c.version, ResponseNonce: c.nonce, ResourceNames: c.wants}); err != nil {
+	if err := c.stream.Send(&discoveryv3.DiscoveryRequest{
+		TypeUrl: endpointType, VersionInfo: c.version, ResponseNonce: c.nonce, ResourceNames: c.wants,
+	}); err != nil {
 		t.Fatal(err)
 	}
 }

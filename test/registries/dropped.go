@@ -45,7 +45,8 @@ func (w *world) dropped(t *testing.T) {
 		t.Errorf("the endpoints went %v too early", a.Drops.Sub(now))
 	}
 	w.away(t, "the rows are dropped", func(a *admin.Away) bool { return a != nil && a.Dropped })
-	if out, _ := w.plugin(t, "show", entry); !strings.Contains(out, "its rows went at ") || !strings.Contains(out, "(onLoss): the source is away for longer than onLoss allows (drop-after: 2s)") {
+	if out, _ := w.plugin(t, "show", entry); !strings.Contains(out, "its rows went at ") ||
+		!strings.Contains(out, "(onLoss): the source is away for longer than onLoss allows (drop-after: 2s)") {
 		t.Errorf("plugins show says:\n%s", out)
 	}
 	text, err := page.Get(w.plane.Monitoring, "/metrics")

@@ -59,7 +59,8 @@ func (m *merged) key(service, i int) string {
 func (m *merged) register(t *testing.T, service int) {
 	t.Helper()
 	for i := range eachBoth {
-		m.etcd.Put(t, m.key(service, i), fmt.Sprintf(`{"host": %q, "address": %q, "ports": [{"number": 80, "name": "http", "protocol": "HTTP"}]}`, bothHost(service), etcdAddress(service, i)))
+		m.etcd.Put(t, m.key(service, i), fmt.Sprintf(`{"host": %q, "address": %q, "ports": [{"number": 80, "name": "http", "protocol": "HTTP"}]}`,
+			bothHost(service), etcdAddress(service, i)))
 	}
 }
 
@@ -78,7 +79,8 @@ func newMerged(t *testing.T, merge string) *merged {
 	m := &merged{etcd: etcd.Start(t), dir: t.TempDir()}
 	var entries strings.Builder
 	for s := range manyBoth {
-		fmt.Fprintf(&entries, "---\napiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: both-%d, namespace: default}\nspec:\n  hosts: [%s]\n  resolution: STATIC\n"+
+		fmt.Fprintf(&entries, "---\napiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: both-%d, "+
+			"namespace: default}\nspec:\n  hosts: [%s]\n  resolution: STATIC\n"+
 			"  ports: [{number: 80, name: http, protocol: HTTP}]\n  endpoints:\n", s, bothHost(s))
 		for _, a := range addressesOf(entryAddress, s) {
 			fmt.Fprintf(&entries, "  - address: %s\n", a)
@@ -104,7 +106,10 @@ func (m *merged) write(t *testing.T, merge string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, m.set, fmt.Sprintf("%s\n  - name: etcd\n    kind: registry\n    builtin: registry/etcd\n    %s\n    config: {endpoints: [\"http://%s\"], prefix: %s}\n", set, merge, m.etcd.Address, mergedPrefix))
+	put(t, m.set, fmt.Sprintf(
+		"%s\n  - name: etcd\n    kind: registry\n    builtin: registry/etcd\n    %s\n    config: {endpoints: [\"http://%s\"], prefix: %s}\n",
+		set, merge, m.etcd.Address, mergedPrefix,
+	))
 }
 
 // serves waits until a service's endpoints are those of these registries.
@@ -150,7 +155,8 @@ func TestUnion(t *testing.T) {
 	m.register(t, 0)
 	m.serves(t, "etcd has it again", 0, entryAddress, etcdAddress)
 	text, d := m.show(t, "etcd")
-	if want := "rows of services: 0 served, 100 hidden\n    hidden, 100 (order): plugin serviceentry has the same key, and stands earlier in plugins.yaml; such as default/both-0.example"; !strings.Contains(text, want) {
+	if want := "rows of services: 0 served, 100 hidden\n    hidden, 100 (order): plugin serviceentry has the same key, " +
+		"and stands earlier in plugins.yaml; such as default/both-0.example"; !strings.Contains(text, want) {
 		t.Errorf("plugins show says:\n%s\nand not:\n%s", text, want)
 	}
 	if d.Tables[0].Table != "endpoints" || d.Tables[0].Served != manyBoth*eachBoth || d.Tables[0].Hidden != nil {
@@ -168,7 +174,9 @@ func TestPriority(t *testing.T) {
 		m.serves(t, "etcd is preferred", s, etcdAddress)
 	}
 	text, d := m.show(t, "serviceentry")
-	if want := "hidden, 5000 (priority): plugin etcd has priority 10 (merge), this one 0; such as default/both-0.example/http/10.1.0.10:80"; !strings.Contains(text, want) {
+	if want := "hidden, 5000 (priority): plugin etcd has priority 10 (merge), this one 0; such as default/both-0.example/http/10.1.0.10:80"; !strings.Contains(
+		text, want,
+	) {
 		t.Errorf("plugins show says:\n%s\nand not:\n%s", text, want)
 	}
 	if d.Tables[0].Served != 0 || len(d.Tables[0].Hidden) != 1 || d.Tables[0].Hidden[0].By != "etcd" || d.Tables[0].Hidden[0].Reason != "priority" {

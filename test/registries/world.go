@@ -140,7 +140,10 @@ func (w *world) cluster(service, subset string) string {
 
 // web is an instance of the service that the Envoy asks: a to e, at 127.0.0.11 and so on.
 func (w *world) web(id string) Instance {
-	return Instance{Service: "web", ID: "web-" + id, Address: fmt.Sprintf("127.0.0.%d", 11+id[0]-'a'), Port: w.port, Weight: 1, Metadata: map[string]string{"version": "v1"}}
+	return Instance{
+		Service: "web", ID: "web-" + id, Address: fmt.Sprintf("127.0.0.%d", 11+id[0]-'a'), Port: w.port, Weight: 1,
+		Metadata: map[string]string{"version": "v1"},
+	}
 }
 
 // other is one of the other service: x, y, z.
@@ -205,7 +208,10 @@ func (w *world) serve(t *testing.T, ids string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) { fmt.Fprint(out, address) })}
+		s := &http.Server{
+			ReadHeaderTimeout: time.Minute,
+			Handler:           http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) { fmt.Fprint(out, address) }),
+		}
 		var ended sync.WaitGroup
 		ended.Go(func() { _ = s.Serve(l) })
 		t.Cleanup(func() { _ = s.Close(); ended.Wait() })

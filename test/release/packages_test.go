@@ -232,7 +232,8 @@ mount --rbind /dev /mnt/all/dev
 mkdir /mnt/all/srv/here/dist
 mount --bind "$1" /mnt/all/srv/here/dist
 exec chroot /mnt/all bash -euxc "cd /srv/here; $2"`
-	cmd := exec.Command("timeout", "-k", "5", "600", "unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--propagation", "private", "bash", "-c", enter, "enter", dist, script)
+	cmd := exec.Command("timeout", "-k", "5", "600", "unshare", "--mount", "--net", "--pid", "--fork",
+		"--kill-child", "--propagation", "private", "bash", "-c", enter, "enter", dist, script)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C"}
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -38,7 +38,8 @@ func (s *signer) run(name string, args ...string) (string, error) {
 	}
 	cmd := exec.Command(name, args...)
 	cmd.Dir = s.dir
-	cmd.Env = append(os.Environ(), "PATH="+s.tools+":"+os.Getenv("PATH"), "COSIGN_PASSWORD="+password, "COSIGN_KEY="+filepath.Join(s.dir, "cosign.key"), "COSIGN_FLAGS=--allow-http-registry")
+	cmd.Env = append(os.Environ(), "PATH="+s.tools+":"+os.Getenv("PATH"), "COSIGN_PASSWORD="+password,
+		"COSIGN_KEY="+filepath.Join(s.dir, "cosign.key"), "COSIGN_FLAGS=--allow-http-registry")
 	out, err := cmd.CombinedOutput()
 	if strings.Contains(string(out), password) {
 		s.t.Errorf("%s %q shows the password", name, args)
@@ -72,7 +73,10 @@ func TestSigned(t *testing.T) {
 	}
 	verify := [][]string{
 		{"verify-blob", "--key", "cosign.pub", "--insecure-ignore-tlog", "--bundle", file + ".bundle", file},
-		{"verify-blob-attestation", "--key", "cosign.pub", "--insecure-ignore-tlog", "--type", "slsaprovenance1", "--bundle", file + ".provenance.bundle", file},
+		{
+			"verify-blob-attestation", "--key", "cosign.pub", "--insecure-ignore-tlog", "--type", "slsaprovenance1",
+			"--bundle", file + ".provenance.bundle", file,
+		},
 	}
 	for _, args := range verify {
 		if out, err := s.run("cosign", args...); err != nil {

@@ -107,7 +107,9 @@ func (r row) line(before string) string {
 
 func table(lines map[string]string) string {
 	var b strings.Builder
-	b.WriteString("| test | promised | failed requests | MiB of core / generator | edit of another, calm -> then | held | before |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString(
+		"| test | promised | failed requests | MiB of core / generator | edit of another, calm -> then | held | before |\n|---|---|---|---|---|---|---|\n",
+	)
 	for _, c := range trials() {
 		b.WriteString(lines[c.name])
 	}

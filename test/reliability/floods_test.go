@@ -82,15 +82,16 @@ func (w *world) repeat(streams int, r *discoveryv3.DiscoveryRequest) {
 func churn(w *world) {
 	ads := w.ads()
 	w.underBurst(func(ctx context.Context, ready func()) {
-		insistStream(ctx, ads.DeltaAggregatedResources, func(s grpc.BidiStreamingClient[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]) {
-			names := unknown(1_000)
-			for err := s.Send(&discoveryv3.DeltaDiscoveryRequest{Node: strangerNode(), TypeUrl: eds, ResourceNamesSubscribe: names}); err == nil; {
-				ready()
-				if err = s.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: eds, ResourceNamesUnsubscribe: names}); err == nil {
-					err = s.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: eds, ResourceNamesSubscribe: names})
+		insistStream(ctx, ads.DeltaAggregatedResources,
+			func(s grpc.BidiStreamingClient[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]) {
+				names := unknown(1_000)
+				for err := s.Send(&discoveryv3.DeltaDiscoveryRequest{Node: strangerNode(), TypeUrl: eds, ResourceNamesSubscribe: names}); err == nil; {
+					ready()
+					if err = s.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: eds, ResourceNamesUnsubscribe: names}); err == nil {
+						err = s.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: eds, ResourceNamesSubscribe: names})
+					}
 				}
-			}
-		})
+			})
 	})
 }
 

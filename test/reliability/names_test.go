@@ -67,7 +67,10 @@ func nameTrials() []trial {
 		{name: "20,000 names from 100 addresses", promise: namePromise, do: func(w *world) {
 			w.crowdOfNames(100, 20_000, func(i int) string { return fmt.Sprintf("127.0.66.%d", i+1) })
 		}},
-		{name: "100,000 names from our address", promise: namePromise, do: func(w *world) { w.crowdOfNames(1, 100_000, func(int) string { return "127.0.0.1" }) }},
+		{
+			name: "100,000 names from our address", promise: namePromise,
+			do: func(w *world) { w.crowdOfNames(1, 100_000, func(int) string { return "127.0.0.1" }) },
+		},
 		{name: "stale nonces", promise: "memory stays bounded", do: staleNonces},
 		{name: "refusals of 1 MB", promise: "memory stays bounded; no plugin's session ends", do: longRefusals},
 	}

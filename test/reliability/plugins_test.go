@@ -57,7 +57,8 @@ func beside(what string) func(w *world) string {
 // registry is in place of the one that has reg.example.
 func registry(what string) func(w *world) string {
 	return func(w *world) string {
-		w.reg = fmt.Sprintf("  insecure: true\n  process: {command: %s, args: [%s]}\n  config: {host: reg.example, port: %d, begin: %s}\n", rogue, what, w.backends[1].Port, w.signal())
+		w.reg = fmt.Sprintf("  insecure: true\n  process: {command: %s, args: [%s]}\n  config: {host: reg.example, port: %d, begin: %s}\n",
+			rogue, what, w.backends[1].Port, w.signal())
 		return ""
 	}
 }
@@ -255,7 +256,10 @@ func (w *world) offspring() (all []int) {
 
 // broken adds a plugin that breaks a rule of the contract.
 func (w *world) broken(what string) {
-	w.declare(w.plugins() + fmt.Sprintf("- {name: rogue, kind: registry, optional: true, insecure: true, process: {command: %s, args: [%s]}, limits: {memory: 128Mi}}\n", breaker, what))
+	w.declare(w.plugins() + fmt.Sprintf(
+		"- {name: rogue, kind: registry, optional: true, insecure: true, process: {command: %s, args: [%s]}, limits: {memory: 128Mi}}\n",
+		breaker, what,
+	))
 	w.under(func(context.Context, func()) { w.pass(1600) })
 	w.declare(w.plugins())
 }

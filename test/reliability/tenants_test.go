@@ -33,7 +33,8 @@ func tenantTrials() []trial {
 		{name: "10,000 VirtualServices", promise: tenantPromise, flags: bounded, set: tenantSet, do: func(w *world) {
 			w.crowd(10_000, func(i int) string {
 				return object("networking.istio.io/v1", "VirtualService", i, fmt.Sprintf(
-					"{hosts: [evil-%[1]d.example], http: [{match: [{uri: {prefix: /a}}], route: [{destination: {host: crowd-%[2]d.example}}]}, {route: [{destination: {host: crowd-%[2]d.example}}]}]}", i, i%crowd))
+					"{hosts: [evil-%[1]d.example], http: [{match: [{uri: {prefix: /a}}], route: [{destination: {host: "+
+						"crowd-%[2]d.example}}]}, {route: [{destination: {host: crowd-%[2]d.example}}]}]}", i, i%crowd))
 			})
 		}},
 		{name: "25,600 hosts of ServiceEntries", promise: tenantPromise, flags: bounded, set: tenantSet, do: func(w *world) {
@@ -53,7 +54,8 @@ func tenantTrials() []trial {
 					endpoints[j] = fmt.Sprintf("{address: 10.%d.%d.%d}", i, j>>8, j&255)
 				}
 				return object("networking.istio.io/v1", "ServiceEntry", i, fmt.Sprintf(
-					"{hosts: [e%d.evil.example], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [%s]}", i, strings.Join(endpoints, ", ")))
+					"{hosts: [e%d.evil.example], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, "+
+						"name: http, protocol: HTTP}], endpoints: [%s]}", i, strings.Join(endpoints, ", ")))
 			})
 		}},
 		{name: "5,000 Sidecars", promise: tenantPromise, flags: bounded, set: tenantSet, do: func(w *world) {
@@ -65,7 +67,8 @@ func tenantTrials() []trial {
 		{name: "2,000 Gateways", promise: tenantPromise, flags: bounded, set: tenantSet, do: func(w *world) {
 			w.crowd(2000, func(i int) string {
 				return object("networking.istio.io/v1", "Gateway", i, fmt.Sprintf(
-					"{selector: {istio: ingressgateway}, servers: [{port: {number: %d, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: ['evil/evil-%d.example']}]}", w.port, i))
+					"{selector: {istio: ingressgateway}, servers: [{port: {number: %d, name: http, protocol: HTTP}, "+
+						"bind: 127.0.0.1, hosts: ['evil/evil-%d.example']}]}", w.port, i))
 			})
 		}},
 		{name: "chains and loops of delegates", promise: tenantPromise, flags: bounded, set: tenantSet, do: func(w *world) {
@@ -74,15 +77,20 @@ func tenantTrials() []trial {
 		{name: "2,000 large regular expressions", promise: tenantPromise, flags: bounded, set: tenantSet, do: func(w *world) {
 			w.crowd(2000, func(i int) string {
 				return object("networking.istio.io/v1", "VirtualService", i, fmt.Sprintf(
-					"{hosts: [evil-%d.example], http: [{match: [{uri: {regex: '%s'}}], route: [{destination: {host: crowd-%d.example}}]}]}", i, regex(i), i%crowd))
+					"{hosts: [evil-%d.example], http: [{match: [{uri: {regex: '%s'}}], route: [{destination: {host: crowd-%d.example}}]}]}",
+					i, regex(i), i%crowd))
 			})
 		}},
-		{name: "20,000 AuthorizationPolicies", promise: "all that a namespace can't keep is forbidden there, nothing is allowed", flags: bounded, set: tenantSet, do: func(w *world) {
-			w.crowd(20_000, func(i int) string {
-				return object("security.istio.io/v1", "AuthorizationPolicy", i, fmt.Sprintf(
-					"{action: DENY, rules: [{from: [{source: {namespaces: [n%d]}}], to: [{operation: {paths: [/a%d, /b%d]}}]}]}", i, i, i))
-			})
-		}},
+		{
+			name:    "20,000 AuthorizationPolicies",
+			promise: "all that a namespace can't keep is forbidden there, nothing is allowed", flags: bounded,
+			set: tenantSet, do: func(w *world) {
+				w.crowd(20_000, func(i int) string {
+					return object("security.istio.io/v1", "AuthorizationPolicy", i, fmt.Sprintf(
+						"{action: DENY, rules: [{from: [{source: {namespaces: [n%d]}}], to: [{operation: {paths: [/a%d, /b%d]}}]}]}", i, i, i))
+				})
+			},
+		},
 	}
 }
 

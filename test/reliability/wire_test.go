@@ -24,7 +24,8 @@ func wireTrials() []trial {
 			w.connections(10_000, func() string { return w.plane.XDS }, "")
 		}},
 		{name: "connections that fall silent", promise: wirePromise, do: func(w *world) {
-			w.connections(2_000, func() string { return w.plane.XDS }, http2.ClientPreface+"\x00\x00\x00\x04\x00\x00\x00\x00\x00"+"\x00\x10\x00\x01\x00\x00\x00\x00\x01half")
+			w.connections(2_000, func() string { return w.plane.XDS },
+				http2.ClientPreface+"\x00\x00\x00\x04\x00\x00\x00\x00\x00"+"\x00\x10\x00\x01\x00\x00\x00\x00\x01half")
 		}},
 		{name: "half a TLS handshake", promise: wirePromise, secure: true, do: func(w *world) {
 			w.connections(2_000, func() string { return w.secure }, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")

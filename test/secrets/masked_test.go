@@ -146,7 +146,8 @@ func TestConfiguration(t *testing.T) {
 	plugins := filepath.Join(t.TempDir(), "plugins.yaml")
 	put(t, plugins, strings.Join(strings.Split(set, "\n")[:5], "\n"))
 	traced := otlp.Start(t, nil)
-	plane := mesh.Start(t, program, dir, "--plugins", plugins, "--meshConfig", meshFile, "--stateDir", state, "--secureGRPCAddr", "", "--traceEndpoint", traced.URL)
+	plane := mesh.Start(t, program, dir, "--plugins", plugins, "--meshConfig", meshFile, "--stateDir", state,
+		"--secureGRPCAddr", "", "--traceEndpoint", traced.URL)
 	plane.Ready(t)
 	w := &world{plane: plane, dir: dir}
 
@@ -160,7 +161,8 @@ func TestConfiguration(t *testing.T) {
 	if err := protojson.Unmarshal(bootstrap.Node, node); err != nil {
 		t.Fatal(err)
 	}
-	const refusal = "cluster seen-cluster: key marked-inline-key, metadata marked-first is bad; password=marked-said Bearer marked-bearer https://me:marked-url@seen.example/"
+	const refusal = "cluster seen-cluster: key marked-inline-key, metadata marked-first is bad; password=marked-said " +
+		"Bearer marked-bearer https://me:marked-url@seen.example/"
 	got := refuser(t, plane, node, clusterType, refusal)
 	got = append(got, refuser(t, plane, node, extensionType, "", "extensions.istio.io/trafficextension/edge.filter~istio-translated-wasmplugin")...)
 	got = append(got, refuser(t, plane, node, routeType, "", "http.8080")...)
@@ -169,7 +171,10 @@ func TestConfiguration(t *testing.T) {
 	for _, r := range got {
 		served.Write(r.Value)
 	}
-	for _, secret := range []string{"marked-inline-key", "marked-key-password", "marked-first", "marked-nested", "marked-plugin", "marked-deep", "marked-environment", "marked-header", "marked-matcher"} {
+	for _, secret := range []string{
+		"marked-inline-key", "marked-key-password", "marked-first", "marked-nested", "marked-plugin", "marked-deep",
+		"marked-environment", "marked-header", "marked-matcher",
+	} {
 		if !strings.Contains(served.String(), secret) {
 			t.Errorf("proxies are not served %s", secret)
 		}
@@ -185,7 +190,10 @@ func TestConfiguration(t *testing.T) {
 		}
 	}
 	id := url.QueryEscape(node.Id)
-	pages := []string{"/debug/config_dump?proxyID=" + id, "/debug/served?proxyID=" + id, "/debug/ecdsz?proxyID=" + id, "/debug/ledger?proxyID=" + id, "/debug/explain?all=true&proxyID=" + id, "/debug/rowz?table=mesh"}
+	pages := []string{
+		"/debug/config_dump?proxyID=" + id, "/debug/served?proxyID=" + id, "/debug/ecdsz?proxyID=" + id,
+		"/debug/ledger?proxyID=" + id, "/debug/explain?all=true&proxyID=" + id, "/debug/rowz?table=mesh",
+	}
 	for _, kind := range []string{"networking.istio.io/EnvoyFilter", "networking.istio.io/VirtualService", "extensions.istio.io/WasmPlugin"} {
 		pages = append(pages, "/debug/rowz?table="+kind)
 	}
@@ -199,9 +207,13 @@ func TestConfiguration(t *testing.T) {
 	}
 	look()
 	for path, want := range map[string]string{
-		pages[0]: "seen-cluster seen-mode seen-chain seen-header seen-plugin SEEN [redacted]", pages[1]: "seen-mode [redacted]", pages[2]: "seen-plugin [redacted]", pages[5]: "seen-tracer [redacted]",
-		pages[6]: "seen-mode [redacted]", pages[7]: "seen-header [redacted]", pages[8]: "seen-plugin SEEN [redacted]", "/debug/nodes": "seen-node [redacted]", "/debug/mesh": "seen-tracer [redacted]",
-		"/debug/configz": "seen-mode seen-plugin seen-annotation [redacted]", "/debug/configs": "seen-annotation [redacted]", "/debug/refusals": "cluster seen-cluster seen.example",
+		pages[0]: "seen-cluster seen-mode seen-chain seen-header seen-plugin SEEN [redacted]",
+		pages[1]: "seen-mode [redacted]", pages[2]: "seen-plugin [redacted]", pages[5]: "seen-tracer [redacted]",
+		pages[6]: "seen-mode [redacted]", pages[7]: "seen-header [redacted]",
+		pages[8]: "seen-plugin SEEN [redacted]", "/debug/nodes": "seen-node [redacted]",
+		"/debug/mesh":    "seen-tracer [redacted]",
+		"/debug/configz": "seen-mode seen-plugin seen-annotation [redacted]",
+		"/debug/configs": "seen-annotation [redacted]", "/debug/refusals": "cluster seen-cluster seen.example",
 		route: "Verdict", "/debug/sidecarz?proxyID=" + id: "servicesByHostname",
 	} {
 		for word := range strings.FieldsSeq(want) {
@@ -217,7 +229,10 @@ func TestConfiguration(t *testing.T) {
 	difference := []string{"diff", "--from", revisions[0], "--to", revisions[len(revisions)-1], "-o", "wide"}
 	w.shows(t, "(masked) changed", difference...)
 	w.shows(t, `"seen-other"`, difference...)
-	for _, args := range [][]string{difference, {"config"}, {"views"}, {"plugins"}, {"proxy-status"}, {"history"}, {"explain", "web.edge", "cluster", "seen-cluster"}, {"record", "proxies"}, {"analyze", "--live"}} {
+	for _, args := range [][]string{
+		difference, {"config"}, {"views"}, {"plugins"}, {"proxy-status"}, {"history"},
+		{"explain", "web.edge", "cluster", "seen-cluster"}, {"record", "proxies"}, {"analyze", "--live"},
+	} {
 		out, _ := w.run(args...)
 		if out == "" {
 			t.Errorf("coxswain %s says nothing", args)

@@ -30,10 +30,12 @@ func TestSecretsStaySecret(t *testing.T) {
 	const broken = "marked-4e1b-neither-base64-nor-PEM-which-is-long-enough-to-be-found-wherever-it-may-stand-in-a-text"
 	m.Of("a broken value", []byte(broken))
 	files := map[string]string{
-		"good.yaml":      good.secret("edge", "web"),
-		"mismatch.yaml":  pair{good.chain, other.key, nil}.secret("edge", "mismatch"),
-		"broken.yaml":    fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: broken, namespace: edge}\ndata:\n  tls.crt: %q\n  tls.key: %q\n", broken, broken),
-		"text.yaml":      fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: text, namespace: edge}\nstringData: {tls.crt: %s, tls.key: %s}\n", broken, broken),
+		"good.yaml":     good.secret("edge", "web"),
+		"mismatch.yaml": pair{good.chain, other.key, nil}.secret("edge", "mismatch"),
+		"broken.yaml": fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: broken, namespace: edge}\ndata:\n  tls.crt: %q\n  tls.key: %q\n",
+			broken, broken),
+		"text.yaml": fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: text, namespace: edge}\nstringData: {tls.crt: %s, tls.key: %s}\n",
+			broken, broken),
 		"syntax.yaml":    fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata:\n  name: syntax\n  namespace: edge\ndata:\n  tls.key: \"%s\\q\n", broken),
 		"annotated.yaml": strings.Replace(good.secret("edge", "annotated"), "metadata: {", fmt.Sprintf("metadata: {annotations: {applied: %q}, ", broken), 1),
 	}
@@ -75,7 +77,8 @@ func TestSecretsStaySecret(t *testing.T) {
 // pages looks at what the control plane shows.
 func (w *world) pages(t *testing.T, clean func(where string, text []byte)) {
 	t.Helper()
-	for path, text := range leaks.Pages(t, w.plane.HTTP, "/debug/rowz?table=networking.istio.io/Gateway", "/debug/rowz?table=v1/Secret", "/debug/rowz?table=v1/ConfigMap",
+	for path, text := range leaks.Pages(t, w.plane.HTTP, "/debug/rowz?table=networking.istio.io/Gateway",
+		"/debug/rowz?table=v1/Secret", "/debug/rowz?table=v1/ConfigMap",
 		"/debug/config_dump?proxyID=router~127.0.0.21~web-delta.edge~edge.svc.cluster.local") {
 		clean(path, text)
 	}

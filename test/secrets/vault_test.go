@@ -47,7 +47,8 @@ func newVault(t *testing.T, own string) (v *vault, role, secretID string) {
 // start starts it, again after stop.
 func (v *vault) start(t *testing.T) {
 	t.Helper()
-	v.cmd = exec.Command(need.Program(t, "vault/go.sum", "vault", "vault"), "-dir", v.dir, "-address", v.address, "-cert", v.own+"/cert-chain.pem", "-key", v.own+"/key.pem")
+	v.cmd = exec.Command(need.Program(t, "vault/go.sum", "vault", "vault"), "-dir", v.dir, "-address", v.address,
+		"-cert", v.own+"/cert-chain.pem", "-key", v.own+"/key.pem")
 	v.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := v.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -124,7 +125,8 @@ func TestVault(t *testing.T) {
 		var role, secret string
 		v, role, secret = newVault(t, own)
 		put(t, secretID, secret+"\n")
-		return set + fmt.Sprintf("- {name: vault, kind: config, builtin: config/vault, config: {address: %q, tls: {ca: %q}, path: mesh, interval: 1s, timeout: 2s, appRole: {roleID: %q, secretIDFile: %q}}}\n",
+		return set + fmt.Sprintf("- {name: vault, kind: config, builtin: config/vault, config: {address: %q, tls: {ca: "+
+			"%q}, path: mesh, interval: 1s, timeout: 2s, appRole: {roleID: %q, secretIDFile: %q}}}\n",
 			"https://"+v.address, own+"/root-cert.pem", role, secretID)
 	})
 	e := w.gateway(t, "edge", "web", "delta")

@@ -11,7 +11,10 @@ func TestPlain(t *testing.T) {
 			w := newWorld(t, settings{protocol: protocol})
 			through(t, "HTTP at the service's address", func() (seen, error) { return askHTTP(w.client, webAddress+":80", web) })
 			through(t, "TCP at the service's address", func() (seen, error) { return askTCP(w.client, webAddress+":9000") })
-			for cluster, suffix := range map[string]string{"cluster.outbound|80||" + web: ".upstream_rq_200", "cluster.outbound|9000||" + web: ".upstream_cx_total"} {
+			for cluster, suffix := range map[string]string{
+				"cluster.outbound|80||" + web:   ".upstream_rq_200",
+				"cluster.outbound|9000||" + web: ".upstream_cx_total",
+			} {
 				if w.count(t, w.client, cluster, suffix) == 0 {
 					t.Errorf("the client's sidecar knows of nothing sent to %s", cluster)
 				}

@@ -36,7 +36,10 @@ func TestChains(t *testing.T) {
 			{"alpn", "{transport_protocol: tls, application_protocols: [istio, h2]}"},
 			{"raw", "{transport_protocol: raw_buffer}"},
 			{"http", "{transport_protocol: raw_buffer, application_protocols: [http/1.1]}"},
-			{"source", "{transport_protocol: raw_buffer, application_protocols: [http/1.0], source_prefix_ranges: [{address_prefix: 127.0.0.2, prefix_len: 32}]}"},
+			{
+				"source",
+				"{transport_protocol: raw_buffer, application_protocols: [http/1.0], source_prefix_ranges: [{address_prefix: 127.0.0.2, prefix_len: 32}]}",
+			},
 		},
 		"sources": {
 			{"direct", "{direct_source_prefix_ranges: [{address_prefix: 127.0.0.2, prefix_len: 32}], server_names: [a.example]}"},
@@ -49,7 +52,8 @@ func TestChains(t *testing.T) {
 		"ranges": {
 			{"eight", "{prefix_ranges: [{address_prefix: 127.0.0.0, prefix_len: 8}]}"},
 			{"one", "{prefix_ranges: [{address_prefix: 127.0.0.3, prefix_len: 32}], transport_protocol: tls}"},
-			{"several", `{prefix_ranges: [{address_prefix: 127.0.0.0, prefix_len: 8}], server_names: ["*.b.example", a.example], application_protocols: [istio, http/1.1]}`},
+			{"several", `{prefix_ranges: [{address_prefix: 127.0.0.0, prefix_len: 8}], server_names: ["*.b.example", ` +
+				`a.example], application_protocols: [istio, http/1.1]}`},
 		},
 	} {
 		for _, fallback := range []bool{false, true} {

@@ -50,7 +50,8 @@ func TestRoutes(t *testing.T) {
 			Manager:    "{normalize_path: true, merge_slashes: true, path_with_escaped_slashes_action: UNESCAPE_AND_FORWARD, use_remote_address: true}",
 		},
 		"stripped": {
-			Manager: "{strip_any_host_port: true, strip_trailing_host_dot: true, xff_num_trusted_hops: 1, path_with_escaped_slashes_action: REJECT_REQUEST, normalize_path: true}",
+			Manager: "{strip_any_host_port: true, strip_trailing_host_dot: true, xff_num_trusted_hops: 1, " +
+				"path_with_escaped_slashes_action: REJECT_REQUEST, normalize_path: true}",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +109,10 @@ func (r reply) String() string {
 }
 
 func replyOf(status int, body string, h http.Header) reply {
-	return reply{status: status, body: body, location: h.Get("Location"), from: slices.Clone(h["X-From"]), all: slices.Clone(h["X-All"]), grpc: h.Get("Grpc-Status") + h.Get("Grpc-Message")}
+	return reply{
+		status: status, body: body, location: h.Get("Location"), from: slices.Clone(h["X-From"]),
+		all: slices.Clone(h["X-All"]), grpc: h.Get("Grpc-Status") + h.Get("Grpc-Message"),
+	}
 }
 
 func walk(config *simulator.Config, port int, q question) reply {

@@ -29,8 +29,10 @@ func token(claims string) string {
 
 // ways are paths of testdata/upstream.yaml, each with what follows it.
 var ways = []string{
-	"/prefix", "/prefix/a?b", "/prefixes", "/root/a", "/exact?x", "/seg", "/seg/a", "/re12?x", "/rewritten/abc/123?x", "/literal", "/by-header", "/by-path/p.example",
-	"/mutated", "/weighted", "/named", "/subset/two", "/subset/three", "/second", "/down", "/jwt/b?token=" + token(`{"iss":"b"}`), "/jwt/a?access_token=" + token(`{"iss":"a","aud":"x"}`),
+	"/prefix", "/prefix/a?b", "/prefixes", "/root/a", "/exact?x", "/seg", "/seg/a", "/re12?x",
+	"/rewritten/abc/123?x", "/literal", "/by-header", "/by-path/p.example",
+	"/mutated", "/weighted", "/named", "/subset/two", "/subset/three", "/second", "/down",
+	"/jwt/b?token=" + token(`{"iss":"b"}`), "/jwt/a?access_token=" + token(`{"iss":"a","aud":"x"}`),
 }
 
 var asked = [][]string{
@@ -41,9 +43,13 @@ var asked = [][]string{
 // tokens are headers.
 func tokens() [][]string {
 	bearer := "authorization: Bearer "
-	all := [][]string{nil, {bearer + "x"}, {bearer + "x.y.z"}, {"authorization: Basic abc"}, {"x-t-token: Token " + token(`{"iss":"b"}`)}, {"x-t-token: " + token(`{"iss":"b"}`)}}
+	all := [][]string{
+		nil, {bearer + "x"}, {bearer + "x.y.z"}, {"authorization: Basic abc"},
+		{"x-t-token: Token " + token(`{"iss":"b"}`)}, {"x-t-token: " + token(`{"iss":"b"}`)},
+	}
 	for _, claims := range []string{
-		`{"iss":"a","aud":"x"}`, `{"iss":"a","aud":["y","x"],"sub":"boss"}`, `{"iss":"a","aud":"z"}`, `{"iss":"a"}`, `{"iss":"b"}`, `{"iss":"c","aud":"x"}`, `{"aud":"x"}`,
+		`{"iss":"a","aud":"x"}`, `{"iss":"a","aud":["y","x"],"sub":"boss"}`, `{"iss":"a","aud":"z"}`, `{"iss":"a"}`,
+		`{"iss":"b"}`, `{"iss":"c","aud":"x"}`, `{"aud":"x"}`,
 		`{"iss":"a","aud":"x","exp":1000}`, `{"iss":"a","aud":"x","nbf":99999999999}`, `{"iss":"a","aud":"x","sub":"s","deep":{"er":"d"}}`,
 	} {
 		all = append(all, []string{bearer + token(claims)})
@@ -62,9 +68,11 @@ func TestUpstream(t *testing.T) {
 		t.Run(fmt.Sprint("the most specific mutation wins: ", specific), func(t *testing.T) {
 			port := wait.Port(t)
 			config := start(t, "upstream", map[string]any{
-				"Port": port, "Specific": specific, "Keys": `{"keys":[{"kty":"oct","kid":"k","alg":"HS256","k":"` + base64.RawURLEncoding.EncodeToString([]byte(secret)) + `"}]}`,
-				"One": endpoint(one, ""), "Two": endpoint(two, ""), "OneDown": endpoint(one, ", health_status: UNHEALTHY"),
-				"OneLabelled": endpoint(one, ", metadata: {filter_metadata: {envoy.lb: {version: one}}}"), "TwoLabelled": endpoint(two, ", metadata: {filter_metadata: {envoy.lb: {version: two}}}"),
+				"Port": port, "Specific": specific,
+				"Keys": `{"keys":[{"kty":"oct","kid":"k","alg":"HS256","k":"` + base64.RawURLEncoding.EncodeToString([]byte(secret)) + `"}]}`,
+				"One":  endpoint(one, ""), "Two": endpoint(two, ""), "OneDown": endpoint(one, ", health_status: UNHEALTHY"),
+				"OneLabelled": endpoint(one, ", metadata: {filter_metadata: {envoy.lb: {version: one}}}"),
+				"TwoLabelled": endpoint(two, ", metadata: {filter_metadata: {envoy.lb: {version: two}}}"),
 			})
 			client := &client{t: t, address: fmt.Sprint("127.0.0.1:", port)}
 			defer client.close()

@@ -229,14 +229,18 @@ func TestFilesAndState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	place(t, dir, map[string]string{"settings/plugins.yaml": strings.ReplaceAll(string(text), "builtin: config/file", "builtin: config/file\n    config: {dir: "+dir+"/mesh}")})
+	place(t, dir, map[string]string{
+		"settings/plugins.yaml": strings.ReplaceAll(string(text), "builtin: config/file", "builtin: config/file\n    config: {dir: "+dir+"/mesh}"),
+	})
 	args := []string{"--settings", filepath.Join(dir, "settings/settings.yaml")}
 	p := mesh.Start(t, old, "", args...)
 	p.Ready(t)
 	p.Follow(t, p.Bootstrap(t, "--type", "router", "--name", "edge", "--labels", "istio=ingressgateway"), "type.googleapis.com/envoy.config.cluster.v3.Cluster")
 	revision := newest(t, old, p.HTTP)
 	said(t, old, "pin", revision, "--addr", p.HTTP)
-	if out := said(t, binary, append([]string{"upgrade", "check", "--old", old, "--"}, args...)...); strings.Contains(out, "\notherwise ") || !strings.Contains(out, "and 1 pins") {
+	if out := said(t, binary, append([]string{
+		"upgrade", "check", "--old", old, "--",
+	}, args...)...); strings.Contains(out, "\notherwise ") || !strings.Contains(out, "and 1 pins") {
 		t.Errorf("it says\n%s", out)
 	}
 	if code := p.Stop(t); code != 0 {
@@ -364,7 +368,8 @@ func TestTwoVersions(t *testing.T) {
 	was.Ready(t)
 	admin := wait.Address(t)
 	ads := newSwitched(t, was.XDS)
-	bootstrap := said(t, old, "bootstrap", "--xds", ads.listener.Addr().String(), "--type", "router", "--name", "edge", "--labels", "istio=ingressgateway", "--admin", admin)
+	bootstrap := said(t, old, "bootstrap", "--xds", ads.listener.Addr().String(), "--type", "router", "--name",
+		"edge", "--labels", "istio=ingressgateway", "--admin", admin)
 	for _, kind := range []string{"cluster.v3.Cluster", "listener.v3.Listener"} {
 		url := "type.googleapis.com/envoy.config." + kind
 		same(t, kind, was.Fetch(t, []byte(bootstrap), url), is.Fetch(t, []byte(bootstrap), url))

@@ -53,7 +53,8 @@ func newWorld(t *testing.T, all []scenario.Scenario, module string) *world {
 	envoy.Binary(t) // or skip
 	b := newBackends(t)
 	w := &world{
-		Gateway: wait.Port(t), Passthrough: wait.Port(t), Second: wait.Port(t), Edge: wait.Port(t), Ingress: wait.Port(t), backends: b, issuer: newIssuer(t), secure: b.secure(t, "secure"),
+		Gateway: wait.Port(t), Passthrough: wait.Port(t), Second: wait.Port(t), Edge: wait.Port(t),
+		Ingress: wait.Port(t), backends: b, issuer: newIssuer(t), secure: b.secure(t, "secure"),
 		V1: b.start(t, "v1"), V2: b.start(t, "v2"), Near: b.start(t, "near"), Far: b.start(t, "far"), Failing: b.start(t, "failing"),
 		Module: module, AuthorizeHTTP: authorizeHTTP(t), AuthorizeGRPC: authorizeGRPC(t), Spans: b.start(t, "spans"),
 	}

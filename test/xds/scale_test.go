@@ -41,7 +41,8 @@ func TestManyAndSwaps(t *testing.T) {
 	s := newServer(t, nil)
 	var far strings.Builder // what the proxy that is asked doesn't see
 	for i := range many - 2 {
-		far.WriteString(strings.Replace(strings.Replace(entry(fmt.Sprintf("entry-%d", i), fmt.Sprintf("host-%d", i)), "namespace: shop", "namespace: far", 1), "{hosts", "{exportTo: [\".\"], hosts", 1))
+		far.WriteString(strings.Replace(strings.Replace(entry(fmt.Sprintf("entry-%d", i), fmt.Sprintf("host-%d", i)), "namespace: shop", "namespace: far", 1),
+			"{hosts", "{exportTo: [\".\"], hosts", 1))
 	}
 	s.put(t, "far.yaml", far.String())
 	s.put(t, "stays.yaml", entry("stays", "stays"))

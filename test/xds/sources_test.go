@@ -18,7 +18,8 @@ import (
 // order; who writes is etcd, for it alone takes writes.
 func TestFirstWins(t *testing.T) {
 	t.Parallel()
-	s := newServer(t, map[string]string{"same.yaml": entry("same", "of-xds"), "stays.yaml": entry("stays", "stays"), "stays-too.yaml": entry("stays-too", "stays-too")})
+	s := newServer(t,
+		map[string]string{"same.yaml": entry("same", "of-xds"), "stays.yaml": entry("stays", "stays"), "stays-too.yaml": entry("stays-too", "stays-too")})
 	e := etcd.Start(t)
 	const key = "/coxswain/config/networking.istio.io/ServiceEntry/shop/same"
 	e.Put(t, key, strings.TrimSuffix(entry("same", "of-etcd"), "---\n"))
@@ -34,7 +35,8 @@ func TestFirstWins(t *testing.T) {
 	}
 	first := source(fmt.Sprintf("address: %q, maxRetry: 1s", s.XDS)) +
 		fmt.Sprintf("  - {name: resources, kind: config, builtin: config/etcd, config: {endpoints: [\"http://%s\"]}}\n", e.Address)
-	last := fmt.Sprintf("  - {name: seen, kind: controller, process: {command: %q}, insecure: true, allow: {store: [networking.istio.io/ServiceEntry]}}\n", controller)
+	last := fmt.Sprintf("  - {name: seen, kind: controller, process: {command: %q}, insecure: true, allow: {store: [networking.istio.io/ServiceEntry]}}\n",
+		controller)
 	plugins := filepath.Join(t.TempDir(), "plugins.yaml")
 	before, after, _ := strings.Cut(string(text), "plugins:\n")
 	write(t, plugins, before+"plugins:\n"+first+after+last)

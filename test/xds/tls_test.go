@@ -78,7 +78,8 @@ func TestTLS(t *testing.T) {
 	other.Issue(t, mine, "spiffe://cluster.local/ns/istio-system/sa/coxswain")
 	s.Kill()
 	s.put(t, "b.yaml", entry("b", "b"))
-	write(t, in(folder, "tokens.yaml"), "tokens: [{token: another-token-of-32-characters-xx, identities: [spiffe://cluster.local/ns/istio-system/sa/coxswain]}]\n")
+	write(t, in(folder, "tokens.yaml"),
+		"tokens: [{token: another-token-of-32-characters-xx, identities: [spiffe://cluster.local/ns/istio-system/sa/coxswain]}]\n")
 	s.Plane = s.Again(t)
 	s.Ready(t)
 	hasCluster(t, byCertificate, "b", true)

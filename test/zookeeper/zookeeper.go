@@ -76,7 +76,10 @@ func Start(t testing.TB, more ...string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprintf("dataDir=%s\nclientPort=%s\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\ntickTime=1000\nmaxSessionTimeout=60000\nmaxClientCnxns=0\n", s.Dir, port)
+	text := fmt.Sprintf(
+		"dataDir=%s\nclientPort=%s\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\ntickTime=1000\nmaxSessionTimeout=60000\nmaxClientCnxns=0\n",
+		s.Dir, port,
+	)
 	for _, line := range more {
 		text += line + "\n"
 	}

@@ -87,7 +87,8 @@ func Connect(ctx context.Context, c Config) (*Fleet, Arrival, error) {
 			return nil, Arrival{}, err
 		}
 		s := &sidecar{fleet: &f.fleet, id: i, node: n, slow: float64(i%10) < 10*c.Slow}
-		conn, err := grpc.NewClient("passthrough:///"+c.Address, grpc.WithTransportCredentials(creds), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30)),
+		conn, err := grpc.NewClient("passthrough:///"+c.Address, grpc.WithTransportCredentials(creds),
+			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30)),
 			grpc.WithInitialWindowSize(window(s.slow)), grpc.WithInitialConnWindowSize(window(s.slow)))
 		if err != nil {
 			cancel()

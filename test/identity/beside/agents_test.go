@@ -14,7 +14,8 @@ func (w *world) agents(t *testing.T) []row {
 	}
 	c.Apply(t, pod("agent-1", trusted, "node-1", "Running")+pod("agent-2", trusted, "node-2", "Running")+pod("agent-3", trusted, "node-1", "Running")+
 		pod("other-1", "istio-system/other", "node-1", "Running")+pod("near-1", "shop/web", "node-1", "Running")+pod("far-1", "shop/far", "node-2", "Running")+
-		pod("ended-1", "shop/ended", "node-1", "Succeeded")+pod("failed-1", "shop/failed", "node-1", "Failed")+pod("waiting-1", "shop/waiting", "node-1", "Pending")+
+		pod("ended-1", "shop/ended", "node-1", "Succeeded")+pod("failed-1", "shop/failed", "node-1", "Failed")+
+		pod("waiting-1", "shop/waiting", "node-1", "Pending")+
 		pod("nowhere-1", "shop/nowhere", "", "Pending"))
 	token := func(account, pod string) caller {
 		return bearer(c.Token(t, "istio-system", account, "istio-ca", pod), "clusterid", "Kubernetes")
@@ -35,7 +36,9 @@ func (w *world) agents(t *testing.T) []row {
 			})
 		}
 	}
-	const may, foreignToo, over = "requests for somebody else's certificate", "the same, for an identity of a foreign trust domain", "the same, for an account whose pods on the node have ended"
+	const may, foreignToo, over = "requests for somebody else's certificate",
+		"the same, for an identity of a foreign trust domain",
+		"the same, for an account whose pods on the node have ended"
 	refused := func(what string, c caller, of signing) row {
 		return certifies(what, c, of).but(may, "Unauthenticated", "PermissionDenied")
 	}
@@ -53,13 +56,15 @@ func (w *world) agents(t *testing.T) []row {
 		refused("an account whose pod waits for a node", first, shop("nowhere")),
 		refused("an account whose pod has failed", first, shop("failed")),
 		certifies("an account whose pod has ended", first, shop("ended")).but(over, signed("spiffe://cluster.local/ns/shop/sa/ended"), "PermissionDenied"),
-		certifies("an account whose pod has no address yet", first, shop("waiting")).but(over, signed("spiffe://cluster.local/ns/shop/sa/waiting"), "PermissionDenied"),
+		certifies("an account whose pod has no address yet", first, shop("waiting")).but(over,
+			signed("spiffe://cluster.local/ns/shop/sa/waiting"), "PermissionDenied"),
 		refused("an account that isn't trusted asks", token("other", "other-1"), shop("web")),
 		refused("a token that is bound to no pod", token("agent", ""), shop("web")),
 		certifies("the token of a pod that is gone", gone, shop("web")),
 		refused("by the agent's certificate", shows(w.authority.named(t, "spiffe://cluster.local/ns/istio-system/sa/agent")), shop("web")),
 		refused("no identity", first, of("shop/web")),
-		certifies("a foreign trust domain", first, of("spiffe://other.example/ns/shop/sa/web")).but(foreignToo, signed("spiffe://other.example/ns/shop/sa/web"), "PermissionDenied"),
+		certifies("a foreign trust domain", first, of("spiffe://other.example/ns/shop/sa/web")).but(foreignToo,
+			signed("spiffe://other.example/ns/shop/sa/web"), "PermissionDenied"),
 		refused("another cluster's account of that name", bearer(w.east.Token(t, "istio-system", "agent", "istio-ca", ""), "clusterid", "east"), shop("web")),
 	}
 }

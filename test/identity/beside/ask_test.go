@@ -258,7 +258,9 @@ func (s *server) certifies(t *testing.T, c caller, of signing) string {
 		between.AppendCertsFromPEM([]byte(text))
 	}
 	trust := "trusted"
-	if _, err := leaf.Verify(x509.VerifyOptions{Roots: s.roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+	if _, err := leaf.Verify(x509.VerifyOptions{
+		Roots: s.roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}); err != nil {
 		trust = "not trusted"
 	}
 	if s.roots.Equal(poolOf([]byte(chain[len(chain)-1]))) {
@@ -288,7 +290,8 @@ func (s *server) signs(t *testing.T, c caller, of signing) (leaf *x509.Certifica
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := security.NewIstioCertificateServiceClient(conn).CreateCertificate(ctx, &security.IstioCertificateRequest{Csr: of.csr, ValidityDuration: of.seconds, Metadata: m})
+	answer, err := security.NewIstioCertificateServiceClient(conn).CreateCertificate(ctx,
+		&security.IstioCertificateRequest{Csr: of.csr, ValidityDuration: of.seconds, Metadata: m})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -139,7 +139,8 @@ func (w *world) certDir(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for name, text := range map[string][]byte{
-		"cert-chain.pem": encoded("CERTIFICATE", c.Certificate[0]), "key.pem": encoded("EC PRIVATE KEY", key), "root-cert.pem": encoded("CERTIFICATE", w.authority.certificate.Raw),
+		"cert-chain.pem": encoded("CERTIFICATE", c.Certificate[0]), "key.pem": encoded("EC PRIVATE KEY", key),
+		"root-cert.pem": encoded("CERTIFICATE", w.authority.certificate.Raw),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 			t.Fatal(err)
@@ -286,7 +287,8 @@ func TestIstioctl(t *testing.T) {
 
 // pageNames are the pages that are compared.
 var pageNames = []string{
-	"syncz", "connections", "adsz", "registryz", "endpointShardz", "configz", "resourcesz", "authorizationz", "telemetryz", "mesh", "networkz", "clusterz", "instancesz",
+	"syncz", "connections", "adsz", "registryz", "endpointShardz", "configz", "resourcesz", "authorizationz",
+	"telemetryz", "mesh", "networkz", "clusterz", "instancesz",
 	"edsz?proxyID=two.shop", "ndsz?proxyID=two.shop", "config_dump?proxyID=real.shop&include_eds",
 }
 
@@ -334,10 +336,12 @@ func (c istioctl) pages(t *testing.T) {
 			t.Errorf("%s shows nothing that could be compared: %s", name, text)
 		}
 	}
-	if text, err := c.ask(t, c.istiod, "x", "internal-debug", "ecdsz?proxyID=two.shop"); err != nil || !strings.Contains(text, "proto: not found") { // as docs/differences.md says
+	// as docs/differences.md says
+	if text, err := c.ask(t, c.istiod, "x", "internal-debug", "ecdsz?proxyID=two.shop"); err != nil || !strings.Contains(text, "proto: not found") {
 		t.Errorf("ecdsz of istiod: %v %s", err, text)
 	}
-	if text, err := c.ask(t, c.coxswain, "x", "internal-debug", "ecdsz?proxyID=two.shop"); err != nil || !strings.Contains(text, "https://wasm.example/filter.wasm") {
+	if text, err := c.ask(t, c.coxswain, "x", "internal-debug", "ecdsz?proxyID=two.shop"); err != nil ||
+		!strings.Contains(text, "https://wasm.example/filter.wasm") {
 		t.Errorf("ecdsz of Coxswain: %v %s", err, text)
 	}
 	c.list(t)
@@ -397,7 +401,10 @@ func (c istioctl) proxyStatus(t *testing.T) {
 		}
 	}
 	for name, got := range statuses {
-		if want := []string{"real.shop Kubernetes 1.31.0 4 (CDS,LDS,EDS,RDS)", "two.shop Kubernetes 1.31.0 6 (CDS,LDS,EDS,RDS,ECDS,NDS)"}; !slices.Equal(got, want) {
+		if want := []string{
+			"real.shop Kubernetes 1.31.0 4 (CDS,LDS,EDS,RDS)",
+			"two.shop Kubernetes 1.31.0 6 (CDS,LDS,EDS,RDS,ECDS,NDS)",
+		}; !slices.Equal(got, want) {
 			t.Errorf("proxy-status of %s: %q", name, got)
 		}
 	}

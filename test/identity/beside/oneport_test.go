@@ -41,11 +41,14 @@ func TestOnePort(t *testing.T) {
 		{what: "gRPC's type, HTTP/1.1", want: "HTTP/1.1 404", ask: page(false, "POST", "/x.Y/Z", "application/grpc")},
 		{what: "clusters, by gRPC", want: "OK", ask: func(t *testing.T, s *server) string { return s.comes(t, caller{}.inPlain()) }},
 		{what: "an unknown method, by gRPC", want: "Unimplemented", ask: unknownMethod},
-		{what: "gRPC after a page on one connection", want: "HTTP/2.0 200 grpc-status 12", coxswain: "HTTP/2.0 200 grpc-status 14", ask: func(t *testing.T, s *server) string {
-			by := browser(t, true)
-			asked(t, by, s, "GET", "/ready", "")
-			return asked(t, by, s, "POST", "/x.Y/Z", "application/grpc")
-		}},
+		{
+			what: "gRPC after a page on one connection", want: "HTTP/2.0 200 grpc-status 12",
+			coxswain: "HTTP/2.0 200 grpc-status 14", ask: func(t *testing.T, s *server) string {
+				by := browser(t, true)
+				asked(t, by, s, "GET", "/ready", "")
+				return asked(t, by, s, "POST", "/x.Y/Z", "application/grpc")
+			},
+		},
 	} {
 		if q.coxswain == "" {
 			q.coxswain = q.want

@@ -32,7 +32,8 @@ func (c istioctl) envoys(t *testing.T) {
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
 		xds := mesh.NewRelay(t, filepath.Join(dir, "xds"), func() string { return s.plain }).Address
 		socket := "unix:" + filepath.Join(dir, "admin")
-		bootstrap, err := exec.Command(binary, "bootstrap", "--xds", xds, "--admin", socket, "--namespace", "shop", "--name", "real", "--ip", "10.0.0.3", "--labels", "app=real",
+		bootstrap, err := exec.Command(binary, "bootstrap", "--xds", xds, "--admin", socket, "--namespace", "shop",
+			"--name", "real", "--ip", "10.0.0.3", "--labels", "app=real",
 			"--metadata", `PROXY_CONFIG={"discoveryAddress": "istiod.istio-system.svc:15012"}`).Output()
 		if err != nil {
 			t.Fatal(err)

@@ -96,7 +96,8 @@ func (w *world) inPlain(t *testing.T) []row {
 		comes("a good token", bearer(token).inPlain()),
 		comes("a bad token", bearer("x").inPlain()),
 		comes("a gateway's word of another", caller{headers: []string{forwarded, "URI=" + cart}}.inPlain()),
-		certifies("a certificate, with a good token", bearer(token).inPlain(), signing{}).but("certificates that are asked for in plain text", "Unimplemented", "Unauthenticated"),
+		certifies("a certificate, with a good token", bearer(token).inPlain(), signing{}).but("certificates that are asked for in plain text",
+			"Unimplemented", "Unauthenticated"),
 	}
 }
 
@@ -120,11 +121,14 @@ func (w *world) certificates(t *testing.T) []row {
 		comes("two names, the second fits", shows(w.authority.named(t, cart, web))).but(nobody, byTLS, "OK"),
 		comes("two names, none fits", shows(w.authority.named(t, cart, "spiffe://cluster.local/ns/edge/sa/web"))).but(nobody, byTLS, "PermissionDenied"),
 		comes("a DNS name alone", shows(w.authority.issue(t, x509.Certificate{DNSNames: []string{"web.shop"}}))).but(nobody, byTLS, "Unauthenticated"),
-		comes("an address alone", shows(w.authority.issue(t, x509.Certificate{IPAddresses: []net.IP{net.IPv4(10, 0, 0, 1)}}))).but(nobody, byTLS, "Unauthenticated"),
+		comes("an address alone", shows(w.authority.issue(t, x509.Certificate{IPAddresses: []net.IP{net.IPv4(10, 0, 0, 1)}}))).but(nobody,
+			byTLS, "Unauthenticated"),
 		comes("a URI that is no identity", shows(w.authority.named(t, "https://shop.example/web"))).but(nobody, byTLS, "PermissionDenied"),
 		comes("an identity with more behind it", shows(w.authority.named(t, web+"/more"))).but(nobody, byTLS, "PermissionDenied"),
 		comes("a foreign trust domain", shows(w.authority.named(t, "spiffe://other.example/ns/shop/sa/web"))).but(foreign, byTLS, "PermissionDenied"),
-		comes("an alias of the trust domain", shows(w.authority.named(t, "spiffe://old.example/ns/shop/sa/web"))).but("certificates of an alias of the trust domain", byTLS, "OK"),
+		comes("an alias of the trust domain", shows(w.authority.named(t, "spiffe://old.example/ns/shop/sa/web"))).but(
+			"certificates of an alias of the trust domain", byTLS, "OK",
+		),
 	}
 }
 
@@ -275,8 +279,10 @@ func (w *world) nobody(t *testing.T) []row {
 		asks("a debug page, in plain text", caller{}.inPlain(), debug, "syncz"),
 		asks("a debug page, as an account", known, debug, "configz"),
 		asks("a debug page, as the control plane's namespace", own, debug, "configz"),
-		asks("the configuration, in plain text", api(caller{}.inPlain(), "istio-system/istiod"), entries).but("who may not read the configuration", "Unauthenticated", "InvalidArgument"),
-		asks("the configuration, as an account", api(known, "shop/web"), entries).but("who may not read the configuration", "PermissionDenied", "InvalidArgument"),
+		asks("the configuration, in plain text", api(caller{}.inPlain(), "istio-system/istiod"), entries).but("who may not read the configuration",
+			"Unauthenticated", "InvalidArgument"),
+		asks("the configuration, as an account", api(known, "shop/web"), entries).but("who may not read the configuration",
+			"PermissionDenied", "InvalidArgument"),
 		asks("the configuration, as the control plane's namespace", api(own, "istio-system/istiod"), entries),
 	}
 }
@@ -314,13 +320,15 @@ func (w *world) signing(t *testing.T) []row {
 		certifies("for 0 s", token, signing{seconds: 0}),
 		certifies("for -1 s", token, signing{seconds: -1}),
 		certifies("names in the request", token, signing{names: names}),
-		certifies("RSA 1024", token, signing{key: small}).but("requests for certificates with RSA keys", "[spiffe://cluster.local/ns/shop/sa/web] [] for "+usually, "InvalidArgument"),
+		certifies("RSA 1024", token, signing{key: small}).but("requests for certificates with RSA keys",
+			"[spiffe://cluster.local/ns/shop/sa/web] [] for "+usually, "InvalidArgument"),
 		certifies("no request", token, signing{csr: " "}),
 		certifies("a request of nonsense", token, signing{csr: "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n"}),
 		signed,
 		certifies("an account of a foreign trust domain", shows(w.authority.named(t, "spiffe://other.example/ns/shop/sa/web")), signing{}).
 			but(foreign, byTLS, "PermissionDenied"),
-		certifies("an account of a foreign trust domain, by a gateway's word", caller{headers: []string{forwarded, "URI=spiffe://other.example/ns/shop/sa/web"}}, signing{}).
+		certifies("an account of a foreign trust domain, by a gateway's word",
+			caller{headers: []string{forwarded, "URI=spiffe://other.example/ns/shop/sa/web"}}, signing{}).
 			but(foreign, "[spiffe://other.example/ns/shop/sa/web] [] for "+usually, "PermissionDenied"),
 	}
 }

@@ -26,7 +26,8 @@ func (v values) secret(name, kind string) string {
 	for _, k := range slices.Sorted(maps.Keys(v)) {
 		all = append(all, fmt.Sprintf("%s: %q", k, base64.StdEncoding.EncodeToString(v[k])))
 	}
-	return fmt.Sprintf("---\n{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: %s}, type: %s, data: {%s}}\n", name, namespace, kind, strings.Join(all, ", "))
+	return fmt.Sprintf("---\n{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: %s}, type: %s, data: {%s}}\n",
+		name, namespace, kind, strings.Join(all, ", "))
 }
 
 // configMap is a ConfigMap (NAMESPACE/NAME).
@@ -70,7 +71,9 @@ func (m material) revoked() []byte {
 	issuer := *m.certificate
 	issuer.KeyUsage |= x509.KeyUsageCRLSign
 	issuer.SubjectKeyId = []byte{1}
-	der, err := x509.CreateRevocationList(rand.Reader, &x509.RevocationList{Number: big.NewInt(1), ThisUpdate: time.Now(), NextUpdate: time.Now().Add(time.Hour)}, &issuer, m.key)
+	der, err := x509.CreateRevocationList(rand.Reader,
+		&x509.RevocationList{Number: big.NewInt(1), ThisUpdate: time.Now(), NextUpdate: time.Now().Add(time.Hour)},
+		&issuer, m.key)
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -130,7 +133,8 @@ func (w *world) secrets(t *testing.T) []row {
 	far := func(account string) caller {
 		return bearer(w.east.Token(t, "edge", account, "istio-ca", ""), "clusterid", "east").as("edge/"+account, "CLUSTER_ID", "east")
 	}
-	gw, poor := bearer(w.cluster.Token(t, "edge", "gw", "istio-ca", "")).as("edge/gw"), bearer(w.cluster.Token(t, "edge", "poor", "istio-ca", "")).as("edge/poor")
+	gw, poor := bearer(w.cluster.Token(t, "edge", "gw", "istio-ca", "")).as("edge/gw"),
+		bearer(w.cluster.Token(t, "edge", "poor", "istio-ca", "")).as("edge/poor")
 	asks := func(what string, c caller, name string) row {
 		return row{what: what, ask: func(t *testing.T, s *server) string { return s.secret(t, c, name) }}
 	}

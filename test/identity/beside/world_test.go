@@ -99,8 +99,9 @@ func newWorld(t *testing.T) *world {
 	w.cluster.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
 	w.cluster.Apply(t, objects+w.authority.secret())
 	w.east.Apply(t, objects)
-	w.cluster.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: east, namespace: istio-system, labels: {istio/multiCluster: \"true\"}}, data: {east: %s}}",
-		base64.StdEncoding.EncodeToString([]byte(w.east.Remote(t, "")))))
+	w.cluster.Apply(t,
+		fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: east, namespace: istio-system, labels: {istio/multiCluster: \"true\"}}, data: {east: %s}}",
+			base64.StdEncoding.EncodeToString([]byte(w.east.Remote(t, "")))))
 	w.istiod = &server{name: "istiod", roots: w.authority.pool(), silent: true}
 	w.coxswain = &server{name: "coxswain", roots: w.authority.pool()}
 	return w
@@ -266,7 +267,8 @@ func (a *authority) secret() string {
 	if err != nil {
 		panic(err) // it is one of P-256
 	}
-	return fmt.Sprintf("---\n{apiVersion: v1, kind: Secret, metadata: {name: istio-ca-secret, namespace: istio-system}, type: istio.io/ca-root, data: {ca-cert.pem: %s, ca-key.pem: %s, cert-chain.pem: \"\", root-cert.pem: \"\"}}\n",
+	return fmt.Sprintf("---\n{apiVersion: v1, kind: Secret, metadata: {name: istio-ca-secret, namespace: istio-system}, "+
+		"type: istio.io/ca-root, data: {ca-cert.pem: %s, ca-key.pem: %s, cert-chain.pem: \"\", root-cert.pem: \"\"}}\n",
 		base64.StdEncoding.EncodeToString(encoded("CERTIFICATE", a.certificate.Raw)), base64.StdEncoding.EncodeToString(encoded("EC PRIVATE KEY", der)))
 }
 

@@ -128,7 +128,9 @@ func logFlood(r *rogue) error {
 }
 
 func rowFlood(r *rogue) error {
-	return r.flood(&pb.FromPlugin{Rows: &pb.Rows{Tables: []*pb.TableRows{{Table: "rogue.example/Thing", Upserts: []*pb.Row{{Key: "a/b", Payload: []byte("x")}}}}}})
+	return r.flood(&pb.FromPlugin{
+		Rows: &pb.Rows{Tables: []*pb.TableRows{{Table: "rogue.example/Thing", Upserts: []*pb.Row{{Key: "a/b", Payload: []byte("x")}}}}},
+	})
 }
 
 func (r *rogue) flood(m *pb.FromPlugin) error {

@@ -95,7 +95,8 @@ func TestRights(t *testing.T) {
 		}
 	}
 	put(reader)
-	register(t, s, registration("n1", "web-1", "web", 80, "passing"), registration("n2", "web-2", "web", 80, "passing"), registration("n1", "other-1", "other", 81, "passing"))
+	register(t, s, registration("n1", "web-1", "web", 80, "passing"),
+		registration("n2", "web-2", "web", 80, "passing"), registration("n1", "other-1", "other", 81, "passing"))
 	h := begin(t, map[string]any{"address": "http://" + s.Address(), "tokenFile": file, "wait": "2s"})
 	h.WaitSynced()
 	both := []string{"10.0.0.1:80 dc1/z1 10", "10.0.0.2:80 dc1/z2 10"}
@@ -178,7 +179,10 @@ func TestSelection(t *testing.T) {
 	if rows := h.Rows(state.Services); len(rows) != 1 {
 		t.Errorf("%d services", len(rows))
 	}
-	near := begin(t, map[string]any{"address": "http://" + s.Address(), "services": map[string]any{"include": []string{"web"}, "nodeMeta": map[string]string{"rack": "far"}}})
+	near := begin(t, map[string]any{
+		"address":  "http://" + s.Address(),
+		"services": map[string]any{"include": []string{"web"}, "nodeMeta": map[string]string{"rack": "far"}},
+	})
 	near.WaitSynced()
 	has(t, near, "web", "10.0.0.6:80 dc1/z6 10")
 

@@ -101,7 +101,10 @@ func configure(t testing.TB, more map[string]any) *server {
 	config := map[string]any{
 		"server": true, "bootstrap_expect": 1, "node_name": "server", "datacenter": "dc1", "data_dir": filepath.Join(s.dir, "data"),
 		"bind_addr": "127.0.0.1", "client_addr": "127.0.0.1", "disable_update_check": true, "log_level": "warn",
-		"ports":       map[string]int{"http": number, "https": -1, "dns": -1, "grpc": -1, "grpc_tls": -1, "serf_wan": -1, "serf_lan": wait.Port(t), "server": wait.Port(t)},
+		"ports": map[string]int{
+			"http": number, "https": -1, "dns": -1, "grpc": -1, "grpc_tls": -1, "serf_wan": -1,
+			"serf_lan": wait.Port(t), "server": wait.Port(t),
+		},
 		"performance": map[string]int{"raft_multiplier": 1},
 		"limits":      map[string]any{"http_max_conns_per_client": 1000},
 	}
@@ -206,7 +209,10 @@ func (s *server) node(t testing.TB, i registries.Instance) string {
 	}
 	name := fmt.Sprintf("node-%d", n)
 	if _, there := s.nodes.LoadOrStore(name, true); !there {
-		_, err := s.client.Catalog().Register(&api.CatalogRegistration{Node: name, Address: fmt.Sprintf("127.1.0.%d", n+1), NodeMeta: map[string]string{"zone": "z" + strconv.Itoa(n%3)}}, nil)
+		_, err := s.client.Catalog().Register(&api.CatalogRegistration{
+			Node: name, Address: fmt.Sprintf("127.1.0.%d", n+1),
+			NodeMeta: map[string]string{"zone": "z" + strconv.Itoa(n%3)},
+		}, nil)
 		if err != nil {
 			t.Error(err)
 		}
@@ -218,7 +224,8 @@ func (s *server) Remove(t testing.TB, all ...registries.Instance) {
 	t.Helper()
 	var ops api.TxnOps
 	for _, i := range all {
-		ops = append(ops, &api.TxnOp{Service: &api.ServiceTxnOp{Verb: api.ServiceDelete, Node: s.node(t, i), Service: api.AgentService{ID: i.ID, Service: i.Service}}})
+		ops = append(ops,
+			&api.TxnOp{Service: &api.ServiceTxnOp{Verb: api.ServiceDelete, Node: s.node(t, i), Service: api.AgentService{ID: i.ID, Service: i.Service}}})
 	}
 	s.change(t, ops)
 }

@@ -61,7 +61,8 @@ func TestRegions(t *testing.T) {
 	far := start(t, "--open=true")
 	far.Put(t, registries.Web(2))
 	knows := []string{
-		"--eureka.client.region=east", "--eureka.server.remote-region-registry-fetch-interval=1", "--eureka.server.remote-region-urls-with-name.west=http://" + far.address + "/eureka/",
+		"--eureka.client.region=east", "--eureka.server.remote-region-registry-fetch-interval=1",
+		"--eureka.server.remote-region-urls-with-name.west=http://" + far.address + "/eureka/",
 	}
 	one := start(t, knows...)
 	apart := start(t, append(knows, "--eureka.server.disable-transparent-fallback-to-other-region=true")...)
@@ -123,7 +124,8 @@ func TestServers(t *testing.T) {
 	one, two := configure(t), configure(t)
 	for _, pair := range [][2]*server{{one, two}, {two, one}} {
 		s, other := pair[0], pair[1]
-		s.args = append(s.args, "--eureka.instance.hostname=this", fmt.Sprintf("--eureka.client.service-url.defaultZone=http://%s:%s@%s/eureka/", user, secret, other.address))
+		s.args = append(s.args, "--eureka.instance.hostname=this",
+			fmt.Sprintf("--eureka.client.service-url.defaultZone=http://%s:%s@%s/eureka/", user, secret, other.address))
 		s.launch(t)
 	}
 	one.answers(t)

@@ -68,8 +68,11 @@ func configure(t testing.TB, more ...string) *server {
 	s.args = append([]string{
 		"--server.address=127.0.0.1", "--server.port=" + port, "--spring.security.user.name=" + user, "--spring.security.user.password=" + secret,
 		"--eureka.client.register-with-eureka=false", "--eureka.client.fetch-registry=false",
-		"--eureka.server.use-read-only-response-cache=false", "--eureka.server.response-cache-auto-expiration-in-seconds=1", "--eureka.server.wait-time-in-ms-when-sync-empty=0",
-		"--eureka.server.retention-time-in-m-s-in-delta-queue=" + strconv.Itoa(int(window.Milliseconds())), "--eureka.server.delta-retention-timer-interval-in-ms=1000",
+		"--eureka.server.use-read-only-response-cache=false",
+		"--eureka.server.response-cache-auto-expiration-in-seconds=1",
+		"--eureka.server.wait-time-in-ms-when-sync-empty=0",
+		"--eureka.server.retention-time-in-m-s-in-delta-queue=" + strconv.Itoa(int(window.Milliseconds())),
+		"--eureka.server.delta-retention-timer-interval-in-ms=1000",
 		"--spring.main.banner-mode=off", "--logging.level.root=warn",
 	}, more...)
 	t.Cleanup(s.stop)
@@ -184,7 +187,8 @@ func (s *server) record(i registries.Instance) map[string]any {
 		metadata[k] = v
 	}
 	return map[string]any{
-		"instanceId": i.ID, "app": strings.ToUpper(i.Service), "hostName": i.Address, "ipAddr": i.Address, "vipAddress": i.Service, "secureVipAddress": i.Service,
+		"instanceId": i.ID, "app": strings.ToUpper(i.Service), "hostName": i.Address, "ipAddr": i.Address,
+		"vipAddress": i.Service, "secureVipAddress": i.Service,
 		"status": status, "port": map[string]any{"$": i.Port, "@enabled": "true"}, "securePort": map[string]any{"$": 443, "@enabled": "false"},
 		"dataCenterInfo": map[string]any{"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"},
 		"leaseInfo":      map[string]any{"renewalIntervalInSecs": 30, "durationInSecs": 3600}, "metadata": metadata,

@@ -116,7 +116,8 @@ func (s *server) change(t testing.TB, name string, do func(map[string]registries
 	entry := map[string]any{
 		"apiVersion": "networking.istio.io/v1", "kind": "ServiceEntry", "metadata": map[string]any{"name": name, "namespace": "default"},
 		"spec": map[string]any{
-			"hosts": []any{host(name)}, "resolution": "STATIC", "location": "MESH_INTERNAL", "ports": []any{map[string]any{"number": int64(80), "name": "http", "protocol": "HTTP"}},
+			"hosts": []any{host(name)}, "resolution": "STATIC", "location": "MESH_INTERNAL",
+			"ports":     []any{map[string]any{"number": int64(80), "name": "http", "protocol": "HTTP"}},
 			"endpoints": endpoints,
 		},
 	}

@@ -20,7 +20,8 @@ import (
 func TestIstio(t *testing.T) {
 	need.All(t)
 	port := wait.Port(t)
-	s := start(t, "nacos.extension.naming.istio.enabled=true", "nacos.istio.mcp.server.enabled=true", fmt.Sprintf("nacos.istio.mcp.server.port=%d", port), "nacos.istio.domain.suffix=.nacos")
+	s := start(t, "nacos.extension.naming.istio.enabled=true", "nacos.istio.mcp.server.enabled=true",
+		fmt.Sprintf("nacos.istio.mcp.server.port=%d", port), "nacos.istio.domain.suffix=.nacos")
 	s.doors = append(s.doors, open(t, s.pod, port))
 	s.Put(t, registries.Web(1), registries.Web(2))
 	source := plugintest.StartTarget(t, plugintest.Process(process.Command{Path: registries.Program(), Args: []string{"plugin", "config/xds"}}), map[string]any{

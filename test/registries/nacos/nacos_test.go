@@ -15,7 +15,8 @@ func TestMain(m *testing.M) { registries.Main(m) }
 
 func config(address string) map[string]any {
 	return map[string]any{
-		"servers": []string{address}, "username": user, "password": secret, "interval": "1s", "refresh": "20s", "timeout": "3s", "keep": "15s", "maxRetry": "2s",
+		"servers": []string{address}, "username": user, "password": secret, "interval": "1s", "refresh": "20s",
+		"timeout": "3s", "keep": "15s", "maxRetry": "2s",
 	}
 }
 

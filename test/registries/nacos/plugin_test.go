@@ -117,7 +117,8 @@ func TestOperator(t *testing.T) {
 	faulty(t, h)
 
 	closed := fmt.Sprint(wait.Port(t)) // nothing listens there
-	s.must(t, http.MethodPost, instancePath, "serviceName", "db", "groupName", "OTHER", "ip", "127.0.0.1", "port", closed, "ephemeral", "false", "clusterName", "B", "healthy", "true")
+	s.must(t, http.MethodPost, instancePath, "serviceName", "db", "groupName", "OTHER", "ip", "127.0.0.1", "port",
+		closed, "ephemeral", "false", "clusterName", "B", "healthy", "true")
 	other := begin(t, s, map[string]any{"groups": []string{"DEFAULT_GROUP", "OTHER"}, "locality": map[string]string{"cluster": "zone"}, "region": "eu"})
 	other.WaitSynced()
 	has(t, other, "db.other.public", "127.0.0.1:"+closed+" 1 eu/B not healthy")
@@ -146,7 +147,9 @@ func TestRights(t *testing.T) {
 	has(t, h, webHost, "10.0.0.1:80 1")
 	s.must(t, http.MethodDelete, auth+"/permission", permission...)
 	refused := func(_ sdk.Level, _ string, fields map[string]string) bool {
-		return strings.Contains(fields["error"], "code 403") && strings.Contains(fields["error"], "may read the namespace's services") && !strings.Contains(fields["error"], secret)
+		return strings.Contains(fields["error"], "code 403") &&
+			strings.Contains(fields["error"], "may read the namespace's services") &&
+			!strings.Contains(fields["error"], secret)
 	}
 	h.WaitLog(refused)
 	has(t, h, webHost, "10.0.0.1:80 1")
@@ -269,7 +272,8 @@ func TestTLS(t *testing.T) {
 	theirs.IssueLocal(t, stranger)
 	file := func(dir, name string) string { return filepath.Join(dir, name) }
 	const tls = "nacos.remote.server.rpc.tls."
-	s := start(t, tls+"enableTls=true", tls+"mutualAuthEnable=true", tls+"compatibility=false", tls+"trustAll=false", tls+"certChainFile=file:"+file(server, "cert-chain.pem"),
+	s := start(t, tls+"enableTls=true", tls+"mutualAuthEnable=true", tls+"compatibility=false", tls+"trustAll=false",
+		tls+"certChainFile=file:"+file(server, "cert-chain.pem"),
 		tls+"certPrivateKey=file:"+file(server, "key.pem"), tls+"trustCollectionCertFile=file:"+file(server, "root-cert.pem"))
 	s.Put(t, registries.Web(1))
 	files := func(roots, cert, name string) map[string]any {

@@ -28,7 +28,8 @@ func certificates(t *testing.T) (dir string) {
 	caKey, ca := sign(t, authority, authority, nil)
 	leaf := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "zookeeper"}, NotBefore: authority.NotBefore, NotAfter: authority.NotAfter,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	key, cert := sign(t, leaf, authority, caKey)
 	raw, err := x509.MarshalPKCS8PrivateKey(key)

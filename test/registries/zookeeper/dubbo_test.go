@@ -96,7 +96,8 @@ func dubbo(t *testing.T, mode string) {
 	}
 	plane := mesh.Start(t, registries.Program(), dir, "--plugins", plugins)
 	plane.Ready(t)
-	e := envoy.Start(t, "edge", admin, plane.Bootstrap(t, "--name", "edge", "--namespace", "default", "--type", "router", "--ip", "127.0.0.9", "--labels", "app=edge", "--admin", admin))
+	e := envoy.Start(t, "edge", admin,
+		plane.Bootstrap(t, "--name", "edge", "--namespace", "default", "--type", "router", "--ip", "127.0.0.9", "--labels", "app=edge", "--admin", admin))
 	e.Ready(t)
 
 	java, lib := zookeeper.Lib(t)

@@ -22,7 +22,9 @@ import (
 func plane(t *testing.T, config map[string]any) *mesh.Plane {
 	t.Helper()
 	set := filepath.Join(t.TempDir(), "plugins.yaml")
-	entry := fmt.Sprintf("plugins:\n  - {name: files, kind: config, builtin: config/file}\n  - {name: zookeeper, kind: registry, builtin: registry/zookeeper, limits: {sync: 20s}, config: %s}\n  - {name: istio, kind: generator, builtin: generator/istio}\n", text(t, config))
+	entry := fmt.Sprintf("plugins:\n  - {name: files, kind: config, builtin: config/file}\n  - {name: zookeeper, kind: "+
+		"registry, builtin: registry/zookeeper, limits: {sync: 20s}, config: %s}\n  - {name: istio, kind: generator, "+
+		"builtin: generator/istio}\n", text(t, config))
 	if err := os.WriteFile(set, []byte(entry), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -83,8 +85,10 @@ func TestTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := zookeeper.Start(t, "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory", "secureClientPort="+port, "secureClientPortAddress=127.0.0.1",
-		"ssl.keyStore.location="+in(mine, "server.pem"), "ssl.trustStore.location="+in(mine, "ca.pem"), "ssl.keyStore.type=PEM", "ssl.trustStore.type=PEM", "ssl.hostnameVerification=false")
+	s := zookeeper.Start(t, "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
+		"secureClientPort="+port, "secureClientPortAddress=127.0.0.1",
+		"ssl.keyStore.location="+in(mine, "server.pem"), "ssl.trustStore.location="+in(mine, "ca.pem"),
+		"ssl.keyStore.type=PEM", "ssl.trustStore.type=PEM", "ssl.hostnameVerification=false")
 	(&server{s, nil}).open(t, "10.0.0.1")
 	config := func(roots, cert string) map[string]any {
 		return map[string]any{"servers": []string{secure}, "maxRetry": "1s", "username": zookeeper.User, "password": zookeeper.Password, "tls": map[string]any{
@@ -117,7 +121,10 @@ func (s *server) open(t *testing.T, address string) {
 func TestRights(t *testing.T) {
 	s := &server{zookeeper.Start(t), nil}
 	s.open(t, "10.0.0.1")
-	p := plane(t, map[string]any{"servers": []string{s.Address()}, "maxRetry": "300ms", "username": zookeeper.User, "password": zookeeper.Password, "settle": "1s", "refresh": "1s"})
+	p := plane(t, map[string]any{
+		"servers": []string{s.Address()}, "maxRetry": "300ms", "username": zookeeper.User,
+		"password": zookeeper.Password, "settle": "1s", "refresh": "1s",
+	})
 	p.Ready(t)
 	const host, list = "com.example.open.dubbo", "/dubbo/com.example.Open/providers"
 	if n := endpoints(t, p, host); n != 1 {
@@ -152,7 +159,10 @@ func TestLostDisk(t *testing.T) {
 	for i := range 4 {
 		s.open(t, fmt.Sprintf("10.0.0.%d", i+1))
 	}
-	p := plane(t, map[string]any{"servers": []string{s.Address()}, "maxRetry": "300ms", "session": "4s", "username": zookeeper.User, "password": zookeeper.Password, "settle": "3s"})
+	p := plane(t, map[string]any{
+		"servers": []string{s.Address()}, "maxRetry": "300ms", "session": "4s", "username": zookeeper.User,
+		"password": zookeeper.Password, "settle": "3s",
+	})
 	p.Ready(t)
 	const host = "com.example.open.dubbo"
 	s.LoseDisk(t)

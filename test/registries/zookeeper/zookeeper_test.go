@@ -154,7 +154,10 @@ func (l byApplication) put(s *server, t testing.TB, i registries.Instance) {
 	revision := fmt.Sprintf("r%d", i.Port)
 	s.Create(t, "/dubbo/metadata/"+i.Service+"/"+revision, text(t, map[string]any{
 		"app": i.Service, "revision": revision, "services": map[string]any{
-			iface(i.Service) + ":rest": map[string]any{"name": iface(i.Service), "protocol": "rest", "port": i.Port, "path": iface(i.Service), "params": map[string]string{"side": "provider"}},
+			iface(i.Service) + ":rest": map[string]any{
+				"name": iface(i.Service), "protocol": "rest", "port": i.Port, "path": iface(i.Service),
+				"params": map[string]string{"side": "provider"},
+			},
 		},
 	}), false)
 	metadata := map[string]string{
@@ -165,7 +168,8 @@ func (l byApplication) put(s *server, t testing.TB, i registries.Instance) {
 		metadata["app."+k] = v
 	}
 	s.Set(t, l.node(i), text(t, map[string]any{
-		"name": i.Service, "id": i.ID, "address": i.Address, "port": i.Port, "enabled": !i.Unhealthy, "serviceType": "DYNAMIC", "registrationTimeUTC": time.Now().UnixMilli(),
+		"name": i.Service, "id": i.ID, "address": i.Address, "port": i.Port, "enabled": !i.Unhealthy,
+		"serviceType": "DYNAMIC", "registrationTimeUTC": time.Now().UnixMilli(),
 		"payload": map[string]any{"@class": "org.apache.dubbo.registry.zookeeper.ZookeeperInstance", "id": nil, "name": i.Service, "metadata": metadata},
 	}), true)
 }
