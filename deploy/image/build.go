@@ -198,7 +198,10 @@ func (s spec) layer(files []file) (v1.Layer, error) {
 	}
 	slices.SortFunc(whole, func(a, b file) int { return strings.Compare(strings.Trim(a.name, "/"), strings.Trim(b.name, "/")) })
 	for _, f := range whole {
-		h := &tar.Header{Name: strings.TrimPrefix(f.name, "/"), Mode: f.mode, Size: int64(len(f.text)), ModTime: s.created, Typeflag: tar.TypeReg, Format: tar.FormatPAX}
+		h := &tar.Header{
+			Name: strings.TrimPrefix(f.name, "/"), Mode: f.mode, Size: int64(len(f.text)), ModTime: s.created,
+			Typeflag: tar.TypeReg, Format: tar.FormatPAX,
+		}
 		if strings.HasSuffix(f.name, "/") {
 			h.Typeflag = tar.TypeDir
 		}

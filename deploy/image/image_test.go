@@ -98,7 +98,8 @@ func TestContents(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := config.Config
-		if c.User != "65532:65532" || c.Entrypoint[0] != entry || c.Labels["org.opencontainers.image.version"] != "v1.2.3" || config.Architecture != m.Platform.Architecture {
+		if c.User != "65532:65532" || c.Entrypoint[0] != entry ||
+			c.Labels["org.opencontainers.image.version"] != "v1.2.3" || config.Architecture != m.Platform.Architecture {
 			t.Errorf("the configuration is %+v", config)
 		}
 		looked(t, image)
@@ -194,7 +195,8 @@ func TestRegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, architecture := range []string{"amd64", "arm64"} {
-		image, err := remote.Image(ref, remote.WithPlatform(v1.Platform{OS: "linux", Architecture: architecture}), remote.WithAuth(&authn.Basic{Username: "me", Password: "a-secret"}))
+		image, err := remote.Image(ref, remote.WithPlatform(v1.Platform{OS: "linux", Architecture: architecture}),
+			remote.WithAuth(&authn.Basic{Username: "me", Password: "a-secret"}))
 		if err != nil {
 			t.Fatal(err)
 		}
