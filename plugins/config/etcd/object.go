@@ -57,7 +57,7 @@ func stored(i id, value []byte, version int64) (object, error) {
 	if o.meta() == nil {
 		o["metadata"] = map[string]any{}
 	}
-	if o.meta()["namespace"] == nil {
+	if o.meta()["namespace"] == nil && !i.cluster() {
 		o.meta()["namespace"] = i.namespace
 	}
 	o.meta()["resourceVersion"] = strconv.FormatInt(version, 10)
@@ -74,7 +74,7 @@ func given(table string, text []byte) (object, id, error) {
 	if err := o.is(i); err != nil {
 		return nil, i, err
 	}
-	if i.namespace, _ = o.meta()["namespace"].(string); i.namespace == "" {
+	if i.namespace, _ = o.meta()["namespace"].(string); i.namespace == "" && !i.cluster() {
 		return nil, i, invalid("metadata.namespace", "is missing")
 	}
 	if i.name, _ = o.meta()["name"].(string); i.name == "" {

@@ -1,4 +1,5 @@
-// Package etcd is the built-in plugin config/etcd: Istio's resources in an etcd, one key each.
+// Package etcd is the built-in plugin config/etcd: resources of Istio and of the Gateway API, and
+// Ingresses, in an etcd, one key each.
 //
 // keys.go says which key an object has, source.go makes rows of the values and publishes those that
 // have changed. store.go reads and writes objects for other plugins; object.go is what it changes
@@ -16,7 +17,7 @@ import (
 type Config struct {
 	etcd.Access
 	// Prefix of the keys.
-	Prefix string `json:"prefix" min:"1" doc:"Keys are PREFIX and GROUP/KIND/NAMESPACE/NAME."`
+	Prefix string `json:"prefix" min:"1" doc:"Keys are PREFIX and GROUP/KIND/NAMESPACE/NAME; GROUP/KIND/NAME of GatewayClass and IngressClass."`
 	// Revision is that of this control plane; empty: all resources count, whatever their
 	// istio.io/rev.
 	Revision string `json:"revision" doc:"This control plane's revision: resources whose label istio.io/rev names another one are left out. Without it none are."`
@@ -51,7 +52,7 @@ func Plugin() sdk.ConfigSourcePlugin {
 	return sdk.ConfigSourcePlugin{
 		Name:      "config/etcd",
 		Version:   "1",
-		Publishes: append(kinds.Tables(), kinds.FaultTable),
+		Publishes: append(tables(), kinds.FaultTable),
 		New: sdk.WithConfig(defaults(), func(c Config) (sdk.ConfigSource, error) {
 			return newSource(c), nil
 		}),

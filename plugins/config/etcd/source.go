@@ -168,7 +168,7 @@ func read(prefix string, i id, value []byte, checker *validation.Checker) (*sdk.
 	wrong := func(field, code, format string, args ...any) []kinds.Fault {
 		return []kinds.Fault{{File: file, Kind: i.kind(), Namespace: i.namespace, Name: i.name, Code: code, Field: field, Message: fmt.Sprintf(format, args...)}}
 	}
-	documents := kinds.Reader{Check: checker.Check}.Read(file, value)
+	documents := kinds.Reader{Check: checker.Check, Grants: true, Gateways: true}.Read(file, value)
 	if len(documents) != 1 {
 		return nil, wrong("", kinds.CodeObject, "has %d objects; a key has one", len(documents))
 	}

@@ -46,7 +46,10 @@ func (s *store) client(ctx context.Context, table string) (*clientv3.Client, err
 
 // named checks what names an object.
 func named(i id) error {
-	if i.namespace == "" || i.name == "" {
+	switch {
+	case i.cluster() && (i.namespace != "" || i.name == ""):
+		return invalid("", "a %s is named by its name, and is in no namespace", i.kind())
+	case !i.cluster() && (i.namespace == "" || i.name == ""):
 		return invalid("", "an object is named by its namespace and its name; one of them is empty")
 	}
 	if strings.ContainsAny(i.namespace+i.name, "/\x00") {
@@ -211,7 +214,7 @@ func (s *store) Patch(ctx context.Context, table, namespace, name string, patch 
 		if err := o.is(i); err != nil {
 			return err
 		}
-		if o.meta()["namespace"] != namespace || o.meta()["name"] != name {
+		if o.meta()["namespace"] != was.meta()["namespace"] || o.meta()["name"] != name {
 			return invalid("metadata.name", "an object's name and namespace stay as they are")
 		}
 		var err error

@@ -259,6 +259,39 @@ spec: {from: [{group: gateway.networking.k8s.io, kind: Gateway, namespace: defau
 	}
 }
 
+// TestRuleThatCannotBe: a rule with a filter that nobody knows answers 500 and the route's others
+// are served, or, as with istiod, none of them is. Both say what is wrong.
+func TestRuleThatCannotBe(t *testing.T) {
+	const filter = `filters: [{type: ExtensionRef, extensionRef: {group: example.com, kind: Thing, name: x}}]`
+	rules := map[string]string{
+		"HTTPRoute": `[{backendRefs: [{name: shop, port: 80}]}, {matches: [{path: {value: /a}}, {path: {value: /b}}], ` + filter + `, backendRefs: [{name: shop, port: 80}]}]`,
+		"GRPCRoute": `[{backendRefs: [{name: shop, port: 80}]}, {matches: [{method: {service: a}}, {method: {service: b}}], ` + filter + `, backendRefs: [{name: shop, port: 80}]}]`,
+	}
+	for kind, list := range rules {
+		for config, beyond := range map[string]bool{`{}`: false, `{"beyond": true}`: true} {
+			h := plugintest.Start(t, Plugin(), config)
+			route := "apiVersion: gateway.networking.k8s.io/v1\nkind: " + kind + "\nmetadata: {name: web}\nspec: {parentRefs: [{name: edge}], rules: " + list + "}\n"
+			h.WaitDone(h.Commit(append(read(t, edge+"---\n"+route), service("shop"))...))
+			answers := map[uint32]int{}
+			for _, row := range h.Rows(kinds.VirtualService) {
+				v, err := kinds.Decode[*networking.VirtualService](row)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range v.Http {
+					answers[r.DirectResponse.GetStatus()] += len(r.Match)
+				}
+			}
+			if failing := answers[500]; (failing > 0) != beyond || beyond && failing%2 != 0 {
+				t.Errorf("%s with %s answers %v", kind, config, answers)
+			}
+			if _, faults := derivedOf(h); !strings.Contains(strings.Join(faults, "\n"), `InvalidFilter: unsupported filter type "ExtensionRef"`) {
+				t.Errorf("%s with %s: %q", kind, config, faults)
+			}
+		}
+	}
+}
+
 // TestUDPRoutes: a UDPRoute is served nowhere, and says so for each parent that is ours; its
 // neighbours are as they were.
 func TestUDPRoutes(t *testing.T) {

@@ -468,3 +468,50 @@ func TestTLS(t *testing.T) {
 	run(t, map[string]any{"repository": s.URL + "/repository", "tls": map[string]any{"ca": ca}}).wants(t, "", "a a.yaml@"+hash)
 	run(t, map[string]any{"repository": s.URL + "/repository"}).wants(t, "certificate signed by unknown authority")
 }
+
+// TestGateways: kinds of the Gateway API and Ingresses of a commit are rows, and go with their
+// file.
+func TestGateways(t *testing.T) {
+	w := newWork(t)
+	const objects = `apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: mine}
+spec: {controllerName: istio.io/gateway-controller}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: web, namespace: shop}
+spec: {parentRefs: [{name: edge}], rules: [{backendRefs: [{name: web, port: 80}]}]}
+---
+apiVersion: gateway.networking.k8s.io/v1beta1
+kind: ReferenceGrant
+metadata: {name: web, namespace: shop}
+spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: edge}], to: [{group: "", kind: Service}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web, namespace: shop}
+spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
+`
+	hash := w.commit(map[string]string{"edge.yaml": objects, "entry.yaml": entry("a", "a")})
+	out := run(t, map[string]any{"repository": w.dir})
+	until := func(want ...string) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+			rows, faults, _ := out.says(t)
+			if rows == strings.Join(want, "\n") && faults == "" {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s\nwanted\n%s\n%s", rows, strings.Join(want, "\n"), faults)
+			}
+		}
+	}
+	at := " git:edge.yaml@" + hash
+	stays := "networking.istio.io/ServiceEntry shop/a git:entry.yaml@" + hash + ":1:1"
+	until("gateway.networking.k8s.io/GatewayClass mine"+at+":1:1", "gateway.networking.k8s.io/HTTPRoute shop/web"+at+":6:1", "gateway.networking.k8s.io/ReferenceGrant shop/web"+at+":11:1",
+		stays, "networking.k8s.io/Ingress shop/web"+at+":16:1")
+	w.git("rm", "-q", "edge.yaml")
+	w.commit(nil)
+	until(stays)
+}

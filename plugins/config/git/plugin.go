@@ -1,5 +1,5 @@
-// Package git is the built-in plugin config/git: Istio's resources from the files of a branch of a
-// git repository.
+// Package git is the built-in plugin config/git: resources of Istio and of the Gateway API, and
+// Ingresses, from the files of a branch of a git repository.
 //
 // repository.go asks which commit a branch has and reads its files, source.go does so again and
 // again and publishes what has changed.
@@ -9,10 +9,12 @@ import (
 	"net/url"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/secure"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -107,7 +109,7 @@ func Plugin() sdk.ConfigSourcePlugin {
 	return sdk.ConfigSourcePlugin{
 		Name:      "config/git",
 		Version:   "1",
-		Publishes: append(kinds.Tables(), kinds.FaultTable),
+		Publishes: slices.Concat(kinds.Tables(), kinds.OtherTables(), []string{secrets.Grants, kinds.FaultTable}),
 		New: sdk.WithConfig(defaults(), func(c Config) (sdk.ConfigSource, error) {
 			return &source{config: c}, nil
 		}),

@@ -92,7 +92,7 @@ func (b *book) open(m *discovery.DiscoveryResponse, r *reply) (all []said, namel
 	sum := sha256.New()
 	seen := make(map[string]bool, len(m.Resources))
 	for i, a := range m.Resources {
-		s, err := open(a)
+		s, err := open(a, b.cluster)
 		sum.Write([]byte(s.name + "\x00"))
 		sum.Write(s.sum[:])
 		switch {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/internal/nearest"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/secure"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -35,7 +36,7 @@ type Config struct {
 	// istio.io/rev.
 	Revision string `json:"revision" doc:"This control plane's revision: resources whose label istio.io/rev names another one are left out. Without it none are."`
 	// Types are what is asked for, GROUP/VERSION/KIND; empty: each kind in its first version.
-	Types []string `json:"types" doc:"What is asked for, GROUP/VERSION/KIND each, such as networking.istio.io/v1alpha3/ServiceEntry; if absent, each of Istio's kinds in its newest version."`
+	Types []string `json:"types" doc:"What is asked for, GROUP/VERSION/KIND each, such as networking.istio.io/v1alpha3/ServiceEntry; if absent, each of Istio's kinds in its newest version. Those of the Gateway API, and Ingresses, are asked for where they are named."`
 	// Synthetic: entries that stand for services without endpoints count, too.
 	Synthetic bool `json:"synthetic" doc:"Take the ServiceEntries without endpoints, named synthetic-, by which control planes list services of their registries."`
 	// WaitFor says what the first list waits for: all, server or nothing; Wait is how long, where
@@ -71,6 +72,9 @@ type limits struct {
 type asked struct {
 	url, version string
 	kind         kinds.Kind
+	// plain: the kind is none of Istio's, and its bodies are google.protobuf.Struct. cluster: its
+	// objects are in no namespace.
+	plain, cluster bool
 }
 
 // What the first list waits for.
@@ -112,31 +116,49 @@ func (c *Config) Check() error {
 func (c *Config) chooseTypes() error {
 	if len(c.Types) == 0 {
 		for _, k := range kinds.All() {
-			c.asked = append(c.asked, ask(k, k.Versions[0]))
+			c.asked = append(c.asked, ask(asked{kind: k}, k.Versions[0]))
 		}
 		return nil
 	}
+	known := append(kinds.Tables(), others()...)
 	for i, url := range c.Types {
 		parts := strings.Split(url, "/")
 		if len(parts) != 3 {
 			return strict.Errorf(strict.At("types", i), "%q is no GROUP/VERSION/KIND, such as networking.istio.io/v1/VirtualService", url)
 		}
-		k, ok := kinds.Lookup(parts[0] + "/" + parts[2])
-		switch {
+		table := parts[0] + "/" + parts[2]
+		of, ok := lookup(table)
+		switch k := of.kind; {
 		case !ok:
-			return strict.Errorf(strict.At("types", i), "%s/%s is none of Istio's kinds%s", parts[0], parts[2], nearest.Suggest(parts[0]+"/"+parts[2], kinds.Tables()))
+			return strict.Errorf(strict.At("types", i), "%s is no kind that is read%s", table, nearest.Suggest(table, known))
 		case !slices.Contains(k.Versions, parts[1]):
 			return strict.Errorf(strict.At("types", i), "%s has no version %q; it has %s", k.Name(), parts[1], strings.Join(k.Versions, ", "))
 		case slices.ContainsFunc(c.asked, func(a asked) bool { return a.kind.Table == k.Table }):
 			return strict.Errorf(strict.At("types", i), "%s is asked for already: its versions have the same objects", k.Name())
 		}
-		c.asked = append(c.asked, ask(k, parts[1]))
+		c.asked = append(c.asked, ask(of, parts[1]))
 	}
 	return nil
 }
 
-func ask(k kinds.Kind, version string) asked {
-	return asked{fmt.Sprintf("%s/%s/%s", k.Group(), version, k.Name()), version, k}
+// others are the tables of kinds that are none of Istio's: those of the Gateway API, and Ingresses.
+func others() []string { return append(kinds.OtherTables(), secrets.Grants) }
+
+// lookup returns the kind of a table, without a version.
+func lookup(table string) (asked, bool) {
+	if k, ok := kinds.Lookup(table); ok {
+		return asked{kind: k}, true
+	}
+	if k, ok := kinds.Other(table); ok {
+		return asked{kind: kinds.Kind{Table: k.Table, Versions: k.Versions}, plain: true, cluster: k.Cluster}, true
+	}
+	return asked{kind: kinds.Grants(), plain: true}, table == secrets.Grants
+}
+
+// ask has a kind asked for in a version.
+func ask(a asked, version string) asked {
+	a.url, a.version = fmt.Sprintf("%s/%s/%s", a.kind.Group(), version, a.kind.Name()), version
+	return a
 }
 
 // Plugin returns the plugin for sdk.Serve.
@@ -144,7 +166,7 @@ func Plugin() sdk.ConfigSourcePlugin {
 	return sdk.ConfigSourcePlugin{
 		Name:      "config/xds",
 		Version:   "1",
-		Publishes: append(kinds.Tables(), kinds.FaultTable),
+		Publishes: slices.Concat(kinds.Tables(), others(), []string{kinds.FaultTable}),
 		New: sdk.WithConfig(defaults(), func(c Config) (sdk.ConfigSource, error) {
 			return &source{config: c}, nil
 		}),

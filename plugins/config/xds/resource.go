@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
 	mcp "istio.io/api/mcp/v1alpha1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
@@ -28,9 +29,9 @@ type said struct {
 	resource *mcp.Resource
 }
 
-// open reads the envelope of a resource. The error says why it has no name that it could be known
-// by.
-func open(a *anypb.Any) (said, error) {
+// open reads the envelope of a resource. cluster: the kind's objects are in no namespace. The error
+// says why it has no name that it could be known by.
+func open(a *anypb.Any, cluster bool) (said, error) {
 	m := &mcp.Resource{}
 	if err := a.UnmarshalTo(m); err != nil {
 		return said{}, fmt.Errorf("is no istio.mcp.v1alpha1.Resource: %w", err)
@@ -38,8 +39,12 @@ func open(a *anypb.Any) (said, error) {
 	name := m.GetMetadata().GetName()
 	namespace, own, ok := strings.Cut(name, "/")
 	switch {
-	case !ok || namespace == "" || own == "" || strings.Contains(own, "/"):
-		return said{}, fmt.Errorf("metadata.name: %q is no NAMESPACE/NAME", clip(name))
+	case !ok || own == "" || strings.Contains(own, "/") || (namespace == "") != cluster:
+		form := "NAMESPACE/NAME"
+		if cluster {
+			form = "/NAME"
+		}
+		return said{}, fmt.Errorf("metadata.name: %q is no %s", clip(name), form)
 	case len(name) > mostName || strings.ContainsFunc(name, unicode.IsControl):
 		return said{}, fmt.Errorf("metadata.name: %q %w", clip(name), errNobody)
 	}
@@ -82,7 +87,7 @@ func (r *reader) row(s said) (*sdk.Row, []kinds.Fault) {
 			File: r.place(s.name), Kind: r.kind.Name(), Namespace: namespace, Name: name, Severity: severity, Code: code, Field: field, Message: fmt.Sprintf(format, args...),
 		}
 	}
-	spec, newer, err := r.spec(s.resource.GetBody())
+	spec, newer, err := r.body(s.resource.GetBody())
 	if err != nil {
 		return nil, []kinds.Fault{wrong(finding.Error, "body", kinds.CodeObject, "%v", err)}
 	}
@@ -90,7 +95,7 @@ func (r *reader) row(s said) (*sdk.Row, []kinds.Fault) {
 	if err != nil {
 		return nil, []kinds.Fault{wrong(finding.Error, "body", kinds.CodeObject, "%v", err)}
 	}
-	documents := kinds.Reader{Check: r.checker.Check, Order: r.order}.Read(r.place(s.name), text)
+	documents := kinds.Reader{Check: r.checker.Check, Order: r.order, Grants: r.plain, Gateways: r.plain}.Read(r.place(s.name), text)
 	if len(documents) != 1 {
 		return nil, []kinds.Fault{wrong(finding.Error, "", kinds.CodeObject, "is no object")}
 	}
@@ -111,6 +116,25 @@ func (r *reader) row(s said) (*sdk.Row, []kinds.Fault) {
 	}
 	d.Row.Source = r.place(s.name)
 	return d.Row, d.Faults
+}
+
+// body reads a body as JSON. newer: it had fields that aren't known. Source: Istio, which says
+// specs that are no messages of its own as google.protobuf.Struct.
+func (r *reader) body(body *anypb.Any) (text []byte, newer bool, err error) {
+	var spec proto.Message = &structpb.Struct{}
+	switch {
+	case !r.plain:
+		spec, newer, err = r.spec(body)
+	case body == nil:
+		err = errors.New("is missing")
+	default:
+		err = body.UnmarshalTo(spec)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	text, err = protojson.Marshal(spec)
+	return text, newer, err
 }
 
 // spec reads a body, which may be of any version of the kind: they have the same fields. newer: it
@@ -141,12 +165,11 @@ func unversioned(name string) string {
 }
 
 // text is the object as JSON.
-func (r *reader) text(namespace, name string, m *mcp.Metadata, spec proto.Message) ([]byte, error) {
-	body, err := protojson.Marshal(spec)
-	if err != nil {
-		return nil, err
+func (r *reader) text(namespace, name string, m *mcp.Metadata, spec []byte) ([]byte, error) {
+	meta := map[string]any{"name": name}
+	if !r.cluster {
+		meta["namespace"] = namespace
 	}
-	meta := map[string]any{"namespace": namespace, "name": name}
 	if len(m.Labels) > 0 {
 		meta["labels"] = m.Labels
 	}
@@ -159,5 +182,5 @@ func (r *reader) text(namespace, name string, m *mcp.Metadata, spec proto.Messag
 		}
 		meta["creationTimestamp"] = t.AsTime().Format(time.RFC3339Nano)
 	}
-	return json.Marshal(map[string]any{"apiVersion": r.kind.Group() + "/" + r.version, "kind": r.kind.Name(), "metadata": meta, "spec": json.RawMessage(body)})
+	return json.Marshal(map[string]any{"apiVersion": r.kind.Group() + "/" + r.version, "kind": r.kind.Name(), "metadata": meta, "spec": json.RawMessage(spec)})
 }

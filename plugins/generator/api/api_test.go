@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 	mcp "istio.io/api/mcp/v1alpha1"
 	meshv1 "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
@@ -85,6 +86,35 @@ func TestServices(t *testing.T) {
 	}
 	if got := byHost["web.example"]; got.GetResolution() != networking.ServiceEntry_DNS || got.Location != networking.ServiceEntry_MESH_EXTERNAL {
 		t.Errorf("%v", got)
+	}
+}
+
+// Kinds of the Gateway API and Ingresses are served, too, as structures; classes have no namespace
+// in their names.
+func TestGateways(t *testing.T) {
+	h := plugintest.Start(t, api.Plugin(), []byte(`{"authentication":false}`))
+	const text = `apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: mine}
+spec: {controllerName: istio.io/gateway-controller}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web, namespace: shop, labels: {a: b}}
+spec: {ingressClassName: mesh}
+`
+	for _, doc := range (kinds.Reader{Gateways: true}).Read("edge.yaml", []byte(text)) {
+		h.Update(doc.Table, []*sdk.Row{doc.Row})
+	}
+	for typeURL, want := range map[string][3]string{
+		"gateway.networking.k8s.io/v1/GatewayClass": {"/mine", "controllerName", "istio.io/gateway-controller"}, "networking.k8s.io/v1/Ingress": {"shop/web", "ingressClassName", "mesh"},
+	} {
+		p := &sdk.Proxy{Types: []string{typeURL}}
+		h.Attach(p)
+		m, spec := decode(t, h.Resources(p.Connection, typeURL)[want[0]]), &structpb.Struct{}
+		if err := m.Body.UnmarshalTo(spec); err != nil || m.Metadata.Name != want[0] || spec.Fields[want[1]].GetStringValue() != want[2] {
+			t.Errorf("%s: %v: %v", typeURL, err, m)
+		}
 	}
 }
 

@@ -92,25 +92,26 @@ func (g *generator) all(s *state.State, typeURL string) ([]sdk.Resource, error) 
 		return mesh(s.Table(state.Mesh)), nil
 	}
 	parts := strings.Split(typeURL, "/")
-	k, ok := kinds.Lookup(parts[0] + "/" + parts[len(parts)-1])
+	table := parts[0] + "/" + parts[len(parts)-1]
+	body, ok := bodies(table)
 	if !ok {
 		return nil, fmt.Errorf("%s is no config kind", typeURL)
 	}
-	from := [2]*state.Table{s.Table(k.Table)}
-	if k.Table == kinds.ServiceEntry {
+	from := [2]*state.Table{s.Table(table)}
+	if table == kinds.ServiceEntry {
 		from[1] = s.Table(state.Services)
 	}
-	if last, ok := g.made[k.Table]; ok && last.from == from {
+	if last, ok := g.made[table]; ok && last.from == from {
 		return last.resources, nil
 	}
-	out, err := objects(k, from[0])
+	out, err := objects(from[0], body)
 	if err == nil && from[1] != nil {
 		out, err = synthetic(out, from[1])
 	}
 	if err != nil {
 		return nil, err
 	}
-	g.made[k.Table] = made{from, out}
+	g.made[table] = made{from, out}
 	return out, nil
 }
 

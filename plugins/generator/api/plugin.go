@@ -5,6 +5,8 @@
 package api
 
 import (
+	"slices"
+
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -30,7 +32,7 @@ func Plugin() sdk.GeneratorPlugin {
 	return sdk.GeneratorPlugin{
 		Name:    "api",
 		Version: "1",
-		Reads:   append([]string{state.Services, state.Mesh}, kinds.Tables()...),
+		Reads:   slices.Concat([]string{state.Services, state.Mesh}, kinds.Tables(), kinds.OtherTables()),
 		Types:   types(),
 		New: sdk.WithConfig(Config{Authentication: true}, func(c Config) (sdk.Generator, error) {
 			return &generator{config: c, made: map[string]made{}}, nil
@@ -42,13 +44,19 @@ func Plugin() sdk.GeneratorPlugin {
 func types() []sdk.Type {
 	const rank = 110
 	all := []sdk.Type{{Url: meshType, Traits: &pb.Traits{FullState: true, Wildcard: true, Rank: rank, BodyType: meshBody}}}
-	for _, k := range kinds.All() {
-		for _, version := range k.Versions {
+	add := func(group, name string, versions []string) {
+		for _, version := range versions {
 			all = append(all, sdk.Type{
-				Url:    k.Group() + "/" + version + "/" + k.Name(),
+				Url:    group + "/" + version + "/" + name,
 				Traits: &pb.Traits{FullState: true, Wildcard: true, Rank: rank, BodyType: resourceBody},
 			})
 		}
+	}
+	for _, k := range kinds.All() {
+		add(k.Group(), k.Name(), k.Versions)
+	}
+	for _, k := range kinds.Others() {
+		add(k.Group(), k.Name(), k.Versions)
 	}
 	return all
 }

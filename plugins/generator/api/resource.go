@@ -6,10 +6,13 @@ import (
 	"encoding/hex"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 	mcp "istio.io/api/mcp/v1alpha1"
 
@@ -19,12 +22,37 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// objects are the resources of a kind, by name.
-func objects(k kinds.Kind, t *state.Table) ([]sdk.Resource, error) {
-	url := "type.googleapis.com/" + string(k.New().ProtoReflect().Descriptor().FullName())
+// bodies returns what makes the body of a resource of a row's payload: the message that it is, of
+// Istio's kinds, and google.protobuf.Struct of all others, as istiod has it.
+func bodies(table string) (func(payload []byte) (*anypb.Any, error), bool) {
+	if k, ok := kinds.Lookup(table); ok {
+		url := "type.googleapis.com/" + string(k.New().ProtoReflect().Descriptor().FullName())
+		return func(payload []byte) (*anypb.Any, error) { return &anypb.Any{TypeUrl: url, Value: payload}, nil }, true
+	}
+	_, ok := kinds.Other(table)
+	return func(payload []byte) (*anypb.Any, error) {
+		var spec structpb.Struct
+		if err := protojson.Unmarshal(payload, &spec); err != nil {
+			return nil, err
+		}
+		body := &anypb.Any{}
+		return body, anypb.MarshalFrom(body, &spec, proto.MarshalOptions{Deterministic: true})
+	}, ok
+}
+
+// objects are the resources of a kind, by name: NAMESPACE/NAME, or /NAME of one without a
+// namespace.
+func objects(t *state.Table, body func(payload []byte) (*anypb.Any, error)) ([]sdk.Resource, error) {
 	out := make([]sdk.Resource, 0, t.Len())
 	for key, r := range t.All() {
-		one, err := object(key, r, &anypb.Any{TypeUrl: url, Value: r.Payload})
+		spec, err := body(r.Payload)
+		if err != nil {
+			return nil, err
+		}
+		if !strings.Contains(key, "/") {
+			key = "/" + key
+		}
+		one, err := object(key, r, spec)
 		if err != nil {
 			return nil, err
 		}

@@ -18,7 +18,9 @@ func (t *translation) grpcRules() *translated {
 		for _, m := range matches {
 			made, problem := t.grpcRule(rule, n)
 			if made == nil {
-				return &translated{problem: problem}
+				if made = t.unmade(rule.Name, n); made == nil {
+					return &translated{problem: problem}
+				}
 			}
 			if len(rule.Matches) > 0 {
 				one, wrong := grpcMatch(m)

@@ -31,16 +31,17 @@ func (t *translation) httpRules() *translated {
 		}
 		for _, m := range matches {
 			made, problem := t.httpRule(rule, n)
-			if made != nil && len(rule.Matches) > 0 {
-				var wrong *status.Problem
+			if made == nil {
+				if made = t.unmade(rule.Name, n); made == nil {
+					return &translated{problem: problem}
+				}
+			}
+			if len(rule.Matches) > 0 {
 				one, wrong := httpMatch(m)
 				if wrong != nil {
 					return &translated{problem: wrong}
 				}
 				made.Match = []*networking.HTTPMatchRequest{one}
-			}
-			if made == nil {
-				return &translated{problem: problem}
 			}
 			if problem != nil {
 				out.problem = problem
@@ -80,6 +81,16 @@ func (t *translation) httpRule(rule gateway.HTTPRouteRule, at int) (*networking.
 		return nil, problem
 	}
 	return out, status.Join(problem, mirrored)
+}
+
+// unmade is the answer of a rule that can't be made, such as one with a filter of an unknown type:
+// an error of the server, so that the route's other rules count. nil: as with istiod, none of them
+// does. Source: Gateway API, HTTPRouteFilter.type.
+func (t *translation) unmade(own *gateway.SectionName, at int) *networking.HTTPRoute {
+	if !t.config.Beyond {
+		return nil
+	}
+	return &networking.HTTPRoute{Name: t.ruleName(own, at), DirectResponse: &networking.HTTPDirectResponse{Status: noBackend}}
 }
 
 // httpFilter adds what a filter does. hard: the problem is one of the whole route.
