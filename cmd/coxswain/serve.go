@@ -154,8 +154,7 @@ func serve(ctx context.Context, p *program, s settings.Settings, trial bool, log
 			Issuer: mesh.Issuer(mesh.ServerNames(s.Namespace, s.Revision, s.SecureGRPCAddr, s.Hosts())), Describe: describe,
 		},
 		Commit: server.Commit{
-			DebounceAfter: s.DebounceAfter, DebounceMax: s.DebounceMax, DebounceEndpoints: s.DebounceEndpoints,
-			EndpointPatience: s.EndpointPatience, EndpointPause: s.EndpointPause, HoldMax: s.HoldMax, NoQuarantine: !s.Quarantine, NoPushes: !s.FollowPushes,
+			Timing: s.Timing, NoQuarantine: !s.Quarantine, NoPushes: !s.FollowPushes,
 			Namespaces: mesh.Bounds(s.NamespaceBytes, memory, s.Namespace, s.UnboundedNamespaces),
 		},
 		Keep: server.Keep{
@@ -166,7 +165,7 @@ func serve(ctx context.Context, p *program, s settings.Settings, trial bool, log
 		XDS: xds.Config{
 			Identifier: istiod.Identifier(instance(p.variable("POD_NAME")), build()), HealthType: mesh.HealthType, Version: mesh.Version, Keepalive: xds.Keepalive{Interval: s.Keepalive.Interval, Timeout: s.Keepalive.Timeout, MaxAge: s.Keepalive.MaxAge, Grace: s.Keepalive.MaxAgeGrace},
 			SendTimeout: orNever(s.SendTimeout),
-			Push:        push.Limits{Running: s.PushThrottle, Bytes: s.PushBytes}, Limits: s.Limits(),
+			Push:        push.Limits{Running: s.PushThrottle, Bytes: s.PushBytes}, Limits: s.Limits,
 		},
 		Memory:   memory,
 		AuditLog: s.AuditLog,

@@ -28,7 +28,7 @@ func TestCheck(t *testing.T) {
 		{func(l *Limits) { l.Stream.ExtensionBytes = 1 << 20 }, "maxExtensionBytes"},
 		{func(l *Limits) { l.Stream.NameBytes = 1 << 20 }, "maxNameBytes"},
 		{func(l *Limits) { l.Stream.ErrorBytes = 1 << 20 }, "maxErrorBytes"},
-		{func(l *Limits) { l.Stream.Names = -1 }, "maxNamesPerStream: -1 is negative; 0 means no limit"},
+		{func(l *Limits) { l.Stream.Names = -1 }, "maxNamesPerStream: -1 is negative; 0 means no bound"},
 		{func(l *Limits) { l.Stream.Idle = -time.Second }, "idleTimeout"},
 		{func(l *Limits) { l.Peer.Unfinished = 4 << 20 }, "maxUnfinishedBytesPerPeer: 4194304 is less than twice maxRequestBytes"},
 		{func(l *Limits) { l.Total.Unfinished = -1 }, "maxUnfinishedBytes"},

@@ -7,65 +7,71 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/coxswain-mesh/coxswain/internal/setting"
 )
 
-// Limits of what clients may cost. Zero means no limit, but for those that Check holds to a
-// session's messages.
+// Limits of what clients may cost. Zero means no limit, but for those that have a least value. Each
+// is a setting: its tags say its name, its default, its bounds and what it is for
+// (internal/setting). What must fit into one message to a plugin, which is 1 MiB with all that is
+// said beside it, is bounded above for that reason.
 type Limits struct {
-	Stream Stream
-	Peer   Peer
-	Total  Total
+	Stream Stream `setting:",squash"`
+	Total  Total  `setting:",squash"`
+	Peer   Peer   `setting:",squash"`
 }
 
 // Stream limits each stream.
 type Stream struct {
-	// RequestBytes of one request, HeaderBytes of a stream's headers.
-	RequestBytes, HeaderBytes int
-	// NodeBytes of a node without its extensions; Extensions that it lists, and their bytes.
-	NodeBytes, Extensions, ExtensionBytes int
-	// NameBytes of one name: of a resource, a type, the node's id, a version.
-	NameBytes int
-	// TypeNames are those that a stream may ask for of one type, Names of all types together, and
-	// UnknownNames those that don't exist.
-	TypeNames, Names, UnknownNames int
-	// Types that a stream may ask for.
-	Types int
-	// Bytes that its node and names take in memory.
-	Bytes int
-	// ErrorBytes of a refusal's text; what is longer is cut.
-	ErrorBytes int
-	// QueuedBytes of responses that wait to be written.
-	QueuedBytes int
-	// Requests a second; those above it wait. Ten times as many may come at once.
-	Requests float64
-	// Questions (of types that are answered per request) that wait for their answers.
-	Questions int
-	// Idle is how long a connection may be without a stream, and a stream without a request.
-	Idle time.Duration
-}
+	RequestBytes int `setting:"maxRequestBytes" default:"4Mi" least:"64Ki" most:"1Gi" help:"bytes that one request of an xDS client may have"`
+	HeaderBytes  int `setting:"maxHeaderBytes" default:"128Ki" least:"4Ki" most:"16Mi" help:"bytes that the headers of one stream may have"`
 
-// Peer limits what the streams of one peer are together: of an identity if it is verified,
-// otherwise of an address.
-type Peer struct {
-	Connections, Streams int
-	// NewStreams and Requests a second. Ten times as many may begin, and come, at once.
-	NewStreams, Requests float64
-	// Names and Bytes: streams with equal lists share them, so that these count once. UnknownNames
-	// likewise.
-	Names, UnknownNames int
-	Bytes               int
-	// Unfinished are bytes of messages that have begun to come and aren't complete.
-	Unfinished int
+	NodeBytes      int `setting:"maxNodeBytes" default:"256Ki" least:"1Ki" most:"512Ki" help:"bytes of an xDS client's node, without its extensions"`
+	Extensions     int `setting:"maxExtensions" default:"5000" zero:"no bound" help:"extensions that a node may list"`
+	ExtensionBytes int `setting:"maxExtensionBytes" default:"512Ki" least:"1Ki" most:"768Ki" help:"bytes that they may have"`
+	NameBytes      int `setting:"maxNameBytes" default:"4Ki" least:"256" most:"64Ki" help:"bytes that one name of a resource, a type or a node may have"`
+
+	TypeNames int `setting:"maxNamesPerType" default:"100000" zero:"no bound" help:"names that a stream may ask for of one type"`
+	Names     int `setting:"maxNamesPerStream" default:"200000" zero:"no bound" help:"names that a stream may ask for of all types"`
+
+	UnknownNames int `setting:"maxUnknownNames" default:"10000" zero:"no bound" help:"names of one type that don't exist; more than these go in parts"`
+
+	Types int `setting:"maxTypes" default:"64" zero:"no bound" help:"types that a stream may ask for"`
+	Bytes int `setting:"maxBytesPerStream" default:"32Mi" zero:"no bound" help:"bytes of memory that a stream's node and names may take"`
+
+	ErrorBytes  int `setting:"maxErrorBytes" default:"4Ki" least:"64" most:"256Ki" help:"bytes of a client's refusal that are kept; the rest is cut off"`
+	QueuedBytes int `setting:"maxQueuedBytes" default:"256Mi" zero:"no bound" help:"bytes of responses that may wait for one client to read them"`
+
+	Questions int     `setting:"maxQuestions" default:"8" zero:"no bound" help:"requests for debug types that may wait for answers on one stream"`
+	Requests  float64 `setting:"maxRequestsPerStream" default:"200" zero:"no bound" help:"requests of a stream a second, ten times as many at once; others wait"`
+
+	Idle time.Duration `setting:"idleTimeout" default:"30s" zero:"for ever" help:"how long a connection may lack a stream, and a stream a request"`
 }
 
 // Total limits what all clients are together.
 type Total struct {
-	Connections          int
-	StreamsPerConnection int
-	// NewStreams a second. Ten times as many may begin at once.
-	NewStreams float64
-	// Unfinished are bytes of messages that aren't complete.
-	Unfinished int
+	NewStreams float64 `setting:"maxRequestsPerSecond" default:"2000" zero:"no bound" help:"new streams that are accepted in a second, ten times as many at once"`
+
+	Connections int `setting:"maxConnections" default:"50000" zero:"no other bound" help:"connections of xDS clients, as long as plugins have enough open files"`
+	Unfinished  int `setting:"maxUnfinishedBytes" default:"256Mi" zero:"no other bound" help:"bytes of all incomplete requests, at most 1/4 of memoryLimit"`
+
+	StreamsPerConnection int `setting:"maxStreamsPerConnection" default:"1000" zero:"no bound" help:"streams that one connection may have"`
+}
+
+// Peer limits what the streams of one peer are together: of an identity if it is verified,
+// otherwise of an address. Streams with equal lists of names share them, so that these count once.
+type Peer struct {
+	Connections int `setting:"maxConnectionsPerPeer" default:"5000" zero:"no bound" help:"connections of a peer: of a verified identity, or else of an address"`
+	Streams     int `setting:"maxStreamsPerPeer" default:"20000" zero:"no bound" help:"streams that it may have"`
+
+	NewStreams float64 `setting:"maxNewStreamsPerPeer" default:"500" zero:"no bound" help:"streams that it may begin in a second, ten times as many at once"`
+	Requests   float64 `setting:"maxRequestsPerPeer" default:"20000" zero:"no bound" help:"requests of it a second, ten times as many at once; others wait"`
+
+	Names        int `setting:"maxNamesPerPeer" default:"5000000" zero:"no bound" help:"names that its streams may ask for together, equal lists counted once"`
+	UnknownNames int `setting:"maxUnknownNamesPerPeer" default:"200000" zero:"no bound" help:"names of its streams that don't exist, equal lists counted once"`
+
+	Bytes      int `setting:"maxBytesPerPeer" default:"1Gi" zero:"no bound" help:"bytes of memory that its streams' nodes and names take together"`
+	Unfinished int `setting:"maxUnfinishedBytesPerPeer" default:"128Mi" zero:"no other bound" help:"bytes of its incomplete requests, at most 1/8 of memoryLimit"`
 }
 
 // burst is how many seconds' worth may come at once.
@@ -74,59 +80,15 @@ const burst = 10
 // Defaults are beyond what real meshes need and within what a small machine bears: gateways that
 // ask for tens of thousands of names by themselves, thousands of proxies that come back at once
 // from one address.
-func Defaults() Limits {
-	return Limits{
-		Stream: Stream{
-			RequestBytes: 4 << 20, HeaderBytes: 128 << 10,
-			NodeBytes: 256 << 10, Extensions: 5000, ExtensionBytes: 512 << 10,
-			NameBytes: 4 << 10, TypeNames: 100_000, Names: 200_000, UnknownNames: 10_000, Types: 64,
-			Bytes: 32 << 20, ErrorBytes: 4 << 10, QueuedBytes: 256 << 20, Requests: 200, Questions: 8,
-			Idle: 30 * time.Second,
-		},
-		Peer: Peer{
-			Connections: 5_000, Streams: 20_000, NewStreams: 500, Requests: 20_000,
-			Names: 5_000_000, UnknownNames: 200_000, Bytes: 1 << 30, Unfinished: 128 << 20,
-		},
-		Total: Total{Connections: 50_000, StreamsPerConnection: 1_000, NewStreams: 2000, Unfinished: 256 << 20},
-	}
-}
-
-// What must fit into one message to a plugin, which is 1 MiB with all that is said beside it.
-const (
-	mostNode       = 512 << 10
-	mostExtensions = 768 << 10
-	mostName       = 64 << 10
-	mostError      = 256 << 10
-)
+func Defaults() Limits { return setting.Default[Limits]() }
 
 // Check returns what can't be, in the words of the settings.
 func (l Limits) Check() error {
-	s, p, t := l.Stream, l.Peer, l.Total
 	return errors.Join(
-		within("maxNodeBytes", s.NodeBytes, 1<<10, mostNode),
-		within("maxExtensionBytes", s.ExtensionBytes, 1<<10, mostExtensions),
-		within("maxNameBytes", s.NameBytes, 256, mostName),
-		within("maxErrorBytes", s.ErrorBytes, 64, mostError),
-		within("maxRequestBytes", s.RequestBytes, 64<<10, 1<<30),
-		within("maxHeaderBytes", s.HeaderBytes, 4<<10, 16<<20),
-		notNegative("maxExtensions", s.Extensions), notNegative("maxNamesPerType", s.TypeNames), notNegative("maxNamesPerStream", s.Names),
-		notNegative("maxUnknownNames", s.UnknownNames), notNegative("maxTypes", s.Types), notNegative("maxBytesPerStream", s.Bytes),
-		notNegative("maxQueuedBytes", s.QueuedBytes), notNegative("maxRequestsPerStream", s.Requests), notNegative("maxQuestions", s.Questions),
-		notNegative("idleTimeout", s.Idle),
-		notNegative("maxConnectionsPerPeer", p.Connections), notNegative("maxStreamsPerPeer", p.Streams),
-		notNegative("maxNewStreamsPerPeer", p.NewStreams), notNegative("maxRequestsPerPeer", p.Requests), notNegative("maxNamesPerPeer", p.Names),
-		notNegative("maxUnknownNamesPerPeer", p.UnknownNames), notNegative("maxBytesPerPeer", p.Bytes),
-		roomFor("maxUnfinishedBytesPerPeer", p.Unfinished, s.RequestBytes), roomFor("maxUnfinishedBytes", t.Unfinished, s.RequestBytes),
-		notNegative("maxConnections", t.Connections), notNegative("maxStreamsPerConnection", t.StreamsPerConnection),
-		notNegative("maxRequestsPerSecond", t.NewStreams),
+		setting.Check(l),
+		roomFor("maxUnfinishedBytesPerPeer", l.Peer.Unfinished, l.Stream.RequestBytes),
+		roomFor("maxUnfinishedBytes", l.Total.Unfinished, l.Stream.RequestBytes),
 	)
-}
-
-func within(name string, n, least, most int) error {
-	if n < least || n > most {
-		return fmt.Errorf("%s: %d must be from %d to %d", name, n, least, most)
-	}
-	return nil
 }
 
 // roomFor checks a bound of messages that aren't complete: one of any size must fit, with what its
@@ -134,13 +96,6 @@ func within(name string, n, least, most int) error {
 func roomFor(name string, n, message int) error {
 	if n < 0 || n > 0 && n < 2*message {
 		return fmt.Errorf("%s: %d is less than twice maxRequestBytes, %d; 0 means no limit", name, n, message)
-	}
-	return nil
-}
-
-func notNegative[N int | float64 | time.Duration](name string, n N) error {
-	if n < 0 {
-		return fmt.Errorf("%s: %v is negative; 0 means no limit", name, n)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -21,24 +22,14 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/report"
+	"github.com/coxswain-mesh/coxswain/core/revision"
 )
 
 // Config of a Control.
 type Config struct {
 	Plugins []state.Expected
 	state.Rules
-	// DebounceAfter and DebounceMax gather changes; DebounceEndpoints gathers those of endpoints
-	// alone, too.
-	DebounceAfter, DebounceMax time.Duration
-	DebounceEndpoints          bool
-	// EndpointPatience is how long endpoints wait for a revision in the making before they overtake
-	// it.
-	EndpointPatience time.Duration
-	// EndpointPause keeps revisions of endpoints alone apart while endpoints change all the time:
-	// as long for each connection.
-	EndpointPause time.Duration
-	// HoldMax is how long a revision waits for a plugin before it is served without.
-	HoldMax   time.Duration
+	revision.Timing
 	Retention placement.Retention
 	Earlier   serving.Earlier
 	// Bounds are those of namespaces.
@@ -84,18 +75,13 @@ func New(cfg Config) (*Control, error) {
 	if cfg.Choose == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("control: Choose, Log and Metrics are needed")
 	}
-	if cfg.DebounceAfter < 0 || cfg.DebounceMax < cfg.DebounceAfter {
-		return nil, errors.New("control: debounceMax must not be less than debounceAfter")
-	}
-	if cfg.HoldMax <= 0 {
-		return nil, errors.New("control: holdMax must be more than 0")
+	if err := cfg.Timing.Check(); err != nil {
+		return nil, fmt.Errorf("control: %w", err)
 	}
 	c := &Control{cfg: cfg, wake: make(chan struct{}, 1)}
 	c.mid = middle.New(middle.Config{
 		Log: cfg.Log, Metrics: cfg.Metrics, Rules: cfg.Rules, Epoch: newEpoch(), Gather: cfg.Gather,
-		DebounceAfter: cfg.DebounceAfter, DebounceMax: cfg.DebounceMax, DebounceEndpoints: cfg.DebounceEndpoints,
-		EndpointPatience: cfg.EndpointPatience, EndpointPause: cfg.EndpointPause, HoldMax: cfg.HoldMax,
-		Retention: cfg.Retention, Earlier: cfg.Earlier, Bounds: cfg.Bounds, Pushed: cfg.Pushed,
+		Timing: cfg.Timing, Retention: cfg.Retention, Earlier: cfg.Earlier, Bounds: cfg.Bounds, Pushed: cfg.Pushed,
 		Ring: c.ring, Wake: inBackground(cfg.OnWanted), Serving: inBackground(cfg.OnServing),
 		Overdue: func(s *state.Session) (n int, since time.Time) { return c.Overdue(s) },
 	})

@@ -19,6 +19,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
+	"github.com/coxswain-mesh/coxswain/core/revision"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
@@ -60,9 +61,12 @@ func newBench(t *testing.T, edit func(*Config), plugins ...state.Expected) *benc
 		plugins[i].Order = i
 	}
 	cfg := Config{
-		Plugins:       plugins,
-		Rules:         state.Rules{Choose: func(_ string, _ *corev3.Node, _ bool, offering []string) string { return offering[0] }},
-		DebounceAfter: 100 * time.Millisecond, DebounceMax: time.Second, EndpointPatience: 200 * time.Millisecond, HoldMax: 10 * time.Second,
+		Plugins: plugins,
+		Rules:   state.Rules{Choose: func(_ string, _ *corev3.Node, _ bool, offering []string) string { return offering[0] }},
+		Timing: revision.Timing{
+			DebounceAfter: 100 * time.Millisecond, DebounceMax: time.Second,
+			EndpointPatience: 200 * time.Millisecond, HoldMax: 10 * time.Second,
+		},
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Metrics: state.NoMetrics{}, Naming: naming,
 	}
 	if edit != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
+	"github.com/coxswain-mesh/coxswain/core/revision"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
@@ -49,8 +50,8 @@ func authenticating(t *testing.T, f sdk.AuthenticatorFunc, headers ...string) *c
 			{Name: "a", Kind: pb.KindAuthenticator, Limits: control.Limits{Call: 10 * time.Second}, Headers: headers},
 			{Name: "other", Order: 1, Kind: pb.KindAuthenticator, Headers: []string{"x-other"}}, // it never runs
 		},
-		Rules:   control.Rules{Choose: func(string, *corev3.Node, bool, []string) string { return "" }},
-		HoldMax: time.Second, Log: slog.New(slog.DiscardHandler), Metrics: newMetrics(prometheus.NewRegistry()),
+		Rules:  control.Rules{Choose: func(string, *corev3.Node, bool, []string) string { return "" }},
+		Timing: revision.Timings(), Log: slog.New(slog.DiscardHandler), Metrics: newMetrics(prometheus.NewRegistry()),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -26,6 +26,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/mux"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/report"
+	"github.com/coxswain-mesh/coxswain/core/revision"
 	"github.com/coxswain-mesh/coxswain/core/seen"
 	"github.com/coxswain-mesh/coxswain/core/swap"
 	"github.com/coxswain-mesh/coxswain/core/swap/api"
@@ -132,12 +133,9 @@ type Words struct {
 	Describe func(builtin string, hello *pb.Hello) (*pb.Ready, error)
 }
 
-// Commit is when changes become a revision, and how long one may take; see control.Config.
+// Commit is when changes become a revision, and what is held or kept of that; see control.Config.
 type Commit struct {
-	DebounceAfter, DebounceMax time.Duration
-	DebounceEndpoints          bool
-	EndpointPatience, HoldMax  time.Duration
-	EndpointPause              time.Duration
+	revision.Timing
 	// Namespaces are their bounds.
 	Namespaces environment.Bounds
 	// NoQuarantine: what most proxies of a view refuse is held for none of the others.
@@ -199,9 +197,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	if s.control, err = control.New(control.Config{
 		Plugins: control.ExpectAll(cfg.Set), Rules: control.RulesOf(cfg.Set),
-		DebounceAfter: cfg.Commit.DebounceAfter, DebounceMax: cfg.Commit.DebounceMax, DebounceEndpoints: cfg.Commit.DebounceEndpoints,
-		EndpointPatience: cfg.Commit.EndpointPatience, EndpointPause: cfg.Commit.EndpointPause,
-		HoldMax: cfg.Commit.HoldMax, Retention: cfg.Keep.Views, Earlier: control.Earlier{
+		Timing: cfg.Commit.Timing, Retention: cfg.Keep.Views, Earlier: control.Earlier{
 			NoQuarantine: cfg.Commit.NoQuarantine, NoPushes: cfg.Commit.NoPushes, Spare: cfg.Words.Spare,
 			History: past, Stages: cfg.Keep.Rollout.Stages, Seen: s.cfg.Keep.seen,
 		}, Bounds: cfg.Commit.Namespaces, Gather: len(cfg.Set.Tables()) > 0,

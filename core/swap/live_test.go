@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
+	"github.com/coxswain-mesh/coxswain/core/revision"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 )
@@ -80,9 +81,9 @@ func liveOf(t *testing.T, set string, free func() (uint64, bool)) *Swapper {
 	c, err := control.New(control.Config{
 		OnServing: func(plugin string) { h.SetState(plugin, host.Serving) },
 		Gather:    len(parsed.Tables()) > 0, Plugins: control.ExpectAll(parsed),
-		Rules:         control.Rules{Choose: func(_ string, _ *corev3.Node, _ bool, offering []string) string { return offering[0] }},
-		DebounceAfter: time.Millisecond, DebounceMax: time.Second, EndpointPatience: time.Second,
-		HoldMax: 10 * time.Second, Log: log, Metrics: control.NoMetrics{},
+		Rules:  control.Rules{Choose: func(_ string, _ *corev3.Node, _ bool, offering []string) string { return offering[0] }},
+		Timing: revision.Timing{DebounceAfter: time.Millisecond, DebounceMax: time.Second, EndpointPatience: time.Second, HoldMax: 10 * time.Second},
+		Log:    log, Metrics: control.NoMetrics{},
 	})
 	if err != nil {
 		t.Fatal(err)

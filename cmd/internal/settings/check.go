@@ -19,7 +19,10 @@ import (
 
 // Check returns what can't be, in the words of the flags.
 func (s Settings) Check() error {
-	return errors.Join(s.Inputs.check(), s.Ports.check(), s.secure(), s.Commit.check(), s.Serving.check(), s.Limits().Check(), s.Keepalive.check(), s.History.check(s.FollowPushes), s.History.Rollout.check(s.FollowPushes), s.Log.check(s.FollowPushes))
+	return errors.Join(
+		s.Inputs.check(), s.Ports.check(), s.secure(), s.Timing.Check(), s.Serving.check(), s.Limits.Check(),
+		s.Keepalive.check(), s.History.check(s.FollowPushes), s.History.Rollout.check(s.FollowPushes), s.Log.check(s.FollowPushes),
+	)
 }
 
 func (i Inputs) check() error {
@@ -124,20 +127,6 @@ func (t TLS) Suites() ([]uint16, error) {
 	return ids, nil
 }
 
-func (c Commit) check() error {
-	errs := []error{
-		positive("debounceAfter", c.DebounceAfter),
-		positive("debounceMax", c.DebounceMax),
-		positive("endpointPatience", c.EndpointPatience),
-		notNegative("endpointPause", c.EndpointPause),
-		positive("holdMax", c.HoldMax),
-	}
-	if c.DebounceMax < c.DebounceAfter {
-		errs = append(errs, fmt.Errorf("debounceMax: %v is less than debounceAfter, %v", c.DebounceMax, c.DebounceAfter))
-	}
-	return errors.Join(errs...)
-}
-
 // leastMemory is what the core needs with hardly anything to serve, and some to serve it.
 const leastMemory = 32 << 20
 
@@ -213,13 +202,6 @@ func address(name, a string) error {
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return fmt.Errorf("%s: %q has no port number from 0 to 65535", name, a)
-	}
-	return nil
-}
-
-func positive(name string, d time.Duration) error {
-	if d <= 0 {
-		return fmt.Errorf("%s: %v must be more than 0", name, d)
 	}
 	return nil
 }

@@ -1,9 +1,12 @@
 package settings
 
 import (
+	"fmt"
 	"strings"
+	"time"
 	"unicode"
 
+	"github.com/coxswain-mesh/coxswain/internal/setting"
 	"github.com/spf13/pflag"
 )
 
@@ -79,18 +82,12 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.String("tls-min-version", d.MinVersion, "least TLS version of secureGRPCAddr: 1.2 or 1.3")
 	fs.String("tls-cipher-suites", d.CipherSuites, "cipher suites of TLS 1.2 on secureGRPCAddr, IANA's names separated by commas; empty: Go's choice")
 
-	fs.Duration("debounceAfter", d.DebounceAfter, "commit changes after this time without another one")
-	fs.Duration("debounceMax", d.DebounceMax, "commit changes after this time at the latest")
-	fs.Bool("debounceEndpoints", d.DebounceEndpoints, "let changes of endpoints alone wait as well")
-	fs.Duration("endpointPatience", d.EndpointPatience, "how long changes of endpoints wait for a revision in the making before they overtake it")
-	fs.Duration("endpointPause", d.EndpointPause, "while endpoints change all the time: time between two revisions of them, for each connected proxy (2s at most); 0: none")
+	declared(fs, d.Timing)
 	fs.Bool("followPushes", d.FollowPushes, "keep what the last pushes were for and whom they reached, for the commands watch and wait, and for the history")
 	fs.Bool("quarantine", d.Quarantine, "hold parts of resources that most identities of a namespace refuse at what most had before, for the namespace's other proxies, until they change")
-	fs.Duration("holdMax", d.HoldMax, "how long a revision waits for a plugin before it is served with that plugin's last rows")
 
 	fs.Int("pushThrottle", d.PushThrottle, "how many pushes may be under way at once; 0: no bound")
 	fs.Int64("pushBytes", d.PushBytes, "bytes of responses that may be on their way at once; a push waits while there are more; 0: no bound")
-	fs.Float64("maxRequestsPerSecond", d.MaxRequestsPerSecond, "how many new streams are accepted in a second, ten times as many at once; 0: no limit")
 	fs.Duration("sendTimeout", d.SendTimeout, "close a stream whose client has not read for this time; 0: never")
 	fs.Int64("memoryLimit", d.MemoryLimit, "bytes of memory that the core may use, plugins not counted; 0: what GOMEMLIMIT says, or half of what the machine or cgroup has")
 	fs.Int64("maxNamespaceBytes", d.NamespaceBytes, "bytes of memory that the objects of one namespace may cost, as estimated; the oldest are kept, newer ones refused; 0: a quarter of memoryLimit")
@@ -99,8 +96,7 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 
 	fs.Duration("viewRetention", d.ViewRetention, "how long what proxies get stays made after the last of them left, for those who come back; 0: not at all")
 	fs.Int64("viewRetentionBytes", d.ViewRetentionBytes, "how much is kept so, in bytes; what was left longest ago goes first; 0: no bound")
-	d.Clients.flags(fs)
-	d.Peers.flags(fs)
+	declared(fs, d.Limits)
 
 	fs.Duration("keepaliveInterval", d.Keepalive.Interval, "ask a quiet xDS client for a sign of life after this time")
 	fs.Duration("keepaliveTimeout", d.Keepalive.Timeout, "close its connection if none comes for this time")
@@ -113,6 +109,25 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 
 	d.History.Rollout.flags(fs)
 	d.Log.flags(fs)
+}
+
+// declared adds a flag for each setting that the tags of a struct declare (internal/setting), with
+// the values of its fields as defaults.
+func declared(fs *pflag.FlagSet, of any) {
+	for _, f := range setting.Fields(of) {
+		switch v := f.Value.Interface().(type) {
+		case bool:
+			fs.Bool(f.Name, v, f.Help)
+		case int:
+			fs.Int(f.Name, v, f.Help)
+		case float64:
+			fs.Float64(f.Name, v, f.Help)
+		case time.Duration:
+			fs.Duration(f.Name, v, f.Help)
+		default:
+			panic(fmt.Sprintf("setting %s: there is no flag of type %T", f.Name, v))
+		}
+	}
 }
 
 func (r Rollout) flags(fs *pflag.FlagSet) {

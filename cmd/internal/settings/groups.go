@@ -19,7 +19,7 @@ var groups = []struct{ title, first string }{
 	{"Addresses and TLS", "grpcAddr"},
 	{"When changes reach proxies", "debounceAfter"},
 	{"Load and memory", "pushThrottle"},
-	{"What one client may do", "maxRequestBytes"},
+	{"What clients may do", "maxRequestBytes"},
 	{"Connections", "keepaliveInterval"},
 	{"History and stages of a push", "stateDir"},
 	{"Log", "logLevel"},

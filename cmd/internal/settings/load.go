@@ -62,7 +62,7 @@ func Load(fs *pflag.FlagSet, environ []string) (s Settings, unknown []string, er
 	}
 	s = Defaults()
 	if err := k.UnmarshalWithConf("", &s, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
-		TagName:          "koanf",
+		TagName:          "setting",
 		Result:           &s,
 		WeaklyTypedInput: true, // variables are text
 		DecodeHook:       duration,

@@ -128,7 +128,7 @@ func fieldOf(v reflect.Value, name string) string {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		switch {
-		case strings.Split(f.Tag.Get("koanf"), ",")[0] == name:
+		case strings.Split(f.Tag.Get("setting"), ",")[0] == name:
 			return fmt.Sprint(v.Field(i).Interface())
 		case f.Type.Kind() == reflect.Struct:
 			if found := fieldOf(v.Field(i), name); found != "" {

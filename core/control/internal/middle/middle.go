@@ -58,16 +58,12 @@ type Config struct {
 	Metrics state.Metrics
 	Rules   state.Rules
 	// Epoch is the start of the core that revisions belong to.
-	Epoch                      uint64
-	Gather                     bool
-	DebounceAfter, DebounceMax time.Duration
-	DebounceEndpoints          bool
-	EndpointPatience           time.Duration
-	EndpointPause              time.Duration
-	HoldMax                    time.Duration
-	Retention                  placement.Retention
-	Earlier                    serving.Earlier
-	Bounds                     environment.Bounds
+	Epoch     uint64
+	Gather    bool
+	Timing    revision.Timing
+	Retention placement.Retention
+	Earlier   serving.Earlier
+	Bounds    environment.Bounds
 	// Pushed is called when a push is over; nil: nobody wants to know.
 	Pushed func(report.Push)
 	// Ring is called when somebody is to call Due soon.
@@ -106,24 +102,24 @@ const (
 
 // New returns one in which no plugin is declared.
 func New(cfg Config) *Middle {
-	m := &Middle{debounceEndpoints: cfg.DebounceEndpoints, pushed: cfg.Pushed, lines: rate.NewLimiter(linesPerSecond, linesAtOnce)}
+	m := &Middle{debounceEndpoints: cfg.Timing.DebounceEndpoints, pushed: cfg.Pushed, lines: rate.NewLimiter(linesPerSecond, linesAtOnce)}
 	var shown func(report.Push)
 	if m.history = cfg.Earlier.History; m.history != nil {
 		shown = m.history.Shown
 	}
 	m.State = state.New(state.Config{
 		Log: cfg.Log, Metrics: cfg.Metrics, Rules: cfg.Rules, Epoch: cfg.Epoch, After: cfg.Earlier.History.Number(),
-		DebounceAfter: cfg.DebounceAfter, DebounceMax: cfg.DebounceMax, EndpointPause: cfg.EndpointPause, Gather: cfg.Gather, Seen: cfg.Earlier.Seen,
+		Timing: cfg.Timing, Gather: cfg.Gather, Seen: cfg.Earlier.Seen,
 		Bounds: cfg.Bounds,
 		Pushes: state.Journal{Off: cfg.Earlier.NoPushes, Traced: cfg.Pushed != nil, Finished: m.reached, Shown: shown, Reached: cfg.Metrics.Answered},
 		Ring:   cfg.Ring, Wake: cfg.Wake, Serving: cfg.Serving,
 	})
 	m.Serving = serving.New(m.State, serving.Config{
-		Patience: cfg.HoldMax, Retention: cfg.Retention, Earlier: cfg.Earlier,
+		Patience: cfg.Timing.HoldMax, Retention: cfg.Retention, Earlier: cfg.Earlier,
 		Instead: func(next state.Shown) (held, judges bool) { return m.Plugins.Removals.Loses(next) },
 	})
 	m.Stages = pipeline.New(m.State, m.Serving, pipeline.Config{
-		HoldMax: cfg.HoldMax, EndpointPatience: cfg.EndpointPatience, DebounceEndpoints: cfg.DebounceEndpoints,
+		Timing:  cfg.Timing,
 		Serving: func(f *revision.Flight) { m.Rollout.serving(f) },
 		Served: func(number uint64) {
 			m.Plugins.Trials.NoteSwitched(number)
@@ -131,9 +127,9 @@ func New(cfg Config) *Middle {
 		},
 	})
 	m.Rollout = newRollout(m.State, m.Serving, cfg.Earlier)
-	m.Plugins = members.New(m.State, m.Serving, m.Stages, cfg.HoldMax)
+	m.Plugins = members.New(m.State, m.Serving, m.Stages, cfg.Timing.HoldMax)
 	m.Origins = pages.NewOrigins(m.State, m.Serving, m.State.Journal.Served)
-	m.Pages = pages.NewPages(m.State, m.Serving, cfg.HoldMax, cfg.Overdue)
+	m.Pages = pages.NewPages(m.State, m.Serving, cfg.Timing.HoldMax, cfg.Overdue)
 	return m
 }
 

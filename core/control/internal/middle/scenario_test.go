@@ -18,6 +18,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/control/internal/outbox"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
 	"github.com/coxswain-mesh/coxswain/core/placement"
+	"github.com/coxswain-mesh/coxswain/core/revision"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	"github.com/coxswain-mesh/coxswain/internal/archive"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -80,7 +81,10 @@ func play(t *testing.T, script string) {
 				return names
 			},
 		},
-		DebounceAfter: 100 * time.Millisecond, DebounceMax: time.Second, EndpointPatience: 200 * time.Millisecond, HoldMax: 10 * time.Second,
+		Timing: revision.Timing{
+			DebounceAfter: 100 * time.Millisecond, DebounceMax: time.Second,
+			EndpointPatience: 200 * time.Millisecond, HoldMax: 10 * time.Second,
+		},
 		Retention: placement.Retention{For: time.Minute, Bytes: 1 << 20}, Ring: func() {}, Wake: nothing, Serving: nothing,
 		Overdue: func(*state.Session) (int, time.Time) { return 0, time.Time{} },
 	})

@@ -19,9 +19,9 @@ func (p *Pipeline) Hold(now time.Time, at func(time.Time)) {
 		return
 	}
 	at(until)
-	overtaken := f.Overtaken(p.timing.endpointPatience)
+	overtaken := f.Overtaken(p.timing.EndpointPatience)
 	switch endpoints, _ := p.state.Env.Pending.Waits(); {
-	case !endpoints || !p.state.Course.Started || p.timing.debounceEndpoints || overtaken.IsZero():
+	case !endpoints || !p.state.Course.Started || p.timing.DebounceEndpoints || overtaken.IsZero():
 	case overtaken.After(now):
 		at(overtaken)
 	case p.Paced(now, at):

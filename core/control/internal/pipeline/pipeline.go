@@ -12,17 +12,11 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/revision"
 )
 
-// timing is how long revisions wait.
-type timing struct {
-	holdMax, endpointPatience time.Duration
-	debounceEndpoints         bool
-}
-
 // Pipeline leads revisions through the stages.
 type Pipeline struct {
 	state *state.State
 
-	timing  timing
+	timing  revision.Timing
 	patches *serving.Patches
 	losses  *serving.Losses
 	screen  *serving.Screen
@@ -65,7 +59,7 @@ func (p *Pipeline) Begin(kind string, accept func(environment.Name) bool, force 
 	p.state.Metrics.Committed(kind)
 	p.count(changes)
 	p.intake.MarkDirty(changes)
-	f := revision.Begin(p.state.Env.Committed.Number(), kind, changes, p.state.Course.TakeForced(), p.timing.holdMax, now)
+	f := revision.Begin(p.state.Env.Committed.Number(), kind, changes, p.state.Course.TakeForced(), p.timing.HoldMax, now)
 	f.Waited = waited
 	p.state.Course.TakeOff(f)
 	p.Advance(now)
@@ -239,7 +233,7 @@ func (p *Pipeline) Rest() {
 		}
 		s := p.state.Roster.Session(k.Name())
 		switch {
-		case s == nil && p.state.Clock.Now().Sub(k.Away) >= p.timing.holdMax: // nobody waits for it any more
+		case s == nil && p.state.Clock.Now().Sub(k.Away) >= p.timing.HoldMax: // nobody waits for it any more
 		case s == nil, !s.State.Busy.IsZero(), s.Maker.Overtaking != 0, s.State.Acked < s.State.Sent:
 			return
 		}

@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"time"
-
 	"github.com/coxswain-mesh/coxswain/core/control/internal/serving"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/store"
@@ -21,11 +19,7 @@ type Parts struct {
 
 // Config of Stages.
 type Config struct {
-	// HoldMax is how long a revision waits for a plugin, EndpointPatience how long endpoints wait
-	// for a revision.
-	HoldMax, EndpointPatience time.Duration
-	// DebounceEndpoints gathers changes of endpoints, too.
-	DebounceEndpoints bool
+	Timing revision.Timing
 	// Serving is called before anybody sees anything of a revision.
 	Serving func(f *revision.Flight)
 	// Served is called when a revision is served.
@@ -38,16 +32,16 @@ func New(st *state.State, sv *serving.Parts, cfg Config) *Parts {
 	s.Feeder = &Feeder{state: st}
 	s.Sleepers = &Sleepers{state: st}
 	s.Intake = &Intake{
-		state: st, sleepers: s.Sleepers, debounceEndpoints: cfg.DebounceEndpoints,
+		state: st, sleepers: s.Sleepers, debounceEndpoints: cfg.Timing.DebounceEndpoints,
 	}
 	s.Pipeline = &Pipeline{
-		state: st, timing: timing{cfg.HoldMax, cfg.EndpointPatience, cfg.DebounceEndpoints},
+		state: st, timing: cfg.Timing,
 		patches: sv.Patches, losses: sv.Losses, screen: sv.Screen, feeder: s.Feeder, intake: s.Intake,
 		StartedUp: make(chan struct{}), onServing: cfg.Serving, onServed: cfg.Served,
 	}
 	s.Results = &Results{
 		state: st, patches: sv.Patches, screen: sv.Screen, pipeline: s.Pipeline,
 	}
-	s.Writes = &Writes{state: st, Stores: store.New[*state.Session](cfg.HoldMax)}
+	s.Writes = &Writes{state: st, Stores: store.New[*state.Session](cfg.Timing.HoldMax)}
 	return s
 }

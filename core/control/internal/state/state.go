@@ -2,7 +2,6 @@ package state
 
 import (
 	"log/slog"
-	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/placement"
@@ -34,10 +33,7 @@ type Config struct {
 	// Epoch is the start of the core that revisions belong to; After is the number of the last one
 	// before it.
 	Epoch, After uint64
-	// DebounceAfter and DebounceMax gather changes.
-	DebounceAfter, DebounceMax time.Duration
-	// EndpointPause keeps revisions of endpoints alone apart, for each connection.
-	EndpointPause time.Duration
+	Timing       revision.Timing
 	// Gather has the first revision wait until plugins that rows ask for are declared.
 	Gather bool
 	// Seen dates the rows whose sources don't; nil: it begins with knowing nothing.
@@ -58,8 +54,8 @@ func New(cfg Config) *State {
 	s := &State{
 		Log: cfg.Log, Metrics: cfg.Metrics, Clock: &Clock{}, Env: environment.Bounded(cfg.After, cfg.Bounds),
 		Course: &Course{
-			Epoch: cfg.Epoch, Debounce: environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax},
-			Pace: revision.NewPacer(cfg.EndpointPause), Moved: environment.Changes{}, Ring: cfg.Ring,
+			Epoch: cfg.Epoch, Debounce: environment.Debounce{After: cfg.Timing.DebounceAfter, Max: cfg.Timing.DebounceMax},
+			Pace: revision.NewPacer(cfg.Timing.EndpointPause), Moved: environment.Changes{}, Ring: cfg.Ring,
 		},
 		Connections: &Connections{All: map[uint64]*Connection{}, Left: placement.NewLeft[*Session]()},
 		Journal:     new(cfg.Pushes),
