@@ -142,8 +142,11 @@ func serve(ctx context.Context, p *program, s settings.Settings, trial bool, log
 		File: s.Plugins, Text: text, Parse: parse,
 		GRPCAddr: s.GRPCAddr, HTTPAddr: s.HTTPAddr, MonitoringAddr: s.MonitoringAddr,
 		SecureGRPCAddr: s.SecureAddress(),
-		TLS:            server.TLS{CertFile: files.CertFile, KeyFile: files.KeyFile, CAFile: files.CACertFile, MinVersion: s.Version(), CipherSuites: suites, Webhooks: server.Webhooks{Address: s.HTTPSAddr, CAFile: s.HTTPSClientCAFile}},
-		AuthPlaintext:  s.AuthPlaintext, PageActions: s.UIActions, MonitoringTLS: s.MonitoringTLS,
+		TLS: server.TLS{
+			CertFile: files.CertFile, KeyFile: files.KeyFile, CAFile: files.CACertFile, MinVersion: s.Version(),
+			CipherSuites: suites, Webhooks: server.Webhooks{Address: s.HTTPSAddr, CAFile: s.HTTPSClientCAFile},
+		},
+		AuthPlaintext: s.AuthPlaintext, PageActions: s.UIActions, MonitoringTLS: s.MonitoringTLS,
 		Words: server.Words{
 			Inputs: inputs,
 			Naming: mesh.Naming(s.Namespace, s.Callers.ForeignTrustDomains), Tools: mesh.Tools(), Spare: mesh.Spare(),
@@ -163,7 +166,12 @@ func serve(ctx context.Context, p *program, s settings.Settings, trial bool, log
 			Rollout: stages(s.History.Rollout),
 		},
 		XDS: xds.Config{
-			Identifier: istiod.Identifier(instance(p.variable("POD_NAME")), build()), HealthType: mesh.HealthType, Version: mesh.Version, Keepalive: xds.Keepalive{Interval: s.Keepalive.Interval, Timeout: s.Keepalive.Timeout, MaxAge: s.Keepalive.MaxAge, Grace: s.Keepalive.MaxAgeGrace},
+			Identifier: istiod.Identifier(instance(p.variable("POD_NAME")), build()), HealthType: mesh.HealthType,
+			Version: mesh.Version,
+			Keepalive: xds.Keepalive{
+				Interval: s.Keepalive.Interval, Timeout: s.Keepalive.Timeout, MaxAge: s.Keepalive.MaxAge,
+				Grace: s.Keepalive.MaxAgeGrace,
+			},
 			SendTimeout: orNever(s.SendTimeout),
 			Push:        push.Limits{Running: s.PushThrottle, Bytes: s.PushBytes}, Limits: s.Limits,
 		},
@@ -232,7 +240,10 @@ func stages(s settings.Rollout) server.Rollout {
 		return server.Rollout{}
 	}
 	return server.Rollout{
-		Stages: &control.Stages{First: first.Matches, Verified: first.Namespace != "" && first.Namespace != "*", Config: rollout.Config{Hold: s.Hold, Metric: s.MetricQuery != "", Most: s.MetricMost, Range: s.MetricInterval}},
-		URL:    s.MetricURL, Query: s.MetricQuery, Every: s.MetricInterval,
+		Stages: &control.Stages{
+			First: first.Matches, Verified: first.Namespace != "" && first.Namespace != "*",
+			Config: rollout.Config{Hold: s.Hold, Metric: s.MetricQuery != "", Most: s.MetricMost, Range: s.MetricInterval},
+		},
+		URL: s.MetricURL, Query: s.MetricQuery, Every: s.MetricInterval,
 	}
 }

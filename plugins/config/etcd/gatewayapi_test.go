@@ -13,13 +13,17 @@ import (
 // ofGateways are objects of the Gateway API and an Ingress, by their keys; those of classes have no
 // namespace in them.
 var ofGateways = map[string]string{
-	"gateway.networking.k8s.io/GatewayClass/mine": "{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: mine}, spec: {controllerName: istio.io/gateway-controller}}",
+	"gateway.networking.k8s.io/GatewayClass/mine": "{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, " +
+		"metadata: {name: mine}, spec: {controllerName: istio.io/gateway-controller}}",
 	"gateway.networking.k8s.io/HTTPRoute/shop/web": "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: web, namespace: shop}, " +
 		"spec: {parentRefs: [{name: edge}], rules: [{backendRefs: [{name: web, port: 80}]}]}}",
-	"gateway.networking.k8s.io/ReferenceGrant/shop/web": "{apiVersion: gateway.networking.k8s.io/v1beta1, kind: ReferenceGrant, metadata: {name: web, namespace: shop}, " +
+	"gateway.networking.k8s.io/ReferenceGrant/shop/web": "{apiVersion: gateway.networking.k8s.io/v1beta1, kind: " +
+		"ReferenceGrant, metadata: {name: web, namespace: shop}, " +
 		"spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: edge}], to: [{group: '', kind: Service}]}}",
-	"networking.k8s.io/Ingress/shop/web":  "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: web, namespace: shop}, spec: {ingressClassName: mesh, defaultBackend: {service: {name: web, port: {number: 80}}}}}",
-	"networking.k8s.io/IngressClass/mesh": "{apiVersion: networking.k8s.io/v1, kind: IngressClass, metadata: {name: mesh}, spec: {controller: istio.io/ingress-controller}}",
+	"networking.k8s.io/Ingress/shop/web": "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: web, " +
+		"namespace: shop}, spec: {ingressClassName: mesh, defaultBackend: {service: {name: web, port: {number: 80}}}}}",
+	"networking.k8s.io/IngressClass/mesh": "{apiVersion: networking.k8s.io/v1, kind: IngressClass, metadata: {name: " +
+		"mesh}, spec: {controller: istio.io/ingress-controller}}",
 }
 
 // TestGateways: kinds of the Gateway API and Ingresses are rows as Istio's are, and go with their
@@ -31,7 +35,10 @@ func TestGateways(t *testing.T) {
 		whole.Put = append(whole.Put, etcd.Pair{Key: key, Value: []byte(text), Created: 7})
 	}
 	must(t, p, whole)
-	rows := map[string]string{gatewayapi.GatewayClass: "mine", gatewayapi.HTTPRoute: "shop/web", secrets.Grants: "shop/web", ingress.Ingress: "shop/web", ingress.Class: "mesh"}
+	rows := map[string]string{
+		gatewayapi.GatewayClass: "mine", gatewayapi.HTTPRoute: "shop/web", secrets.Grants: "shop/web",
+		ingress.Ingress: "shop/web", ingress.Class: "mesh",
+	}
 	for table, key := range rows {
 		if row := out.rows[table][key]; row == nil || row.Created != 7 || !strings.HasPrefix(row.Source, "etcd:/c/"+table) {
 			t.Errorf("%s %s is %v", table, key, row)
@@ -80,7 +87,8 @@ func TestNames(t *testing.T) {
 	if was, failed := stored(i, text, 3); err != nil || failed != nil || was.meta()["namespace"] != nil || was.version() != "3" {
 		t.Error(was, err, failed)
 	}
-	if _, _, err := given(gatewayapi.Gateway, []byte(`{"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": {"name": "a"}}`)); err == nil {
+	if _, _, err := given(gatewayapi.Gateway,
+		[]byte(`{"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": {"name": "a"}}`)); err == nil {
 		t.Error("a Gateway without a namespace is taken")
 	}
 }

@@ -58,7 +58,10 @@ type publication struct {
 }
 
 func newPublication(c Config, out sdk.Publisher, checker *validation.Checker) *publication {
-	return &publication{config: c, out: out, checker: checker, faultSet: kinds.NewFaultSet(time.Now), rows: map[string]*sdk.Row{}, faults: map[string][]kinds.Fault{}}
+	return &publication{
+		config: c, out: out, checker: checker, faultSet: kinds.NewFaultSet(time.Now), rows: map[string]*sdk.Row{},
+		faults: map[string][]kinds.Fault{},
+	}
 }
 
 // change is what a batch changes in a table.
@@ -118,7 +121,9 @@ func (p *publication) put(pair etcd.Pair, changed map[string]*change) {
 	case ok && i.table == lead.Table:
 		return
 	case !ok || !served(i.table):
-		p.faults[pair.Key] = []kinds.Fault{{File: place(p.config.Prefix, pair.Key), Message: "the key is no GROUP/KIND/NAMESPACE/NAME of a kind that is served", Hint: "it is left out"}}
+		p.faults[pair.Key] = []kinds.Fault{
+			{File: place(p.config.Prefix, pair.Key), Message: "the key is no GROUP/KIND/NAMESPACE/NAME of a kind that is served", Hint: "it is left out"},
+		}
 		return
 	}
 	row, faults := read(p.config.Prefix, i, pair.Value, p.checker)
@@ -159,14 +164,17 @@ func (p *publication) concerns(labels map[string]string) bool {
 }
 
 func equal(a, b *sdk.Row) bool {
-	return a.Created == b.Created && a.Undated == b.Undated && bytes.Equal(a.Payload, b.Payload) && maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
+	return a.Created == b.Created && a.Undated == b.Undated && bytes.Equal(a.Payload, b.Payload) &&
+		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
 }
 
 // read makes the row of a key's value, YAML or JSON; nil where faults have errors.
 func read(prefix string, i id, value []byte, checker *validation.Checker) (*sdk.Row, []kinds.Fault) {
 	file := place(prefix, i.key())
 	wrong := func(field, code, format string, args ...any) []kinds.Fault {
-		return []kinds.Fault{{File: file, Kind: i.kind(), Namespace: i.namespace, Name: i.name, Code: code, Field: field, Message: fmt.Sprintf(format, args...)}}
+		return []kinds.Fault{
+			{File: file, Kind: i.kind(), Namespace: i.namespace, Name: i.name, Code: code, Field: field, Message: fmt.Sprintf(format, args...)},
+		}
 	}
 	documents := kinds.Reader{Check: checker.Check, Grants: true, Gateways: true}.Read(file, value)
 	if len(documents) != 1 {
@@ -205,7 +213,11 @@ func (p *publication) tell() error {
 		all = append(all[:mostFaults:mostFaults], kinds.Fault{File: place(p.config.Prefix, ""), Message: fmt.Sprintf("%d more faults", more)})
 	}
 	if p.left > 0 {
-		all = append(all, kinds.Fault{File: place(p.config.Prefix, ""), Message: fmt.Sprintf("%d keys are left out: there are more than limits.objects, %d", p.left, p.config.Limits.Objects), Reason: "limits.objects", Left: p.left})
+		all = append(all, kinds.Fault{
+			File:    place(p.config.Prefix, ""),
+			Message: fmt.Sprintf("%d keys are left out: there are more than limits.objects, %d", p.left, p.config.Limits.Objects),
+			Reason:  "limits.objects", Left: p.left,
+		})
 	}
 	c := p.faultSet.Show(all)
 	for _, f := range c.New {

@@ -345,7 +345,8 @@ func failure(err error) error {
 		out.Code, out.Reason = sdk.StoreConflict, "the list is too old to be gone on with"
 	case errors.Is(err, rpctypes.ErrRequestTooLarge):
 		out.Code = sdk.StoreInvalid
-	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrPermissionDenied), errors.Is(err, rpctypes.ErrUserEmpty), code == codes.PermissionDenied, code == codes.Unauthenticated:
+	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrPermissionDenied),
+		errors.Is(err, rpctypes.ErrUserEmpty), code == codes.PermissionDenied, code == codes.Unauthenticated:
 		out.Code = sdk.StoreForbidden
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), code == codes.DeadlineExceeded:
 		out.Code = sdk.StoreDeadline

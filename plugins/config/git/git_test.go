@@ -125,7 +125,8 @@ func (w *work) init() {
 
 func (w *work) git(args ...string) string {
 	w.t.Helper()
-	cmd := exec.Command("git", append([]string{"-C", w.dir, "-c", "user.name=test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false"}, args...)...)
+	cmd := exec.Command("git",
+		append([]string{"-C", w.dir, "-c", "user.name=test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false"}, args...)...)
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -159,7 +160,8 @@ func (w *work) commit(files map[string]string, more ...string) string {
 }
 
 func entry(name, host string) string {
-	return fmt.Sprintf("apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: %s, namespace: shop}\nspec:\n  hosts: [%s.example]\n  resolution: DNS\n  ports: [{number: 80, name: http, protocol: HTTP}]\n", name, host)
+	return fmt.Sprintf("apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: %s, namespace: "+
+		"shop}\nspec:\n  hosts: [%s.example]\n  resolution: DNS\n  ports: [{number: 80, name: http, protocol: HTTP}]\n", name, host)
 }
 
 // run runs the plugin until the test's end.
@@ -242,7 +244,8 @@ func TestReadme(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for config, field := range map[string]string{
-		`{}`: "repository", `{"repository": "mesh"}`: "repository", `{"repository": "https://u:p@a/b"}`: "repository", `{"repository": "ssh://a/b"}`: "repository",
+		`{}`: "repository", `{"repository": "mesh"}`: "repository",
+		`{"repository": "https://u:p@a/b"}`: "repository", `{"repository": "ssh://a/b"}`: "repository",
 		`{"repository": "https:///b"}`:                              "repository",
 		`{"repository": "/a", "interval": "1ms"}`:                   "interval",
 		`{"repository": "/a", "folder": "../b"}`:                    "folder",
@@ -264,7 +267,10 @@ func TestConfig(t *testing.T) {
 			t.Errorf("%s: %v, not of %s", config, err, field)
 		}
 	}
-	for _, config := range []string{`{"repository": "/a", "folder": "/a/b/", "branch": "team/main"}`, `{"repository": "file:///a"}`, `{"repository": "http://127.0.0.1:1/a", "passwordFile": "b"}`} {
+	for _, config := range []string{
+		`{"repository": "/a", "folder": "/a/b/", "branch": "team/main"}`, `{"repository": "file:///a"}`,
+		`{"repository": "http://127.0.0.1:1/a", "passwordFile": "b"}`,
+	} {
 		if _, err := parse([]byte(config)); err != nil {
 			t.Errorf("%s: %v", config, err)
 		}
@@ -295,7 +301,11 @@ func backend(t *testing.T, root string) http.Handler {
 	if _, err := os.Stat(program); err != nil {
 		need.Missing(t, "git-http-backend")
 	}
-	return &cgi.Handler{Path: program, Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_GLOBAL=" + safe(t), "GIT_CONFIG_NOSYSTEM=1"}, Stderr: os.Stderr}
+	return &cgi.Handler{
+		Path:   program,
+		Env:    []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_GLOBAL=" + safe(t), "GIT_CONFIG_NOSYSTEM=1"},
+		Stderr: os.Stderr,
+	}
 }
 
 // safe is a configuration by which git serves repositories of whatever owner.
@@ -338,12 +348,18 @@ func TestBranch(t *testing.T) {
 			out := run(t, map[string]any{"repository": serve(t, filepath.Dir(w.dir)) + "/repository", "branch": "main", "folder": "mesh"})
 			out.wants(t, "the branch can't be read")
 			w.init()
-			first := w.commit(map[string]string{"mesh/a.yaml": entry("a", "a"), "mesh/deep/b.yaml": entry("b", "b"), "other.yaml": entry("c", "c"), "mesh/README.md": "# text", "mesh/.hidden.yaml": entry("d", "d")})
+			first := w.commit(map[string]string{
+				"mesh/a.yaml": entry("a", "a"), "mesh/deep/b.yaml": entry("b", "b"), "other.yaml": entry("c", "c"),
+				"mesh/README.md": "# text", "mesh/.hidden.yaml": entry("d", "d"),
+			})
 			out.wants(t, "", "a a.yaml@"+first, "b deep/b.yaml@"+first)
 
 			second := w.commit(map[string]string{"mesh/a.yaml": entry("a", "aa")})
 			out.wants(t, "", "a a.yaml@"+second, "b deep/b.yaml@"+first)
-			third := w.commit(map[string]string{"mesh/a.yaml": strings.Replace(entry("a", "a"), "hosts", "hots", 1), "mesh/c.yaml": entry("c", "c"), "mesh/deep/b.yaml": ""})
+			third := w.commit(map[string]string{
+				"mesh/a.yaml": strings.Replace(entry("a", "a"), "hosts", "hots", 1), "mesh/c.yaml": entry("c", "c"),
+				"mesh/deep/b.yaml": "",
+			})
 			out.wants(t, "git:a.yaml@"+third+":5:3: ServiceEntry shop/a: spec.hots: unknown field", "a a.yaml@"+second, "c c.yaml@"+third)
 			fourth := w.commit(map[string]string{"mesh/a.yaml": "kind: [\n"})
 			out.wants(t, "git:a.yaml@"+fourth+":", "a a.yaml@"+second, "c c.yaml@"+third)
@@ -400,7 +416,10 @@ func TestLimits(t *testing.T) {
 			t.Parallel()
 			w := newWork(t)
 			w.commit(map[string]string{"a.yaml": entry("a", "a"), "b.yaml": entry("b", "b")})
-			out := run(t, map[string]any{"repository": serve(t, filepath.Dir(w.dir)) + "/repository", "limits": map[string]any{"bytes": 20_000, "files": 3, "fileBytes": 5000}})
+			out := run(t, map[string]any{
+				"repository": serve(t, filepath.Dir(w.dir)) + "/repository",
+				"limits":     map[string]any{"bytes": 20_000, "files": 3, "fileBytes": 5000},
+			})
 			both := func() []string { return []string{"a a.yaml", "b b.yaml"} }
 			out.wants(t, "", both()...)
 			large := w.commit(map[string]string{"b.yaml": entry("b", "bb") + strings.Repeat("# b\n", 2000)})
@@ -509,7 +528,9 @@ spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
 	}
 	at := " git:edge.yaml@" + hash
 	stays := "networking.istio.io/ServiceEntry shop/a git:entry.yaml@" + hash + ":1:1"
-	until("gateway.networking.k8s.io/GatewayClass mine"+at+":1:1", "gateway.networking.k8s.io/HTTPRoute shop/web"+at+":6:1", "gateway.networking.k8s.io/ReferenceGrant shop/web"+at+":11:1",
+	until("gateway.networking.k8s.io/GatewayClass mine"+at+":1:1",
+		"gateway.networking.k8s.io/HTTPRoute shop/web"+at+":6:1",
+		"gateway.networking.k8s.io/ReferenceGrant shop/web"+at+":11:1",
 		stays, "networking.k8s.io/Ingress shop/web"+at+":16:1")
 	w.git("rm", "-q", "edge.yaml")
 	w.commit(nil)

@@ -88,7 +88,8 @@ func (p *publication) handle(c *commit, err error) error {
 // file takes a file's text.
 func (p *publication) file(c *commit, path string) {
 	at := place(path, c.hash)
-	parsed, err := catalog.Parse(kinds.Reader{Check: p.checker.Check, Grants: true, Gateways: true, Order: p.config.Order()}, at, c.files[path], p.parsed[path], func(kinds.Document) {})
+	parsed, err := catalog.Parse(kinds.Reader{Check: p.checker.Check, Grants: true, Gateways: true, Order: p.config.Order()},
+		at, c.files[path], p.parsed[path], func(kinds.Document) {})
 	switch {
 	case err != nil:
 		p.refuse(c, path, err)

@@ -184,7 +184,8 @@ func (b *book) standsFor(s said) bool {
 }
 
 func equal(a, b *sdk.Row) bool {
-	return a.Created == b.Created && a.Undated == b.Undated && bytes.Equal(a.Payload, b.Payload) && maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
+	return a.Created == b.Created && a.Undated == b.Undated && bytes.Equal(a.Payload, b.Payload) &&
+		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
 }
 
 // mostTold is how many faults a refusal tells.

@@ -84,7 +84,8 @@ func (r *reader) row(s said) (*sdk.Row, []kinds.Fault) {
 	namespace, name := kinds.SplitKey(s.name)
 	wrong := func(severity finding.Severity, field, code, format string, args ...any) kinds.Fault {
 		return kinds.Fault{
-			File: r.place(s.name), Kind: r.kind.Name(), Namespace: namespace, Name: name, Severity: severity, Code: code, Field: field, Message: fmt.Sprintf(format, args...),
+			File: r.place(s.name), Kind: r.kind.Name(), Namespace: namespace, Name: name, Severity: severity,
+			Code: code, Field: field, Message: fmt.Sprintf(format, args...),
 		}
 	}
 	spec, newer, err := r.body(s.resource.GetBody())

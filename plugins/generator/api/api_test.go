@@ -107,7 +107,8 @@ spec: {ingressClassName: mesh}
 		h.Update(doc.Table, []*sdk.Row{doc.Row})
 	}
 	for typeURL, want := range map[string][3]string{
-		"gateway.networking.k8s.io/v1/GatewayClass": {"/mine", "controllerName", "istio.io/gateway-controller"}, "networking.k8s.io/v1/Ingress": {"shop/web", "ingressClassName", "mesh"},
+		"gateway.networking.k8s.io/v1/GatewayClass": {"/mine", "controllerName", "istio.io/gateway-controller"},
+		"networking.k8s.io/v1/Ingress":              {"shop/web", "ingressClassName", "mesh"},
 	} {
 		p := &sdk.Proxy{Types: []string{typeURL}}
 		h.Attach(p)
