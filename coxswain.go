@@ -21,7 +21,8 @@ var kubernetesSet []byte
 // cluster.
 func KubernetesSet() []byte { return append([]byte(nil), kubernetesSet...) }
 
-//go:embed deploy/kubernetes/rights.yaml deploy/kubernetes/webhooks.yaml deploy/kubernetes/signers.yaml deploy/kubernetes/trustbundles.yaml deploy/kubernetes/gateways.yaml deploy/kubernetes/registration.yaml
+//go:embed deploy/kubernetes/rights.yaml deploy/kubernetes/webhooks.yaml deploy/kubernetes/signers.yaml
+//go:embed deploy/kubernetes/trustbundles.yaml deploy/kubernetes/gateways.yaml deploy/kubernetes/registration.yaml
 var rights embed.FS
 
 // Rights returns a file of deploy/kubernetes that says what a control plane may do in a cluster:

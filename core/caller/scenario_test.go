@@ -20,7 +20,8 @@ import (
 // TestScenarios plays testdata/*.txtar: each file of an archive is about callers and the
 // authenticators that are asked about them. Lines, with # comments:
 //
-//	authenticator NAME [call=DURATION] [progress=DURATION] [common=NAME,…] [headers=NAME,…]   declares one, which says which headers it is shown, and begins its session
+//	authenticator NAME [call=DURATION] [progress=DURATION] [common=NAME,…] [headers=NAME,…]
+//	    declares one, which says which headers it is shown, and begins its session
 //	caller WHO [HEADER=VALUE …]   somebody calls: until somebody knows, authenticators are to be asked
 //	asks NAME [HEADER=VALUE …]    whom the core asks about the last caller now, and what it shows
 //	away                          who was to be asked has no session

@@ -79,7 +79,8 @@ func world() string {
 			}
 			add("apiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: %s, labels: {%s}}\nspec: {nodeName: "+
 				"node-%d, serviceAccountName: %s, containers: [{name: app, image: app}]}\n"+
-				"status: {phase: Running, podIP: '%s', podIPs: [{ip: '%[6]s'}], conditions: [{type: Ready, status: 'True'}]}", pod, s.namespace, labels, i%3, s.name, address)
+				"status: {phase: Running, podIP: '%s', podIPs: [{ip: '%[6]s'}], conditions: [{type: Ready, status: 'True'}]}",
+				pod, s.namespace, labels, i%3, s.name, address)
 			endpoints = append(endpoints,
 				fmt.Sprintf("{addresses: ['%s'], conditions: {ready: true, serving: true}, nodeName: node-%d, targetRef: {kind: Pod, name: %s, namespace: %s}}",
 					address, i%3, pod, s.namespace))

@@ -136,7 +136,8 @@ var lacking = [][2]string{
 		"what is wrong with resources is counted by `coxswain_config_faults`, and listed by `coxswain config` and `coxswain analyze`",
 	},
 	{"`pilot_no_ip`, `pilot_endpoint_not_ready`, `endpoint_no_pod`, `pilot_k8s_endpoints_*`, " +
-		"`pilot_k8s_proxies_with_no_service_targets`, `pilot_eds_no_instances`, `pilot_dns_cluster_without_endpoints`", "nothing counts them; `coxswain explain` says of a cluster why it has no endpoints"},
+		"`pilot_k8s_proxies_with_no_service_targets`, `pilot_eds_no_instances`, `pilot_dns_cluster_without_endpoints`",
+		"nothing counts them; `coxswain explain` says of a cluster why it has no endpoints"},
 	{"`pilot_xds_recv_max`, `pilot_sds_certificate_errors_total`, `pilot_jwks_resolver_*`, " +
 		"`provider_lookup_cluster_failures`, `controller_sync_errors_total`, `istiod_managed_clusters`, " +
 		"`remote_cluster_*`", "nothing counts them; what a plugin can't have is in its log and its state (`coxswain plugins`)"},

@@ -52,7 +52,8 @@ func TestSocketForSecrets(t *testing.T) {
 			t.Errorf("%s: %v", id, keysOf(got))
 		}
 		c := w.cluster(2, "sds-external")
-		if got := c.GetLoadAssignment().GetEndpoints()[0].LbEndpoints[0].GetEndpoint().GetAddress().GetPipe().GetPath(); got != "./var/run/secrets/credential-uds/socket" {
+		address := c.GetLoadAssignment().GetEndpoints()[0].LbEndpoints[0].GetEndpoint().GetAddress()
+		if got := address.GetPipe().GetPath(); got != "./var/run/secrets/credential-uds/socket" {
 			t.Errorf("%s: %v", id, c)
 		}
 	}
