@@ -143,7 +143,7 @@ func (n *planning) make(ctx context.Context) (*plan.Plan, error) {
 	against.Flag, against.Program, against.Environ = "--against", cmp.Or(against.Program, own), n.p.environ
 	against.Plugins = cmp.Or(against.Plugins, next.Plugins)
 	against.MeshConfig, against.NetworksConfig = cmp.Or(against.MeshConfig, next.MeshConfig), cmp.Or(against.NetworksConfig, next.NetworksConfig)
-	return plan.Make(ctx, against, next, proxies, n.patience)
+	return n.compared(ctx, against, next, proxies)
 }
 
 // againstLive compares with a control plane that runs.
@@ -162,7 +162,16 @@ func (n *planning) againstLive(ctx context.Context, next plan.Side) (*plan.Plan,
 		fmt.Fprintf(n.p.err, "%s is no control plane of this user on this machine, so that its settings are not known: the second one runs with %s\n",
 			n.addr, cmp.Or(next.Plugins, "the built-in set for files"))
 	}
-	return plan.Make(ctx, running, next, proxies, n.patience)
+	return n.compared(ctx, running, next, proxies)
+}
+
+// compared makes the plan, and says on a terminal how far it is.
+func (n *planning) compared(ctx context.Context, against, next plan.Source, proxies []plan.Proxy) (*plan.Plan, error) {
+	g := progressOf(n.p)
+	defer g.over()
+	return plan.Make(ctx, against, next, proxies, n.patience, func(done [2]int) {
+		g.says(fmt.Sprintf("%d proxies: %d asked of --against, %d of -f", len(proxies), done[0], done[1]))
+	})
 }
 
 // inputsOf returns the settings of the control plane of this user at an address; nil: there is none

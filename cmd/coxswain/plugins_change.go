@@ -97,7 +97,9 @@ func sendOrder(p *program, c *cobra.Command, name, what string, o *order) error 
 		return err
 	}
 	var out api.Outcome
+	over := progressOf(p).ofChange(c.Context(), p, o.at, name, what)
 	code, _, err := ask(c.Context(), p, o.at, http.MethodPost, "/plugins/"+url.PathEscape(name)+"/"+what, o.Order, &out)
+	over()
 	if err != nil {
 		return err
 	}

@@ -412,6 +412,10 @@ func (s *Server) Run(ctx context.Context) error {
 		return nil
 	})
 	parts.Go(func() error {
+		starting(inner, s.cfg.Log, s.pages.Ready, s.control.PluginRows)
+		return nil
+	})
+	parts.Go(func() error {
 		s.rollout.run(inner)
 		return nil
 	})

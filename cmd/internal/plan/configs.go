@@ -31,7 +31,7 @@ func (s Side) Configs(ctx context.Context, proxies []Proxy, patience time.Durati
 		return nil, nil, err
 	}
 	defer c.stop()
-	got, err := c.asked(ctx, run{proxies, patience, &bodies{}})
+	got, err := c.asked(ctx, run{proxies, patience, &bodies{}, nil})
 	if err != nil {
 		return nil, nil, err
 	}

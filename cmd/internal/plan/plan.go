@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -63,6 +64,8 @@ type run struct {
 	proxies  []Proxy
 	patience time.Duration
 	kept     *bodies
+	// told is called when one more has been asked; optional.
+	told func()
 }
 
 // each asks for each proxy, some at once; the answers are in the proxies' order.
@@ -76,24 +79,37 @@ func (r run) each(ctx context.Context, atOnce int, ask func(context.Context, Pro
 				return ctx.Err()
 			}
 			if all[i], err = ask(ctx, p); err != nil {
-				err = fmt.Errorf("asked as proxy %s: %w", p.Node.Id, err)
+				return fmt.Errorf("asked as proxy %s: %w", p.Node.Id, err)
 			}
-			return err
+			if r.told != nil {
+				r.told()
+			}
+			return nil
 		})
 	}
 	return all, g.Wait()
 }
 
 // Make asks both sources for what the proxies get, and compares. patience bounds the start of each
-// control plane that it starts, and each proxy's answers. Nothing that it starts outlives it.
-func Make(ctx context.Context, against, next Source, proxies []Proxy, patience time.Duration) (*Plan, error) {
+// control plane that it starts, and each proxy's answers. told is called with how many proxies have
+// asked each of the two so far, from several goroutines, one at a time. Nothing that it starts
+// outlives it.
+func Make(ctx context.Context, against, next Source, proxies []Proxy, patience time.Duration, told func(done [2]int)) (*Plan, error) {
 	p := &Plan{Against: against.named(), New: next.named(), Faults: []Fault{}, Groups: []Group{}, Left: others(proxies)}
 	var got [2][]answers
 	var wrong [2][]Fault
+	var mu sync.Mutex
+	var done [2]int
 	g, ctx := errgroup.WithContext(ctx)
 	for i, side := range []Source{against, next} {
 		g.Go(func() (err error) {
-			got[i], wrong[i], err = side.answers(ctx, run{proxies, patience, &bodies{}})
+			one := func() {
+				mu.Lock()
+				defer mu.Unlock()
+				done[i]++
+				told(done)
+			}
+			got[i], wrong[i], err = side.answers(ctx, run{proxies, patience, &bodies{}, one})
 			return err
 		})
 	}

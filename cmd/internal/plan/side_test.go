@@ -68,7 +68,7 @@ func TestSideHangs(t *testing.T) {
 			}
 			t.Parallel() // no process starts while a program is being written
 			s := Side{Flag: "--against", Program: program, Dir: dir, Environ: os.Environ()}
-			_, _, err := s.answers(t.Context(), run{[]Proxy{{Node: &corev3.Node{Id: "web"}}}, c.patience, &bodies{}})
+			_, _, err := s.answers(t.Context(), run{[]Proxy{{Node: &corev3.Node{Id: "web"}}}, c.patience, &bodies{}, nil})
 			if want := "the control plane for --against " + dir + ": " + c.want; err == nil || !strings.HasPrefix(err.Error(), want) {
 				t.Errorf("%v\nwant %s", err, want)
 			}
