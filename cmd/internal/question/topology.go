@@ -27,6 +27,8 @@ import (
 
 // Topology is where the routes of all connected proxies lead.
 type Topology struct {
+	// Revision is the one that was served when it was looked at, some seconds ago at most.
+	Revision uint64 `json:"revision"`
 	// Proxies is how many nodes are connected. Unread is how many of them were not looked at,
 	// because there are too many whose routes differ.
 	Proxies int `json:"proxies"`
@@ -89,6 +91,8 @@ const (
 	mostFind = 300
 	// remembered is how long what was read is kept after the last question.
 	remembered = time.Minute
+	// fresh is how old an answer may be.
+	fresh = 5 * time.Second
 )
 
 // topologies makes a Topology for each question. What it has read of a body it keeps for as long as
@@ -100,6 +104,8 @@ type topologies struct {
 	hosts map[*view.Body][]readHost
 	// addresses are those of load assignments.
 	addresses map[*view.Body]readAssignment
+	// last is what the mesh was when somebody asked.
+	last *assembly
 	// rest forgets all of it when nobody has asked for a while.
 	rest *time.Timer
 }
@@ -147,18 +153,56 @@ type fleet struct {
 	at      map[string]string
 }
 
-// make puts together what the mesh is now. One question is answered at a time: they share what was
-// read.
+// assembly is what the mesh was a moment ago. Nothing of it changes.
+type assembly struct {
+	made     time.Time
+	revision uint64
+	clients  []Client
+	*fleet
+	// found are hosts by what they are, behind addresses by cluster.
+	found  map[string]*MeshHost
+	behind map[string][]string
+}
+
+// make answers a question: TEXT in lower case, or nothing.
 func (t *topologies) make(find string) (*Topology, error) {
+	a, err := t.recent()
+	if err != nil {
+		return nil, err
+	}
+	out := &Topology{Revision: a.revision, Proxies: a.proxies, Unread: a.unread, Clients: a.clients, Hosts: []MeshHost{}, Services: []Service{}}
+	t.choose(out, a.found, find)
+	out.serve(a.behind, a.at)
+	return out, nil
+}
+
+// recent returns what the mesh was at most fresh ago: however many look, it is put together once in
+// a while. Who asks meanwhile waits for it.
+func (t *topologies) recent() (*assembly, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	f := t.fleet()
-	out := &Topology{Proxies: f.proxies, Unread: f.unread, Clients: []Client{}, Hosts: []MeshHost{}, Services: []Service{}}
+	if t.last != nil && time.Since(t.last.made) < fresh {
+		return t.last, nil
+	}
+	a, err := t.assemble()
+	if err != nil {
+		return nil, err
+	}
+	t.last = a
+	if t.rest == nil {
+		t.rest = time.AfterFunc(remembered, t.forget)
+	}
+	t.rest.Reset(remembered)
+	return a, nil
+}
+
+// assemble puts together what the mesh is now.
+func (t *topologies) assemble() (*assembly, error) {
+	a := &assembly{made: time.Now(), revision: t.of.Revision().Number, clients: []Client{}, found: map[string]*MeshHost{}, behind: map[string][]string{}}
+	a.fleet = t.fleet()
 	hosts, addresses := map[*view.Body][]readHost{}, map[*view.Body]readAssignment{}
-	found := map[string]*MeshHost{}
-	behind := map[string][]string{} // addresses by cluster
-	for i, g := range f.groups {
-		out.Clients = append(out.Clients, g.Client)
+	for i, g := range a.groups {
+		a.clients = append(a.clients, g.Client)
 		types, ok := t.of.Dump(g.nodes[0])
 		if !ok {
 			continue // it has left meanwhile
@@ -173,8 +217,8 @@ func (t *topologies) make(find string) (*Topology, error) {
 				hosts[b] = all
 			}
 			for _, h := range hosts[b] {
-				if is := found[h.key]; is == nil {
-					found[h.key] = &MeshHost{Routes: h.Routes, Host: h.Host.Host, Ways: h.Ways, From: []int{i}, Proxies: g.Proxies}
+				if is := a.found[h.key]; is == nil {
+					a.found[h.key] = &MeshHost{Routes: h.Routes, Host: h.Host.Host, Ways: h.Ways, From: []int{i}, Proxies: g.Proxies}
 				} else if !seen[h.key] {
 					is.From, is.Proxies = append(is.From, i), is.Proxies+g.Proxies
 				}
@@ -183,31 +227,25 @@ func (t *topologies) make(find string) (*Topology, error) {
 		}
 		for _, b := range bodiesOf(types, "eds") {
 			if _, known := addresses[b]; !known {
-				a, err := t.assignment(b)
+				read, err := t.assignment(b)
 				if err != nil {
 					return nil, fmt.Errorf("%s of %s: %w", b.Name(), g.nodes[0], err)
 				}
-				addresses[b] = a
+				addresses[b] = read
 			}
-			if a := addresses[b]; behind[a.cluster] == nil {
-				behind[a.cluster] = a.addresses
+			if is := addresses[b]; a.behind[is.cluster] == nil {
+				a.behind[is.cluster] = is.addresses
 			}
 		}
 	}
 	t.hosts, t.addresses = hosts, addresses
-	if t.rest == nil {
-		t.rest = time.AfterFunc(remembered, t.forget)
-	}
-	t.rest.Reset(remembered)
-	t.choose(out, found, find)
-	out.serve(behind, f.at)
-	return out, nil
+	return a, nil
 }
 
 func (t *topologies) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.hosts, t.addresses = nil, nil
+	t.hosts, t.addresses, t.last = nil, nil, nil
 }
 
 // fleet groups nodes by the routes that they get: by view, and the names that they ask for.

@@ -72,7 +72,13 @@ export function Mesh({ find }: { find: string }) {
     return () => clearTimeout(later);
   }, [typed]);
   const at = useCalm(`${glance.value?.revision.number} ${glance.value?.proxies}`, calm);
-  const { data, fault } = usePage<Topology>(`/debug/topology?find=${encodeURIComponent(wanted)}`, at);
+  const [again, ask] = useState(0);
+  const { data, fault } = usePage<Topology>(`/debug/topology?find=${encodeURIComponent(wanted)}`, at, again);
+  useEffect(() => {
+    if (!data) return;
+    const later = setTimeout(() => ask((n) => n + 1), data.revision === glance.value?.revision.number ? 6 * calm : calm); // an answer may be a moment old
+    return () => clearTimeout(later);
+  }, [data]);
   const { boxes, edges, drawn } = useMemo(() => {
     const hosts = data?.hosts ?? [];
     const some = wanted === "" && hosts.some(written) ? hosts.filter(written) : hosts;

@@ -164,6 +164,7 @@ export interface Reach {
 
 // Topology is what /debug/topology says.
 export interface Topology {
+  revision: number;
   proxies: number;
   unread?: number;
   clients: Client[];
