@@ -27,7 +27,8 @@ var offSettings = []string{"--followPushes=false", "--historyRevisions=0", "--qu
 const mostWatchers = 20
 
 // variants are the control plane with what it keeps of pushes, and without; or while the page is
-// looked at, and while it isn't; or with traces of all pushes, and without; or, where another program is given, as that is, and as it is.
+// looked at, and while it isn't; or with traces of all pushes, and without; or, where another
+// program is given, as that is, and as it is.
 func (c *config) variants() [2]variant {
 	switch {
 	case c.beside != "":
