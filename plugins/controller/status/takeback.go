@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 )
 
 // Left is what this plugin has left in statuses of a cluster's objects.
@@ -51,7 +52,7 @@ func FindLeft(ctx context.Context, client dynamic.Interface, controller, revisio
 		k, _ := gatewayapi.Lookup(table)
 		var err error
 		for _, version := range k.Versions {
-			at := schema.GroupVersionResource{Group: k.Group(), Version: version, Resource: plural(k.Name())}
+			at := schema.GroupVersionResource{Group: k.Group(), Version: version, Resource: kinds.Plural(k.Name())}
 			if err = out.find(ctx, at, k.Name(), revision); !apierrors.IsNotFound(err) {
 				break
 			}
@@ -61,18 +62,6 @@ func FindLeft(ctx context.Context, client dynamic.Interface, controller, revisio
 		}
 	}
 	return out, nil
-}
-
-// plural is how definitions of the Gateway API call the objects of a kind.
-func plural(kind string) string {
-	name := strings.ToLower(kind)
-	switch {
-	case strings.HasSuffix(name, "y"):
-		return strings.TrimSuffix(name, "y") + "ies"
-	case strings.HasSuffix(name, "s"):
-		return name + "es"
-	}
-	return name + "s"
 }
 
 func (l *Left) find(ctx context.Context, at schema.GroupVersionResource, kind, revision string) error {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 )
 
 // TestTakeBack: what is ours goes from all statuses, what is others' stays, and what an istiod was
@@ -35,7 +36,7 @@ func TestTakeBack(t *testing.T) {
 	lists := map[schema.GroupVersionResource]string{}
 	for _, table := range gatewayapi.Tables() {
 		k, _ := gatewayapi.Lookup(table)
-		lists[schema.GroupVersionResource{Group: k.Group(), Version: k.Versions[0], Resource: plural(k.Name())}] = k.Name() + "List"
+		lists[schema.GroupVersionResource{Group: k.Group(), Version: k.Versions[0], Resource: kinds.Plural(k.Name())}] = k.Name() + "List"
 	}
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists, objects...)
 	left, err := FindLeft(t.Context(), client, "", "default")

@@ -1,5 +1,7 @@
 package kinds
 
+import "strings"
+
 // Groups of Istio's API.
 const (
 	networkingGroup = "networking.istio.io"
@@ -29,3 +31,18 @@ const (
 	TrafficExtension = extensionsGroup + "/TrafficExtension"
 	WasmPlugin       = extensionsGroup + "/WasmPlugin"
 )
+
+// Plural is how the definition of a kind calls its objects: virtualservices. Source: Kubernetes,
+// CustomResourceDefinition, spec.names.plural.
+func Plural(kind string) string {
+	name := strings.ToLower(kind)
+	switch {
+	case strings.HasSuffix(name, "ay"):
+		return name + "s"
+	case strings.HasSuffix(name, "y"):
+		return strings.TrimSuffix(name, "y") + "ies"
+	case strings.HasSuffix(name, "s"):
+		return name + "es"
+	}
+	return name + "s"
+}
