@@ -126,14 +126,9 @@ func liveServices(ctx context.Context, r *analysis.Reader, addr string) error {
 		return err
 	}
 	for _, each := range list {
-		if each.Service == nil {
-			continue
+		if each.Service != nil {
+			r.AddService(each.Service)
 		}
-		s := analysis.Service{Host: each.Service.Host, Namespace: each.Service.Namespace, Selector: each.Service.Selector}
-		for _, port := range each.Service.Ports {
-			s.Ports = append(s.Ports, port.Number)
-		}
-		r.Input.Services = append(r.Input.Services, s)
 	}
 	return nil
 }

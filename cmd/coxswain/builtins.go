@@ -20,6 +20,7 @@ import (
 	configvault "github.com/coxswain-mesh/coxswain/plugins/config/vault"
 	configxds "github.com/coxswain-mesh/coxswain/plugins/config/xds"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/addresses"
+	controlleranalysis "github.com/coxswain-mesh/coxswain/plugins/controller/analysis"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/ca"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/dns"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/exports"
@@ -72,6 +73,7 @@ func builtins() map[string]sdk.Declaration {
 		"config/spiffe":             configspiffe.Plugin(),
 		"config/xds":                configxds.Plugin(),
 		"controller/addresses":      addresses.Plugin(),
+		"controller/analysis":       controlleranalysis.Plugin(),
 		"controller/ca":             ca.Plugin(),
 		"controller/dns":            dns.Plugin(),
 		"controller/exports":        exports.Plugin(),

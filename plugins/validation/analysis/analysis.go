@@ -46,11 +46,20 @@ type Resource struct {
 	// ingress and class are what an Ingress or an IngressClass has.
 	ingress *kubernetes.IngressSpec
 	class   *kubernetes.IngressClassSpec
-	// pod is what a Pod has, or the template of a Deployment, and podAt where that stands; service
-	// what a Service has.
-	pod     *podSpec
-	podAt   string
-	service *serviceSpec
+	// pod is what a Pod has, or the template of a Deployment, podAt where that stands, and
+	// podLabels and podAnnotations what its metadata have.
+	pod                       *podSpec
+	podAt                     string
+	podLabels, podAnnotations map[string]string
+	// service, webhooks and definition are what objects of these kinds have; data are the values of
+	// a ConfigMap of Istio's, and the keys, without values, of a Secret about another cluster.
+	service    *serviceSpec
+	webhooks   []webhook
+	definition *definition
+	data       map[string]string
+	// conditions are those of its status, and allocated says that this has addresses.
+	conditions []condition
+	allocated  bool
 }
 
 // Service is a service of a registry.
@@ -58,6 +67,8 @@ type Service struct {
 	Host, Namespace string
 	Ports           []uint32
 	Selector        map[string]string
+	// Seen are the namespaces that see it, * for all; nil: all.
+	Seen []string
 }
 
 // Workload is something that selectors select.
@@ -66,6 +77,9 @@ type Workload struct {
 	Labels    map[string]string
 	// Name is for messages.
 	Name string
+	// pod and template say that it is a Pod, or the template of some; node is where the Pod runs.
+	pod, template bool
+	node          string
 }
 
 // Result is a finding and the resource that it is about.
@@ -76,12 +90,14 @@ type Result struct {
 
 // analyzers are the checks. Each looks at the world and reports, in order of what it looks at.
 var analyzers = [...]func(*world){
-	references, subsets, destinationPorts, providers, credentials,
-	meshHosts, gatewayHosts, gatewayServers, conflictingGateways, unusedGateways, duplicateCertificates,
-	alone, delegates,
-	unmatchedSelectors, sidecars, telemetries, peerPolicies, hiddenHosts,
+	references, subsets, destinationPorts, subsetsWithoutPods, providers, defaultProviders, credentials,
+	meshHosts, gatewayHosts, gatewayServers, conflictingGateways, unusedGateways, duplicateCertificates, gatewayPorts, shadowedRoutes,
+	alone, delegates, deprecatedFields,
+	unmatchedSelectors, policyNamespaces, gatewaySelectors, sidecars, ambientSidecars, telemetries, peerPolicies, hiddenHosts,
 	mtlsConflicts, unverifiedServers, tokens, claimRoutes,
-	annotations, relativePatches, protocols, ingresses, regexes, proxysUsers, portNames,
+	annotations, relativePatches, protocols, ingresses, regexes,
+	proxysUsers, portNames, sharedDeployments, injection, autoImages, proxyImages,
+	injectingWebhooks, externalWebhooks, definitions, conditions, networks,
 }
 
 // Analyze returns what there is to say, in order of files and lines. Findings that the resource's

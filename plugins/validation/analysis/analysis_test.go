@@ -71,7 +71,7 @@ spec: {host: reviews.shop.svc.cluster.local, subsets: [{name: v2}]}
 	}
 	want := []string{
 		"IST0101 spec.gateways[0]", "IST0101 spec.http[0].mirror.host",
-		"IST0101 spec.http[0].route[0].destination.host", "IST0101 spec.http[0].route[0].destination.subset",
+		"IST0101 spec.http[0].route[0].destination.host", "IST0101 spec.http[0].route[0].destination.subset", "IST0132 spec.gateways[0]",
 	}
 	if got := codesOf(t, route); !slices.Equal(got, want) {
 		t.Errorf("found %v, want %v", got, want)
@@ -108,9 +108,9 @@ spec:
 		want []string
 	}{
 		"good":                       {gateway + workload + bound, nil},
-		"selected by no workload":    {strings.Replace(gateway, "istio: gw", "istio: gv", 1) + workload + bound, []string{"IST0127 spec.selector"}},
+		"selected by no workload":    {strings.Replace(gateway, "istio: gw", "istio: gv", 1) + workload + bound, []string{"IST0101 spec.selector"}},
 		"without a virtual service":  {gateway + workload, []string{"COX3003 metadata.name"}},
-		"of another name than bound": {gateway + workload + strings.Replace(bound, "infra/public", "infra/publik", 1), []string{"COX3003 metadata.name", "IST0101 spec.gateways[0]"}},
+		"of another name than bound": {gateway + workload + strings.Replace(bound, "infra/public", "infra/publik", 1), []string{"COX3003 metadata.name", "IST0101 spec.gateways[0]", "IST0132 spec.gateways[0]"}},
 	} {
 		if got := codesOf(t, c.text); !slices.Equal(got, c.want) {
 			t.Errorf("%s: found %v, want %v", name, got, c.want)

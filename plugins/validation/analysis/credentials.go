@@ -1,9 +1,12 @@
 package analysis
 
 import (
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
@@ -12,8 +15,12 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// unusable is the code of credentials that are there and lack something.
-const unusable = "COX3009"
+// unusable is the code of credentials that are there and lack something, badCredential that of
+// Gateways' ones.
+const (
+	unusable      = "COX3009"
+	badCredential = "IST0161"
+)
 
 // Credentials are Secrets, or ConfigMaps, by NAMESPACE/NAME.
 type Credentials map[string]Credential
@@ -44,10 +51,25 @@ func credentialOf(object *yaml.Node) (c Credential) {
 	case err != nil:
 		c.Certificate, c.Trust = err, err
 	default:
-		_, c.Certificate = secrets.Certificate(data)
+		var pair secrets.Pair
+		if pair, c.Certificate = secrets.Certificate(data); c.Certificate == nil {
+			c.Certificate = expired(pair.Chain, time.Now())
+		}
 		_, c.Trust = secrets.Trusted(data)
 	}
 	return c
+}
+
+// expired is an error if the first certificate of a chain in PEM is of no time any more.
+func expired(chain []byte, now time.Time) error {
+	block, _ := pem.Decode(chain)
+	if block == nil {
+		return nil // that is said
+	}
+	if c, err := x509.ParseCertificate(block.Bytes); err == nil && now.After(c.NotAfter) {
+		return fmt.Errorf("its certificate has expired, on %s", c.NotAfter.UTC().Format(time.DateOnly))
+	}
+	return nil
 }
 
 // credentials finds what Gateways and DestinationRules name that is not there, or lacks something,
@@ -170,7 +192,12 @@ func (w *world) credential(r *Resource, field, what, name string, namespaces []s
 		problem, found := known.find(o.Name, namespaces, ref.Roots)
 		switch {
 		case found && problem != nil:
-			w.report(r, finding.Errorf(unusable, field, "%s %s can't be used as %s: %v", o.Kind, o.Name, what, problem).WithHint("what needs it is not served until it is right"))
+			code := unusable
+			if _, gateway := r.Spec.(*networking.Gateway); gateway {
+				code = badCredential
+			}
+			w.report(r, finding.Errorf(code, field,
+				"%s %s can't be used as %s: %v", o.Kind, o.Name, what, problem).WithHint("what needs it is not served until it is right"))
 			return
 		case found:
 			return

@@ -15,14 +15,20 @@ import (
 	"time"
 )
 
-// pair makes a certificate of its own key, in PEM.
+// pair makes a certificate of its own key, in PEM, which is good for an hour.
 func pair(t *testing.T) (chain, key string) {
+	t.Helper()
+	return pairUntil(t, time.Now().Add(time.Hour))
+}
+
+// pairUntil is pair until a time.
+func pairUntil(t *testing.T, end time.Time) (chain, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	of := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: end}
 	der, err := x509.CreateCertificate(rand.Reader, of, of, private.Public(), private)
 	if err != nil {
 		t.Fatal(err)
@@ -68,10 +74,11 @@ func clientTLS(more, tls string) string {
 func TestCredentials(t *testing.T) {
 	chain, key := pair(t)
 	_, strange := pair(t)
+	late, lateKey := pairUntil(t, time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC))
 	full := []string{"tls.crt", chain, "tls.key", key, "ca.crt", chain}
 	const selected = "  workloadSelector: {matchLabels: {app: a}}\n"
 	other := credential("Secret", "elsewhere/other", full...)
-	const first, missing, unusable = "spec.servers[0].tls.", "IST0101 ", "COX3009 "
+	const first, missing, unusable, client = "spec.servers[0].tls.", "IST0101 ", "IST0161 ", "COX3009 "
 	for _, c := range []struct{ name, text, want, words string }{
 		{"all is there", serverTLS("{mode: MUTUAL, credentialName: web}") + credential("Secret", "edge/web", full...), "", ""},
 		{"values that are not in the file", serverTLS("{mode: MUTUAL, credentialName: web}") + credential("Secret", "edge/web"), "", ""},
@@ -84,6 +91,7 @@ func TestCredentials(t *testing.T) {
 		{"of others", serverTLS("{mode: SIMPLE, credentialName: sds://web}") + other, "", ""},
 		{"no key", serverTLS("{mode: SIMPLE, credentialName: web}") + credential("Secret", "edge/web", "tls.crt", chain), unusable + first + "credentialName", "it has no tls.crt and tls.key"},
 		{"another's key", serverTLS("{mode: SIMPLE, credentialName: web}") + credential("Secret", "edge/web", "tls.crt", chain, "tls.key", strange), unusable + first + "credentialName", "tls.key is not the key"},
+		{"of a time that is over", serverTLS("{mode: SIMPLE, credentialName: web}") + credential("Secret", "edge/web", "tls.crt", late, "tls.key", lateKey), unusable + first + "credentialName", "has expired, on 2020-01-02"},
 		{"no PEM", serverTLS("{mode: SIMPLE, credentialName: web}") + credential("Secret", "edge/web", "tls.crt", "hunter2", "tls.key", "hunter2"), unusable + first + "credentialName", "has no certificate in PEM"},
 		{"no roots", serverTLS("{mode: MUTUAL, credentialName: web}") + credential("Secret", "edge/web", full[:4]...), unusable + first + "credentialName", "it has no ca.crt"},
 		{"roots that nobody needs", serverTLS("{mode: SIMPLE, credentialName: web}") + credential("Secret", "edge/web", full[:4]...), "", ""},
@@ -92,7 +100,7 @@ func TestCredentials(t *testing.T) {
 		{"roots of a ConfigMap", serverTLS("{mode: MUTUAL, credentialName: web, caCertCredentialName: \"configmap://edge/roots\"}") + credential("Secret", "edge/web", full[:4]...) + credential("ConfigMap", "edge/other", "ca.crt", chain), missing + first + "caCertCredentialName", `"configmap://edge/roots"`},
 		{"a ConfigMap without roots", serverTLS("{mode: MUTUAL, credentialName: web, caCertCredentialName: \"configmap://edge/roots\"}") + credential("Secret", "edge/web", full[:4]...) + credential("ConfigMap", "edge/roots", "notes", "x"), unusable + first + "caCertCredentialName", "ConfigMap roots can't be used"},
 		{"a client", clientTLS(selected, "{mode: MUTUAL, credentialName: web}") + other, missing + "spec.trafficPolicy.tls.credentialName", `"web"`},
-		{"a client's roots", clientTLS(selected, "{mode: SIMPLE, credentialName: web}") + credential("Secret", "edge/web", full[:4]...), unusable + "spec.trafficPolicy.tls.credentialName", "it has no ca.crt"},
+		{"a client's roots", clientTLS(selected, "{mode: SIMPLE, credentialName: web}") + credential("Secret", "edge/web", full[:4]...), client + "spec.trafficPolicy.tls.credentialName", "it has no ca.crt"},
 		{"a client that verifies nothing", clientTLS(selected, "{mode: SIMPLE, credentialName: web, insecureSkipVerify: true}") + other, "", ""},
 		{"a gateway's client", clientTLS("", "{mode: MUTUAL, credentialName: other}") + other, "", ""},
 		{"a gateway's client, of none", clientTLS("", "{mode: MUTUAL, credentialName: web}") + other, missing + "spec.trafficPolicy.tls.credentialName", `"web"`},
@@ -104,7 +112,7 @@ func TestCredentials(t *testing.T) {
 		}
 		var got []string
 		for _, f := range r.All() {
-			if f.Code != "IST0101" && f.Code != "COX3009" || strings.HasPrefix(f.Field, "spec.host") {
+			if f.Code != "IST0101" && f.Code != "COX3009" && f.Code != "IST0161" || strings.HasPrefix(f.Field, "spec.host") {
 				continue
 			}
 			if got = append(got, f.Code+" "+f.Field); !strings.Contains(f.Message+f.Hint, c.words) || strings.Contains(f.Message+f.Hint, "hunter2") {

@@ -12,9 +12,12 @@ import (
 )
 
 const (
-	notFound     = "IST0101"
-	portRequired = "IST0112"
-	noSuchPort   = "COX3001"
+	notFound        = "IST0101"
+	portRequired    = "IST0112"
+	noSuchPort      = "COX3001"
+	unknownHost     = "IST0174"
+	emptySubset     = "IST0173"
+	internalGateway = "IST0165"
 )
 
 // destinations yields where a VirtualService leads, with the fields' paths.
@@ -62,8 +65,13 @@ func missing(field, what, name string) finding.Finding {
 func references(w *world) {
 	for _, v := range of[*networking.VirtualService](w) {
 		for at, d := range destinations(v.spec) {
-			if d.GetHost() != "" && len(w.lookup(d.Host, v.Namespace)) == 0 {
+			services := w.lookup(d.GetHost(), v.Namespace)
+			switch {
+			case d.GetHost() == "":
+			case len(services) == 0:
 				w.report(v.Resource, missing(at+".host", "host", d.Host).WithHint("%s", w.hostHint(d.Host, v.Namespace)))
+			case !slices.ContainsFunc(services, func(s Service) bool { return s.isSeen(clientsOf(v)...) }):
+				w.report(v.Resource, missing(at+".host", "host", d.Host).WithHint("there is such a service, and it is exported to other namespaces alone"))
 			}
 		}
 		for i, name := range v.spec.Gateways {
@@ -79,10 +87,29 @@ func references(w *world) {
 	}
 	for _, d := range of[*networking.DestinationRule](w) {
 		if !istio.IsWildcard(d.spec.Host) && len(w.lookup(d.spec.Host, d.Namespace)) == 0 {
-			w.report(d.Resource, finding.Warnf(notFound, "spec.host", "Referenced host not found: %q", d.spec.Host).
+			w.report(d.Resource, finding.Warnf(unknownHost, "spec.host",
+				"The host %s defined in the DestinationRule does not match any services in the mesh", d.spec.Host).
 				WithHint("%s", w.hostHint(d.spec.Host, d.Namespace)))
 		}
 	}
+}
+
+// clientsOf are the namespaces whose clients a VirtualService is for: those that it is exported to
+// by name, or else its own.
+func clientsOf(v item[*networking.VirtualService]) []string {
+	var list []string
+	for _, to := range v.spec.ExportTo {
+		switch to {
+		case "*", ".":
+			list = append(list, v.Namespace)
+		default:
+			list = append(list, to)
+		}
+	}
+	if len(list) == 0 {
+		list = []string{v.Namespace}
+	}
+	return list
 }
 
 // hostHint says what a name was taken for, or which service it is nearly the name of.
@@ -98,7 +125,15 @@ func (w *world) hostHint(host, namespace string) string {
 }
 
 func (w *world) gatewayReference(r *Resource, at, name string) {
-	if name != meshGateway && w.gateway(r.Namespace, name) == nil {
+	if name == meshGateway {
+		return
+	}
+	if isDerived(name) {
+		w.report(r, finding.Warnf(internalGateway, at, "it names a Gateway that was made of one of the Gateway API, which may have another name tomorrow: %s", name).
+			WithHint("use a route of the Gateway API, with the Gateway in parentRefs"))
+		return
+	}
+	if w.gateway(r.Namespace, name) == nil {
 		w.report(r, missing(at, "gateway", name).WithHint("write NAMESPACE/NAME for a gateway of another namespace"))
 	}
 }
@@ -117,10 +152,14 @@ func (w *world) gateway(namespace, name string) *item[*networking.Gateway] {
 // subsets finds routes to subsets that no DestinationRule of the host has.
 func subsets(w *world) {
 	known := map[string]map[string]bool{}
+	var wildcards []string
 	for _, d := range of[*networking.DestinationRule](w) {
 		host := fullName(d.spec.Host, d.Namespace)
 		if known[host] == nil {
 			known[host] = map[string]bool{}
+			if istio.IsWildcard(host) {
+				wildcards = append(wildcards, host)
+			}
 		}
 		for _, s := range d.spec.Subsets {
 			known[host][s.GetName()] = true
@@ -128,7 +167,7 @@ func subsets(w *world) {
 	}
 	for _, v := range of[*networking.VirtualService](w) {
 		for at, d := range destinations(v.spec) {
-			if d.GetSubset() != "" && !hasSubset(known, fullName(d.Host, v.Namespace), d.Subset) {
+			if d.GetSubset() != "" && !hasSubset(known, wildcards, fullName(d.Host, v.Namespace), d.Subset) {
 				w.report(v.Resource, missing(at+".subset", "host+subset in destinationrule", d.Host+"+"+d.Subset).
 					WithHint("add the subset to a DestinationRule of the host; requests get 503 until then"))
 			}
@@ -136,13 +175,11 @@ func subsets(w *world) {
 	}
 }
 
-func hasSubset(known map[string]map[string]bool, host, subset string) bool {
-	for rule, names := range known {
-		if names[subset] && istio.Covers(rule, host) {
-			return true
-		}
-	}
-	return false
+// hasSubset reports whether the rules for a host, or for a wildcard that covers it, have a subset.
+func hasSubset(known map[string]map[string]bool, wildcards []string, host, subset string) bool {
+	return known[host][subset] || slices.ContainsFunc(wildcards, func(rule string) bool {
+		return known[rule][subset] && istio.Covers(rule, host)
+	})
 }
 
 // destinationPorts finds destinations without a port where the service has several, and with one
@@ -165,7 +202,7 @@ func destinationPorts(w *world) {
 			case number == 0 && len(ports) > 1:
 				w.report(v.Resource, finding.Errorf(portRequired, at, "This VirtualService routes to a service %q that exposes multiple ports %v. Specifying a port in the destination is required to disambiguate", d.Host, ports))
 			case number != 0 && len(ports) > 0 && !slices.Contains(ports, number):
-				w.report(v.Resource, finding.Errorf(noSuchPort, at+".port.number", "service %q has no port %d", d.Host, number).WithHint("it has %v", ports))
+				w.report(v.Resource, missing(at+".port.number", "host:port", fmt.Sprintf("%s:%d", d.Host, number)).WithHint("the service has %v", ports))
 			}
 		}
 	}

@@ -3,7 +3,7 @@ package analysis
 // nowhere are the codes of what leads to nothing, or applies to nobody.
 var nowhere = map[string]bool{
 	notFound: true, noSuchPort: true, hostNotInGateway: true, unusedGateway: true, noWorkloads: true,
-	lostDelegate: true, unreachableRule: true, ineffectiveMatch: true, hiddenHost: true,
+	lostDelegate: true, unknownHost: true, emptySubset: true, unreachableRule: true, ineffectiveMatch: true, hiddenHost: true,
 }
 
 // LeadsNowhere reports whether a finding of this code says that some part of an object has no

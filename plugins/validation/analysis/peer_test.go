@@ -23,19 +23,16 @@ import (
 
 // example is one of the examples that istioctl's analyzers are tested by.
 type example struct {
-	name, analyzer, mesh string
-	files                []string
+	name, analyzer, mesh, networks string
+	files                          []string
 	// told are codes and resources: IST0101 Gateway default/web.
 	told map[string]bool
 }
 
-// clusters are kinds without namespaces.
-var clusters = []string{"Namespace", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "CustomResourceDefinition"}
-
 // toldOf names a finding, with the namespace default where a text leaves it out.
 func toldOf(code, kind, namespace, name string) string {
 	switch {
-	case slices.Contains(clusters, kind):
+	case looked[kind].cluster:
 		namespace = ""
 	case namespace == "":
 		namespace = "default"
@@ -80,6 +77,8 @@ func examplesOf(t *testing.T, folder string) (all []example) {
 				e.analyzer = text(pair.Value)
 			case "meshConfigFile":
 				e.mesh = text(pair.Value)
+			case "meshNetworksFile":
+				e.networks = text(pair.Value)
 			case "inputFiles":
 				for _, f := range pair.Value.(*ast.CompositeLit).Elts {
 					e.files = append(e.files, text(f))
@@ -101,6 +100,39 @@ func examplesOf(t *testing.T, folder string) (all []example) {
 	return all
 }
 
+// missed are the fields whose IST0101 an analyzer tells: several tell that code, each of other
+// references.
+var missed = map[string]*regexp.Regexp{
+	"&authz.AuthorizationPoliciesAnalyzer{}":    regexp.MustCompile(`[nN]amespaces\[`),
+	"&gateway.IngressGatewayPortAnalyzer{}":     regexp.MustCompile(`^spec\.selector$`),
+	"&gateway.SecretAnalyzer{}":                 regexp.MustCompile(`^spec\.selector$|credentialName`),
+	"&sidecar.SelectorAnalyzer{}":               regexp.MustCompile(`elector$`),
+	"&telemetry.SelectorAnalyzer{}":             regexp.MustCompile(`elector$`),
+	"&virtualservice.DestinationHostAnalyzer{}": regexp.MustCompile(`\.(host|number)$`),
+	"&virtualservice.DestinationRuleAnalyzer{}": regexp.MustCompile(`\.subset$`),
+	"&virtualservice.GatewayAnalyzer{}":         regexp.MustCompile(`gateways\[`),
+}
+
+// ingressGateway is what istioctl takes for granted beside files: pods of the ingress gateway and
+// their service. Source: Istio, pkg/config/analysis/local, default resources.
+const ingressGateway = `
+apiVersion: v1
+kind: Pod
+metadata: {name: istio-ingressgateway-dummypod, namespace: istio-system, labels: {istio: ingressgateway}}
+spec: {containers: [{name: istio-proxy}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: istio-ingressgateway, namespace: istio-system}
+spec:
+  selector: {istio: ingressgateway}
+  ports:
+  - {name: http2, port: 80, targetPort: 80}
+  - {name: https, port: 443, targetPort: 443}
+  - {name: tcp, port: 31400, targetPort: 31400}
+  - {name: tls, port: 15443, targetPort: 15443}
+`
+
 // ours is what is told here about the files of an example.
 func (e example) ours(t *testing.T, folder string) map[string]bool {
 	t.Helper()
@@ -112,6 +144,14 @@ func (e example) ours(t *testing.T, folder string) map[string]bool {
 		}
 		r.Add(f, text)
 	}
+	r.Add("ingress.yaml", []byte(ingressGateway))
+	if e.networks != "" {
+		text, err := os.ReadFile(filepath.Join(folder, e.networks))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.SetNetworks(e.networks, text)
+	}
 	if e.mesh != "" {
 		text, err := os.ReadFile(filepath.Join(folder, e.mesh))
 		if err != nil {
@@ -121,10 +161,16 @@ func (e example) ours(t *testing.T, folder string) map[string]bool {
 	}
 	out := map[string]bool{}
 	for _, f := range r.All() {
+		if fields := missed[e.analyzer]; f.Code == "IST0101" && fields != nil && !fields.MatchString(f.Field) {
+			continue
+		}
 		out[toldOf(f.Code, f.Kind, f.Namespace, f.Name)] = true
 	}
 	return out
 }
+
+// codeAndKind is the beginning of what toldOf makes.
+func codeAndKind(told string) string { return told[:strings.LastIndexByte(told, ' ')] }
 
 // TestIstiosExamples: about the examples of istioctl's analyzers the same codes are told of the
 // same resources, but for what docs/validation.md lists.
@@ -138,13 +184,13 @@ func TestIstiosExamples(t *testing.T) {
 	}
 	folder := filepath.Join(strings.TrimSpace(string(out)), "pkg/config/analysis/analyzers")
 	all := examplesOf(t, folder)
-	tells := map[string]map[string]bool{} // the codes of each analyzer
+	tells := map[string]map[string]bool{} // the codes of each analyzer, with the kinds that they are of
 	for _, e := range all {
 		if tells[e.analyzer] == nil {
 			tells[e.analyzer] = map[string]bool{}
 		}
 		for told := range e.told {
-			tells[e.analyzer][told[:len("IST0000")]] = true
+			tells[e.analyzer][codeAndKind(told)] = true
 		}
 	}
 	type counts struct{ fewer, more int }
@@ -159,7 +205,7 @@ func TestIstiosExamples(t *testing.T) {
 	same := 0
 	for _, e := range all {
 		ours := e.ours(t, folder)
-		maps.DeleteFunc(ours, func(told string, _ bool) bool { return !tells[e.analyzer][told[:len("IST0000")]] })
+		maps.DeleteFunc(ours, func(told string, _ bool) bool { return !tells[e.analyzer][codeAndKind(told)] })
 		if maps.Equal(ours, e.told) {
 			same++
 		}

@@ -11,7 +11,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/objects"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/rules"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 	"go.yaml.in/yaml/v3"
@@ -57,7 +59,15 @@ func (r *Reader) add(file string, found finding.Resource) []finding.Finding {
 	if found.Node != nil {
 		at.Line, at.Column = found.Node.Line, found.Node.Column
 	}
+	if at.Name == "" && found.Node != nil { // one that no API server takes, and that is told
+		if m := protoyaml.Child(found.Node, "metadata"); m != nil {
+			if n := protoyaml.Child(m, "name"); n != nil {
+				at.Name = n.Value
+			}
+		}
+	}
 	at.readIngress()
+	at.readConditions()
 	r.Input.Resources = append(r.Input.Resources, at)
 	if r.Check == nil {
 		return nil
@@ -90,7 +100,7 @@ func (r *Reader) AddRow(table string, row *pb.Row) error {
 			Group: kind.Group(), Version: kind.Versions[0], Kind: kind.Name(), Namespace: namespace, Name: name,
 			Labels: row.Labels, Annotations: row.Annotations, Spec: spec,
 		},
-		File: file, Line: line, Column: column, derived: isDerived(row.Key),
+		File: file, Line: line, Column: column, derived: isDerived(row.Key), allocated: len(kinds.Allocated(row)) > 0,
 	})
 	return nil
 }
@@ -149,17 +159,7 @@ func cutLast(s string) (before, after string, found bool) {
 // SetMesh reads the mesh's settings.
 func (r *Reader) SetMesh(file string, content []byte) {
 	settings := &mesh.MeshConfig{}
-	node, fault := protoyaml.Chunk{Text: content}.Parse()
-	var faults []protoyaml.Fault
-	switch {
-	case fault != nil:
-		faults = []protoyaml.Fault{*fault}
-	case node != nil:
-		faults = protoyaml.Decode(node, "", settings)
-	}
-	for _, f := range faults {
-		r.Faults = append(r.Faults, kinds.NewFault(file, f))
-	}
+	r.read(file, content, settings)
 	r.Input.Mesh = settings
 }
 
@@ -172,6 +172,7 @@ type object struct {
 		Labels, Annotations map[string]string
 	}
 	Spec struct {
+		NodeName string `yaml:"nodeName"`
 		Selector yaml.Node
 		Ports    []struct{ Port uint32 }
 		Template struct {
@@ -209,28 +210,115 @@ func (r *Reader) object(node *yaml.Node) {
 			r.object(&o.Items[i])
 		}
 	case o.Kind == "Service" && o.APIVersion == "v1":
-		s := Service{Host: o.Metadata.Name + "." + namespace + ".svc." + domain, Namespace: namespace}
+		s := Service{Host: o.Metadata.Name + "." + namespace + ".svc." + domain, Namespace: namespace, Seen: exported(o.Metadata.Annotations[exportTo], namespace)}
 		for _, p := range o.Spec.Ports {
 			s.Ports = append(s.Ports, p.Port)
 		}
 		_ = o.Spec.Selector.Decode(&s.Selector)
 		in.Services = append(in.Services, s)
-	case o.Kind == "Pod":
-		in.Workloads = append(in.Workloads, Workload{namespace, o.Metadata.Labels, o.Metadata.Name})
+	case o.Kind == kindPod:
+		in.Workloads = append(in.Workloads, Workload{Namespace: namespace, Labels: o.Metadata.Labels, Name: o.Metadata.Name, pod: true, node: o.Spec.NodeName})
 	case slices.Contains(templates, o.Kind):
-		in.Workloads = append(in.Workloads, Workload{namespace, o.Spec.Template.Metadata.Labels, strings.ToLower(o.Kind) + "/" + o.Metadata.Name})
+		name := strings.ToLower(o.Kind) + "/" + o.Metadata.Name
+		in.Workloads = append(in.Workloads, Workload{Namespace: namespace, Labels: o.Spec.Template.Metadata.Labels, Name: name, template: true})
 	case o.Kind == secrets.Secret && o.APIVersion == "v1":
 		in.Secrets = in.Secrets.with(namespace+"/"+o.Metadata.Name, credentialOf(node))
 	case o.Kind == secrets.ConfigMap && o.APIVersion == "v1":
+		r.meshSettings(o.Metadata.Name, node)
 		in.ConfigMaps = in.ConfigMaps.with(namespace+"/"+o.Metadata.Name, credentialOf(node))
 	}
 }
 
+// meshSettings takes the mesh's settings and networks from the ConfigMap istio, or one of a
+// revision. What is wrong with the settings is told by who serves them.
+func (r *Reader) meshSettings(name string, node *yaml.Node) {
+	if name != "istio" && !strings.HasPrefix(name, "istio-") {
+		return
+	}
+	var of struct {
+		Data struct {
+			Mesh     string
+			Networks string `yaml:"meshNetworks"`
+		}
+	}
+	if node.Decode(&of) != nil {
+		return
+	}
+	if of.Data.Networks != "" {
+		r.SetNetworks(r.file, []byte(of.Data.Networks))
+	}
+	if of.Data.Mesh != "" && r.Input.Mesh == nil {
+		settings := &mesh.MeshConfig{}
+		if n, fault := (protoyaml.Chunk{Text: []byte(of.Data.Mesh)}).Parse(); fault == nil && n != nil {
+			protoyaml.Decode(n, "", settings)
+			r.Input.Mesh = settings
+		}
+	}
+}
+
+// exportTo is the annotation of a Service with the namespaces that see it, parted by commas.
+const exportTo = "networking.istio.io/exportTo"
+
+// exported returns the namespaces that see a Service with this annotation; nil: all.
+func exported(text, namespace string) []string {
+	if text == "" {
+		return nil
+	}
+	var to []string
+	for each := range strings.SplitSeq(text, ",") {
+		to = append(to, strings.TrimSpace(each))
+	}
+	if seen := istio.Export(to, nil, namespace); seen != nil {
+		return seen
+	}
+	return []string{} // nobody
+}
+
 // All analyses what was read, and returns what is wrong with it and within it, in order of places.
 func (r *Reader) All() []kinds.Fault {
-	all := slices.Concat(r.Faults, places(Analyze(r.Input)))
+	all := slices.Concat(r.single(), places(Analyze(r.Input)))
 	kinds.SortFaults(all)
 	return all
+}
+
+// AddService takes a service of a registry.
+func (r *Reader) AddService(of *pb.Service) {
+	s := Service{Host: of.Host, Namespace: of.Namespace, Selector: of.Selector, Seen: of.ExportTo}
+	if len(of.ExportTo) > 0 {
+		s.Seen = istio.Export(of.ExportTo, nil, of.Namespace)
+	}
+	for _, port := range of.Ports {
+		s.Ports = append(s.Ports, port.Number)
+	}
+	r.Input.Services = append(r.Input.Services, s)
+}
+
+// Excuses reports whether what is wrong with a resource by itself is made good by others, or is
+// suppressed by its annotation, or told of the object that the resource was made of.
+func (r *Reader) Excuses(of *Resource, f finding.Finding) bool {
+	return of.derived || f.Code == rules.NeedsAddress && (of.allocated || r.allocates()) || suppressed(Result{of, f})
+}
+
+// allocates reports whether proxies give addresses to all that have none, as the mesh's settings
+// say.
+func (r *Reader) allocates() bool {
+	env := r.Input.Mesh.GetDefaultConfig().GetProxyMetadata()
+	return env["ISTIO_META_DNS_CAPTURE"] == "true" && (env["ISTIO_META_DNS_AUTO_ALLOCATE"] == "true" || env["PILOT_ENABLE_IP_AUTOALLOCATE"] == "true")
+}
+
+// single returns what is wrong with resources by themselves, but for what others make good:
+// addresses of ServiceEntries that the mesh's settings, or somebody's writing, give them.
+func (r *Reader) single() []kinds.Fault {
+	given := map[string]bool{}
+	for i := range r.Input.Resources {
+		if each := &r.Input.Resources[i]; each.allocated {
+			given[each.Kind+" "+fullOf(each)] = true
+		}
+	}
+	all := r.allocates()
+	return slices.DeleteFunc(slices.Clone(r.Faults), func(f kinds.Fault) bool {
+		return f.Code == rules.NeedsAddress && (all || given[f.Kind+" "+f.Namespace+"/"+f.Name])
+	})
 }
 
 // places turns results into faults with places.

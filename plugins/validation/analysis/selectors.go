@@ -12,6 +12,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 	security "istio.io/api/security/v1beta1"
 	telemetry "istio.io/api/telemetry/v1alpha1"
+	policytypes "istio.io/api/type/v1beta1"
 )
 
 const (
@@ -21,6 +22,8 @@ const (
 	telemetryClash   = "IST0159"
 	manyTelemetries  = "IST0160"
 	shadowedPeerAuth = "COX3006"
+	gatewaySelector  = "IST0166"
+	noEffect         = "IST0167"
 )
 
 // selection is what a resource applies to within its namespace.
@@ -65,22 +68,70 @@ func (w *world) selections() (list []selection) {
 	return list
 }
 
-// unmatchedSelectors finds selectors that select no workload that is known, where any is.
+// unmatchedSelectors finds selectors that select no workload that is known, where any is: where
+// Pods are known these are all that run. Policies are for pods that have a proxy.
 func unmatchedSelectors(w *world) {
+	meshed := w.meshed()
 	for _, s := range w.selections() {
-		namespace, known := s.Namespace, w.peopled[s.Namespace]
+		namespace, known := s.Namespace, w.pods || len(w.peopled[s.Namespace]) > 0
 		if s.everywhere {
-			namespace, known = "", w.labelled(s.labels)
+			namespace, known = "", w.pods || w.hasKeys(s.labels)
 		}
-		if known && len(w.matching(namespace, s.labels)) == 0 {
+		found := w.matches(namespace, s.labels)
+		if _, policy := s.Spec.(*security.AuthorizationPolicy); policy && found && meshed != nil {
+			found = meshed(namespace, s.labels)
+		}
+		if !known || found {
+			continue
+		}
+		switch s.Spec.(type) {
+		case *networking.Gateway, *networking.Sidecar, *telemetry.Telemetry:
+			w.report(s.Resource, finding.Warnf(notFound, s.at, "Referenced selector not found: %q", show(s.labels)).WithHint("no workload has these labels"))
+		default:
 			w.report(s.Resource, finding.Warnf(noWorkloads, s.at, "No matching workloads for this resource with the following labels: %s", show(s.labels)))
+		}
+	}
+	if meshed == nil {
+		return
+	}
+	for _, p := range of[*security.AuthorizationPolicy](w) {
+		whole := len(p.spec.Selector.GetMatchLabels()) == 0 && p.spec.TargetRef == nil && len(p.spec.TargetRefs) == 0
+		if whole && p.Namespace != w.root() && !meshed(p.Namespace, nil) {
+			w.report(p.Resource, finding.Warnf(noWorkloads, "metadata.namespace", "No matching workloads for this resource: its namespace has none"))
 		}
 	}
 }
 
-// labelled reports whether some workload has the keys of a selector: then those that it is for are
+// meshed returns what reports whether a selector selects a workload that policies are for in a
+// namespace, or in all; nil: Pods are not known.
+func (w *world) meshed() func(namespace string, selector map[string]string) bool {
+	if !w.pods {
+		return nil
+	}
+	outside := map[string]bool{}
+	for _, p := range w.objectsOf(kindPod) {
+		if !w.inMesh(p) && !isAmbient(p) {
+			outside[fullOf(p)] = true
+		}
+	}
+	return func(namespace string, selector map[string]string) bool {
+		for i := range w.selected(namespace, selector) {
+			if each := &w.workloads[i]; !each.pod || !outside[each.Namespace+"/"+each.Name] {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// hasKeys reports whether some workload has the keys of a selector: then those that it is for are
 // probably known.
-func (w *world) labelled(selector map[string]string) bool {
+func (w *world) hasKeys(selector map[string]string) bool {
+	for key := range selector {
+		if !w.keys[key] {
+			return false
+		}
+	}
 	return slices.ContainsFunc(w.workloads, func(each Workload) bool {
 		for key := range selector {
 			if _, ok := each.Labels[key]; !ok {
@@ -89,6 +140,90 @@ func (w *world) labelled(selector map[string]string) bool {
 		}
 		return true
 	})
+}
+
+// policyNamespaces finds namespaces that policies name and that aren't there, where all are known.
+func policyNamespaces(w *world) {
+	if !w.pods || len(w.namespaces) == 0 {
+		return
+	}
+	for _, p := range of[*security.AuthorizationPolicy](w) {
+		for i, rule := range p.spec.Rules {
+			for j, from := range rule.GetFrom() {
+				s := from.GetSource()
+				for field, list := range map[string][]string{"namespaces": s.GetNamespaces(), "notNamespaces": s.GetNotNamespaces()} {
+					for k, name := range list {
+						if !w.hasNamespace(name) {
+							w.report(p.Resource, missing(fmt.Sprintf("spec.rules[%d].from[%d].source.%s[%d]", i, j, field, k), "namespace", name))
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// hasNamespace reports whether a namespace has a name, which may begin or end with a wildcard.
+func (w *world) hasNamespace(name string) bool {
+	end, suffix := strings.CutPrefix(name, "*")
+	start, prefix := strings.CutSuffix(name, "*")
+	if !suffix && !prefix {
+		return w.namespaces[strings.ToLower(name)] != nil
+	}
+	for each := range w.namespaces {
+		if suffix && strings.HasSuffix(each, end) || prefix && strings.HasPrefix(each, start) {
+			return true
+		}
+	}
+	return false
+}
+
+// gatewaySelectors finds policies whose selector selects the pods of a Gateway of the Gateway API.
+func gatewaySelectors(w *world) {
+	const gatewayName = "gateway.networking.k8s.io/gateway-name"
+	for _, s := range w.selections() {
+		m, ok := s.Spec.(interface {
+			GetTargetRef() *policytypes.PolicyTargetReference
+			GetTargetRefs() []*policytypes.PolicyTargetReference
+		})
+		if !ok || m.GetTargetRef() != nil || len(m.GetTargetRefs()) > 0 {
+			continue
+		}
+		for i := range w.selected(s.Namespace, s.labels) {
+			if name, ok := w.workloads[i].Labels[gatewayName]; ok && w.workloads[i].pod {
+				w.report(s.Resource, finding.Warnf(gatewaySelector, s.at, "it selects pods of the Gateway %s, for which istiod may take no selector", name).
+					WithHint("name the Gateway in targetRefs"))
+				break
+			}
+		}
+	}
+}
+
+// ambientSidecars finds Sidecars for pods that have no proxy of their own, as their connections are
+// carried otherwise.
+func ambientSidecars(w *world) {
+	ambient := map[string]bool{}
+	for _, p := range w.objectsOf(kindPod) {
+		if isAmbient(p) {
+			ambient[fullOf(p)] = true
+		}
+	}
+	for _, s := range of[*networking.Sidecar](w) {
+		labels := s.spec.WorkloadSelector.GetLabels()
+		if len(labels) == 0 {
+			n := w.namespaces[s.Namespace]
+			if n != nil && n.Labels[dataplaneLabel] == ambientMode && n.Labels[injectionLabel] != injectionOn && n.Labels[revisionLabel] == "" {
+				w.report(s.Resource, finding.Warnf(noEffect, "metadata.namespace", "it has no effect: its namespace is in ambient mode"))
+			}
+			continue
+		}
+		for i := range w.selected(s.Namespace, labels) {
+			if each := &w.workloads[i]; each.pod && ambient[each.Namespace+"/"+each.Name] {
+				w.report(s.Resource, finding.Warnf(noEffect, "spec.workloadSelector", "it has no effect on %s, which is in ambient mode", each.Name))
+				break
+			}
+		}
+	}
 }
 
 // scoped is a resource of which a workload gets one.
@@ -111,7 +246,7 @@ func rivals(w *world, list []scoped, plural, many, both, at string) {
 				general = append(general, s.Resource)
 			}
 		}
-		clash(w, general, many, func(names string) finding.Finding {
+		clash(w, general, func(names string) finding.Finding {
 			return finding.Errorf(many, "metadata.name", "The %s [%s] in namespace %q have no workload selector, which can lead to undefined behavior", plural, names, namespace).
 				WithHint("the oldest counts; keep one")
 		})
@@ -122,7 +257,7 @@ func rivals(w *world, list []scoped, plural, many, both, at string) {
 					same = append(same, s.Resource)
 				}
 			}
-			clash(w, same, both, func(names string) finding.Finding {
+			clash(w, same, func(names string) finding.Finding {
 				return finding.Errorf(both, at, "The %s [%s] in namespace %q select the same workload pod %q, which can lead to undefined behavior", plural, names, namespace, workload.Name).
 					WithHint("the oldest counts; make the selectors exclude each other")
 			})
@@ -167,7 +302,7 @@ func peerPolicies(w *world) {
 		if labels != "" {
 			scope += " with " + labels
 		}
-		clash(w, by[key], shadowedPeerAuth, func(names string) finding.Finding {
+		clash(w, by[key], func(names string) finding.Finding {
 			return finding.Warnf(shadowedPeerAuth, "metadata.name", "PeerAuthentications %s are all for %s; only the oldest counts", names, scope).WithHint("keep one")
 		})
 	}

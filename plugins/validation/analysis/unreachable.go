@@ -22,8 +22,9 @@ const (
 // unreachableRoutes finds routes, and matches of them, that an earlier route takes everything from:
 // one without a match, with the same match, or with a wider one, such as a shorter prefix.
 func unreachableRoutes(s *networking.VirtualService) (found []finding.Finding) {
-	http, tls, tcp := &ordered[*networking.HTTPMatchRequest]{list: "http", takes: takes}, &ordered[*networking.TLSMatchAttributes]{list: "tls", takes: takesTLS},
-		&ordered[*networking.L4MatchAttributes]{list: "tcp", takes: takesTCP}
+	http := &ordered[*networking.HTTPMatchRequest]{list: "http", takes: takes, repeats: repeatsHTTP}
+	tls := &ordered[*networking.TLSMatchAttributes]{list: "tls", takes: takesTLS, repeats: both(takesTLS)}
+	tcp := &ordered[*networking.L4MatchAttributes]{list: "tcp", takes: takesTCP, repeats: both(takesTCP)}
 	for _, r := range s.GetHttp() {
 		found = append(found, http.next(r.GetName(), r.GetMatch())...)
 	}
@@ -39,14 +40,18 @@ func unreachableRoutes(s *networking.VirtualService) (found []finding.Finding) {
 // ordered are rules of one list that come before the next one.
 type ordered[M any] struct {
 	list string
-	// takes reports whether a match takes all that another one takes.
+	// takes reports whether a match takes all that another one takes, repeats whether that is worth
+	// saying of two matches of one rule.
 	takes   func(wider, narrower M) bool
+	repeats func(wider, narrower M) bool
 	names   []string
 	matches [][]M
 }
 
-// next adds a rule, and returns what those before it leave without effect.
-func (o *ordered[M]) next(name string, matches []M) []finding.Finding {
+// next adds a rule, and returns what those before it leave without effect: matches that an earlier
+// one takes, and the rule, if each of its matches stands in an earlier rule, or one without matches
+// comes before.
+func (o *ordered[M]) next(name string, matches []M) (found []finding.Finding) {
 	i := len(o.names)
 	if name = fmt.Sprintf("%q", name); name == `""` {
 		name = fmt.Sprintf("#%d", i)
@@ -55,27 +60,43 @@ func (o *ordered[M]) next(name string, matches []M) []finding.Finding {
 	if len(matches) == 0 {
 		matches = make([]M, 1) // it takes all
 	}
-	var ineffective []finding.Finding
-	by := ""
+	taken, whole, by := 0, 0, ""
 	for j, m := range matches {
 		k := slices.IndexFunc(o.matches, func(earlier []M) bool {
 			return len(earlier) == 0 || slices.ContainsFunc(earlier, func(wider M) bool { return o.takes(wider, m) })
 		})
-		if k < 0 {
+		rule := name
+		switch {
+		case k >= 0:
+			by, rule = o.names[k], o.names[k]
+			taken++
+			if len(o.matches[k]) == 0 || len(said) == 0 {
+				whole++
+				continue
+			}
+			if slices.ContainsFunc(o.matches[k], func(wider M) bool { return o.takes(wider, m) && o.takes(m, wider) }) {
+				whole++
+			}
+		case !slices.ContainsFunc(matches[:j], func(wider M) bool { return o.repeats(wider, m) }):
 			continue
 		}
-		by = o.names[k]
-		ineffective = append(ineffective, finding.Finding{
+		found = append(found, finding.Finding{
 			Code: ineffectiveMatch, Severity: finding.Info, Field: fmt.Sprintf("spec.%s[%d].match[%d]", o.list, i, j),
-			Message: fmt.Sprintf("VirtualService rule %s match %s is not used (duplicate/overlapping match in rule %s).", name, matchName(j, m), by),
+			Message: fmt.Sprintf("VirtualService rule %s match %s is not used (duplicate/overlapping match in rule %s).", name, matchName(j, m), rule),
 		})
 	}
 	o.names, o.matches = append(o.names, name), append(o.matches, said)
-	if len(ineffective) < len(matches) {
-		return ineffective
+	switch {
+	case whole == len(matches):
+		found = append(found, finding.Warnf(unreachableRule, fmt.Sprintf("spec.%s[%d]", o.list, i),
+			"VirtualService rule %s not used (rule %s matches all of it)", name, by).
+			WithHint("routes are tried in order: put the narrower one first"))
+	case taken == len(matches): // nothing of it is left
+		for n := range found {
+			found[n].Severity, found[n].Hint = finding.Warning, "the whole rule is not used: routes are tried in order, put the narrower one first"
+		}
 	}
-	return []finding.Finding{finding.Warnf(unreachableRule, fmt.Sprintf("spec.%s[%d]", o.list, i), "VirtualService rule %s not used (rule %s matches all of it)", name, by).
-		WithHint("routes are tried in order: put the narrower one first")}
+	return found
 }
 
 func matchName(i int, m any) string {
@@ -132,6 +153,18 @@ func takes(wider, narrower *networking.HTTPMatchRequest) bool {
 		takesText(a.GetAuthority(), b.GetAuthority()) && takesAll(a.GetHeaders(), b.GetHeaders()) && takesAll(a.GetQueryParams(), b.GetQueryParams()) &&
 		(a.GetPort() == 0 || a.GetPort() == b.GetPort()) && (a.GetSourceNamespace() == "" || a.GetSourceNamespace() == b.GetSourceNamespace()) &&
 		istio.Selects(a.GetSourceLabels(), b.GetSourceLabels()) && (len(a.GetGateways()) == 0 || containsAll(a.GetGateways(), b.GetGateways()))
+}
+
+// repeatsHTTP reports whether a match of a rule is the same as one before it, or has a longer
+// prefix.
+func repeatsHTTP(wider, narrower *networking.HTTPMatchRequest) bool {
+	prefixes := wider.GetUri().GetPrefix() != "" && narrower.GetUri().GetPrefix() != ""
+	return takes(wider, narrower) && (prefixes || takes(narrower, wider))
+}
+
+// both reports whether two matches take the same.
+func both[M any](takes func(wider, narrower M) bool) func(a, b M) bool {
+	return func(a, b M) bool { return takes(a, b) && takes(b, a) }
 }
 
 // sameMatch compares all but the names.

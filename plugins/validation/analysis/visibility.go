@@ -68,7 +68,5 @@ func (w *world) hidden(s item[*networking.Sidecar], v item[*networking.VirtualSe
 	}
 	f := finding.Warnf(hiddenHost, "spec.egress", "VirtualService %s/%s is imported and routes to %s, which no egress listener imports: those requests fail", v.Namespace, v.Name, d.Host).
 		WithHint("add %s/%s to spec.egress.hosts", services[0].Namespace, services[0].Host)
-	if !slices.ContainsFunc(w.found, func(had Result) bool { return had.Resource == s.Resource && had.Message == f.Message }) {
-		w.report(s.Resource, f)
-	}
+	w.reportOnce(s.Resource, f)
 }

@@ -1,7 +1,9 @@
 package analysis
 
 import (
+	"iter"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -28,18 +30,41 @@ type world struct {
 	services  map[string][]Service
 	wildcards []string
 	workloads []Workload
-	// peopled are the namespaces in which workloads are known.
-	peopled map[string]bool
+	// peopled are the namespaces in which workloads are known, with the numbers of these in
+	// workloads. labelled are those by one of their labels: NAMESPACE KEY=VALUE, and without the
+	// namespace for all. keys are the keys of labels that any has.
+	peopled  map[string][]int
+	labelled map[string][]int
+	keys     map[string]bool
+	// pods says that Pods are known, and with them all that run.
+	pods bool
+	// objects are those of Kubernetes, by kind; namespaces are by name, and Services by namespace.
+	objects    map[string][]*Resource
+	namespaces map[string]*Resource
+	servicesIn map[string][]*Resource
 	// secrets and configMaps are nil where they are not known.
 	secrets, configMaps Credentials
 	gateways            map[string]item[*networking.Gateway]
-	found               []Result
+	// typed are resources by the type of their specs, []item of each.
+	typed map[reflect.Type]any
+	found []Result
+	// had are the findings that were reported, for those who look again.
+	had map[reported]bool
+}
+
+// reported is a finding of a resource.
+type reported struct {
+	of            *Resource
+	code, message string
 }
 
 func newWorld(in Input) *world {
 	w := &world{
 		mesh: in.Mesh, proxies: in.Proxies, services: map[string][]Service{}, workloads: slices.Clone(in.Workloads),
-		peopled: map[string]bool{}, secrets: in.Secrets, configMaps: in.ConfigMaps, gateways: map[string]item[*networking.Gateway]{},
+		peopled: map[string][]int{}, labelled: map[string][]int{}, keys: map[string]bool{},
+		secrets: in.Secrets, configMaps: in.ConfigMaps, gateways: map[string]item[*networking.Gateway]{},
+		objects: map[string][]*Resource{}, namespaces: map[string]*Resource{}, servicesIn: map[string][]*Resource{},
+		had: map[reported]bool{}, typed: map[reflect.Type]any{},
 	}
 	for i := range in.Resources {
 		w.resources = append(w.resources, &in.Resources[i])
@@ -48,19 +73,56 @@ func newWorld(in Input) *world {
 		w.addService(s)
 	}
 	w.readEntries()
-	for _, each := range w.workloads {
-		w.peopled[each.Namespace] = true
-	}
+	w.indexObjects()
+	w.indexWorkloads()
 	for _, g := range of[*networking.Gateway](w) {
 		w.gateways[g.Namespace+"/"+g.Name] = g
 	}
 	return w
 }
 
+// indexObjects finds the objects of Kubernetes.
+func (w *world) indexObjects() {
+	for _, r := range w.resources {
+		if kind, ok := looked[r.Kind]; !ok || r.Spec != nil || strings.TrimPrefix(r.Group+"/"+r.Version, "/") != kind.version {
+			continue
+		}
+		w.objects[r.Kind] = append(w.objects[r.Kind], r)
+		switch r.Kind {
+		case kindNamespace:
+			w.namespaces[r.Name] = r
+		case kindService:
+			w.servicesIn[r.Namespace] = append(w.servicesIn[r.Namespace], r)
+		}
+	}
+}
+
+// indexWorkloads finds workloads by their labels. Where Pods are known, templates of some say
+// nothing more.
+func (w *world) indexWorkloads() {
+	w.pods = slices.ContainsFunc(w.workloads, func(each Workload) bool { return each.pod })
+	if w.pods {
+		w.workloads = slices.DeleteFunc(w.workloads, func(each Workload) bool { return each.template })
+	}
+	for i, each := range w.workloads {
+		w.peopled[each.Namespace] = append(w.peopled[each.Namespace], i)
+		for k, v := range each.Labels {
+			w.keys[k] = true
+			for _, namespace := range []string{"", each.Namespace} {
+				at := namespace + " " + k + "=" + v
+				w.labelled[at] = append(w.labelled[at], i)
+			}
+		}
+	}
+}
+
 // readEntries takes services and workloads from resources.
 func (w *world) readEntries() {
 	for _, s := range of[*networking.ServiceEntry](w) {
 		service := Service{Namespace: s.Namespace, Selector: s.spec.WorkloadSelector.GetLabels()}
+		if service.Seen = istio.Export(s.spec.ExportTo, w.mesh.GetDefaultServiceExportTo(), s.Namespace); service.Seen == nil {
+			service.Seen = []string{}
+		}
 		for _, p := range s.spec.Ports {
 			service.Ports = append(service.Ports, p.GetNumber())
 		}
@@ -98,18 +160,33 @@ type item[M proto.Message] struct {
 	spec M
 }
 
-// of returns the resources of a kind, in order.
+// of returns the resources of a kind, in order. Nobody changes what it returns.
 func of[M proto.Message](w *world) (list []item[M]) {
+	kind := reflect.TypeFor[M]()
+	if had, ok := w.typed[kind].([]item[M]); ok {
+		return had
+	}
 	for _, r := range w.resources {
 		if spec, ok := r.Spec.(M); ok {
 			list = append(list, item[M]{r, spec})
 		}
 	}
+	w.typed[kind] = list
 	return list
 }
 
 // report notes a finding.
-func (w *world) report(r *Resource, f finding.Finding) { w.found = append(w.found, Result{r, f}) }
+func (w *world) report(r *Resource, f finding.Finding) {
+	w.had[reported{r, f.Code, f.Message}] = true
+	w.found = append(w.found, Result{r, f})
+}
+
+// reportOnce notes a finding, unless the same was said of the resource before.
+func (w *world) reportOnce(r *Resource, f finding.Finding) {
+	if !w.had[reported{r, f.Code, f.Message}] {
+		w.report(r, f)
+	}
+}
 
 // root is the namespace whose policies are the mesh's.
 func (w *world) root() string {
@@ -140,6 +217,11 @@ func (w *world) lookup(host, namespace string) []Service {
 	return nil
 }
 
+// isSeen reports whether a service is seen in one of some namespaces.
+func (s *Service) isSeen(namespaces ...string) bool {
+	return s.Seen == nil || slices.Contains(s.Seen, istio.Everywhere) || slices.ContainsFunc(namespaces, func(n string) bool { return slices.Contains(s.Seen, n) })
+}
+
 // meant returns the host of the service that a name is like which is none's: in another case, with
 // a dot behind it, or without what stands behind the namespace; empty for none.
 func (w *world) meant(host, namespace string) string {
@@ -155,12 +237,44 @@ func (w *world) meant(host, namespace string) string {
 // matching returns the workloads that a selector selects in a namespace; in all of them where the
 // namespace is empty.
 func (w *world) matching(namespace string, selector map[string]string) (list []Workload) {
-	for _, each := range w.workloads {
-		if (namespace == "" || each.Namespace == namespace) && istio.Selects(selector, each.Labels) {
-			list = append(list, each)
-		}
+	for i := range w.selected(namespace, selector) {
+		list = append(list, w.workloads[i])
 	}
 	return list
+}
+
+// matches reports whether a selector selects any workload in a namespace, or in all.
+func (w *world) matches(namespace string, selector map[string]string) bool {
+	for range w.selected(namespace, selector) {
+		return true
+	}
+	return false
+}
+
+// selected yields the numbers of the workloads that a selector selects in a namespace, or in all.
+// It looks at those alone that have the label of the selector that fewest have.
+func (w *world) selected(namespace string, selector map[string]string) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		candidates, all := w.peopled[namespace], namespace == ""
+		for k, v := range selector {
+			if few := w.labelled[namespace+" "+k+"="+v]; all || len(few) < len(candidates) {
+				candidates, all = few, false
+			}
+		}
+		if all {
+			for i := range w.workloads {
+				if !yield(i) {
+					return
+				}
+			}
+			return
+		}
+		for _, i := range candidates {
+			if istio.Selects(selector, w.workloads[i].Labels) && !yield(i) {
+				return
+			}
+		}
+	}
 }
 
 // show writes labels as selectors are written.

@@ -24,6 +24,10 @@ const (
 // connectionManager is the network filter that has HTTP filters.
 const connectionManager = "envoy.filters.network.http_connection_manager"
 
+// VersionedPatch is of a patch that needs something to be there, where that depends on the version
+// of proxies.
+const VersionedPatch = "IST0155"
+
 func (c *checker) envoyFilter(at path, f *networking.EnvoyFilter) {
 	c.workloads(at.field("workloadSelector"), f.WorkloadSelector != nil, f.WorkloadSelector.GetLabels())
 	for i, t := range f.TargetRefs {
@@ -110,7 +114,7 @@ func (c *checker) relative(at path, p *networking.EnvoyFilter_EnvoyConfigObjectP
 		return
 	}
 	if p.GetMatch().GetProxy().GetProxyVersion() != "" {
-		c.warn("IST0155", at, "the patch is relative (%s), for one proxy version and without a priority: an upgrade may leave it without effect", operation).
+		c.warn(VersionedPatch, at, "the patch is relative (%s), for one proxy version and without a priority: an upgrade may leave it without effect", operation).
 			hint("set spec.priority, or use INSERT_FIRST or ADD")
 	}
 }

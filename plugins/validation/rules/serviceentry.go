@@ -18,7 +18,8 @@ const (
 	badProbe      = "COX2404"
 	noAddress     = "COX2405"
 	unservable    = "COX2406"
-	needsAddress  = "IST0134"
+	// NeedsAddress is of a ServiceEntry without addresses whose protocol tells no hosts apart.
+	NeedsAddress = "IST0134"
 )
 
 func (c *checker) serviceEntry(at path, s *networking.ServiceEntry) {
@@ -64,7 +65,7 @@ func (c *checker) servicePorts(at path, s *networking.ServiceEntry) {
 		crypt = crypt || protocol == "" || protocol == "TCP" || speaksTLS(protocol)
 	}
 	if len(s.Addresses) == 0 && stream {
-		c.warn(needsAddress, at, "addresses are required for ports serving TCP (or unset) protocol").
+		c.warn(NeedsAddress, at, "addresses are required for ports serving TCP (or unset) protocol").
 			hint("without one, the port takes all traffic to its number; give addresses, or name a protocol that tells hosts apart")
 	}
 	if s.Resolution == networking.ServiceEntry_DNS && len(s.Hosts) > 1 && len(s.Addresses) > 0 && crypt {

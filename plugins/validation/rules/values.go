@@ -13,7 +13,8 @@ const (
 	badDuration = "COX2014"
 	badNumber   = "COX2015"
 	badRegex    = "COX2016"
-	deprecated  = "IST0002"
+	// Deprecated is of a field that another one has replaced, or that is ignored.
+	Deprecated = "IST0002"
 )
 
 // duration checks a duration, if it is given: at least a millisecond, and a multiple of one. With
@@ -68,5 +69,5 @@ func regexFault(pattern string) string {
 
 // obsolete warns of a field that something else has replaced.
 func (c *checker) obsolete(at path, instead string) {
-	c.warn(deprecated, at, "Deprecated: this field may go").hint("%s", instead)
+	c.warn(Deprecated, at, "Deprecated: this field may go").hint("%s", instead)
 }
