@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/host/artifact"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
+	"github.com/coxswain-mesh/coxswain/internal/artifact"
 	"github.com/spf13/cobra"
 )
 

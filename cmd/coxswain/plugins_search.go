@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coxswain-mesh/coxswain/core/host/artifact"
+	"github.com/coxswain-mesh/coxswain/internal/artifact"
 	"github.com/spf13/cobra"
 )
 

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/host/artifact"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
+	"github.com/coxswain-mesh/coxswain/internal/artifact"
 )
 
 // storeBytes bounds the store of artifacts.
@@ -67,7 +67,7 @@ func (h *Host) Fetch(ctx context.Context, e *manifest.Entry, anew bool) (*manife
 	}
 	h.cfg.Log.Debug("artifact is there", "plugin", e.Name, "artifact", declared.Plugin, "digest", found.Digest, "manifest", found.Manifest,
 		"signed", found.Signed, "bytes", found.Bytes, "took", time.Since(began))
-	return declared.Fetched(manifest.Artifact{Digest: found.Digest, Signed: found.Signed}, found.Module, found.Path, found.Sum, found.Args)
+	return declared.Fetched(manifest.Artifact{Digest: found.Digest, Signed: found.Signed}, found.Module, found.Path, manifest.Digest(found.Sum), found.Args)
 }
 
 // Meaning asks the registry of an entry's artifact what its reference leads to.

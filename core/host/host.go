@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/host/artifact"
 	"github.com/coxswain-mesh/coxswain/core/host/family"
 	"github.com/coxswain-mesh/coxswain/core/host/load"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/mask"
+	"github.com/coxswain-mesh/coxswain/internal/artifact"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/recording"
 )

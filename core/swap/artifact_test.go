@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/host"
-	"github.com/coxswain-mesh/coxswain/core/host/artifact"
-	"github.com/coxswain-mesh/coxswain/core/host/artifact/liar"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
+	"github.com/coxswain-mesh/coxswain/internal/artifact"
+	"github.com/coxswain-mesh/coxswain/internal/artifact/liar"
 )
 
 // TestArtifact: a plugin of a registry starts, goes to what its tag means by now, and back; a

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coxswain-mesh/coxswain/core/host/artifact"
+	"github.com/coxswain-mesh/coxswain/internal/artifact"
 )
 
 // Artifact writes what a registry has of an artifact, and who signed it.

@@ -108,7 +108,7 @@ func (s *Store) use(found *Found) {
 		s.used = map[string]bool{}
 	}
 	now := time.Now()
-	for _, name := range []string{digest.Digest(found.Digest).Encoded(), digest.Digest(found.Manifest).Encoded(), string(found.Sum)} {
+	for _, name := range []string{digest.Digest(found.Digest).Encoded(), digest.Digest(found.Manifest).Encoded(), found.Sum} {
 		s.used[name] = true
 		_ = os.Chtimes(s.path(blobs, name), now, now)
 	}

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/manifest"
+	"github.com/coxswain-mesh/coxswain/internal/artifact/reference"
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/credentials"
@@ -55,7 +55,7 @@ func (src Source) catalog(registry string) (*remote.Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	src.Reference = manifest.Reference("oci://" + registry + "/x") // whose host is what counts
+	src.Reference = reference.Reference("oci://" + registry + "/x") // whose host is what counts
 	client, err := src.client()
 	if err != nil {
 		return nil, err

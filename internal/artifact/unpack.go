@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
@@ -36,7 +35,7 @@ func (f *fetcher) program(ctx context.Context, is *content, found *Found) error 
 	case len(is.Layers) == 1:
 		d := is.Layers[0]
 		if err = f.blob(ctx, d); err == nil {
-			found.Sum, found.Bytes = manifest.Digest(d.Digest.Encoded()), d.Size
+			found.Sum, found.Bytes = d.Digest.Encoded(), d.Size
 		}
 	default:
 		err = fmt.Errorf("it has %d layers; a plugin has one, with a module or a program, or is an image whose layers are tar archives", len(is.Layers))
@@ -44,7 +43,7 @@ func (f *fetcher) program(ctx context.Context, is *content, found *Found) error 
 	if err != nil {
 		return err
 	}
-	found.Path = f.store.path(blobs, string(found.Sum))
+	found.Path = f.store.path(blobs, found.Sum)
 	if found.Module, err = isModule(found.Path); err != nil {
 		return err
 	}
@@ -117,7 +116,7 @@ func (f *fetcher) fromImage(ctx context.Context, is *content, config imageConfig
 		case err != nil:
 			return fmt.Errorf("its layer %s: %w", d.Digest, err)
 		case sum != "":
-			found.Sum, found.Bytes = manifest.Digest(sum.Encoded()), n
+			found.Sum, found.Bytes = sum.Encoded(), n
 			return nil
 		}
 	}

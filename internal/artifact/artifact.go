@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/manifest"
+	"github.com/coxswain-mesh/coxswain/internal/artifact/reference"
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
@@ -42,9 +42,9 @@ type Config struct {
 
 // Source says where an artifact is, and on what terms it is taken.
 type Source struct {
-	Reference manifest.Reference
+	Reference reference.Reference
 	// Key is a file of public keys, by one of which it must be signed; empty: by none. Credentials
-	// and CA are as in manifest.Pull.
+	// and CA are as in plugins.yaml's `pull`.
 	Key, Credentials, CA string
 	// PlainHTTP: the registry is spoken to in plain text, wherever it is.
 	PlainHTTP bool
@@ -63,7 +63,7 @@ type Found struct {
 	Module bool
 	// Path of the file in the store, whose SHA-256 is Sum.
 	Path string
-	Sum  manifest.Digest
+	Sum  string
 	// Args are arguments of a program that its image names.
 	Args []string
 	// Signed says which signature counts; empty: none was asked for.

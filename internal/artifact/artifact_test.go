@@ -22,8 +22,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/host/artifact/liar"
-	"github.com/coxswain-mesh/coxswain/core/manifest"
+	"github.com/coxswain-mesh/coxswain/internal/artifact/liar"
+	"github.com/coxswain-mesh/coxswain/internal/artifact/reference"
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
@@ -45,7 +45,7 @@ func plugin(t *testing.T, l *liar.Registry, tag string, c Config, layers ...ocis
 
 // source is where an artifact of a registry is.
 func source(l *liar.Registry, rest string) Source {
-	return Source{Reference: manifest.Reference("oci://" + l.Host() + "/team/plugin" + rest), Timeout: 20 * time.Second, Bytes: 1 << 20}
+	return Source{Reference: reference.Reference("oci://" + l.Host() + "/team/plugin" + rest), Timeout: 20 * time.Second, Bytes: 1 << 20}
 }
 
 func contentOf(t *testing.T, found *Found) []byte {
@@ -54,7 +54,7 @@ func contentOf(t *testing.T, found *Found) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if sum := digest.FromBytes(text).Encoded(); sum != string(found.Sum) {
+	if sum := digest.FromBytes(text).Encoded(); sum != found.Sum {
 		t.Errorf("the file has %s, and is said to have %s", sum, found.Sum)
 	}
 	return text
@@ -531,7 +531,7 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	local := Source{Reference: manifest.Reference("oci://localhost:5000/x")}
+	local := Source{Reference: reference.Reference("oci://localhost:5000/x")}
 	if err := local.admits("127.0.0.1:5000"); err != nil {
 		t.Error(err)
 	}
