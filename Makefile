@@ -176,8 +176,8 @@ test-envoys: build iptables $(OLDER_ENVOY_MARKS) ## Pass the tests of traffic wi
 	done
 
 .PHONY: check
-check: ## What CI runs: format, vet, lint, generated files, the site, import rules, half a minute of each fuzz target, a quarter of one of registries', tests
-	@$(MAKE) --silent servers $(OLDER_ENVOY_MARKS) $(SITE_MARK) & servers=$$!; status=0; \
+check: ## What CI runs: format, vet, lint, vulnerabilities, generated files, the site, import rules, half a minute of each fuzz target, a quarter of one of registries', tests
+	@{ $(MAKE) --silent servers $(OLDER_ENVOY_MARKS) $(SITE_MARK) && $(MAKE) --silent vulnerabilities; } & servers=$$!; status=0; \
 	$(MAKE) format vet lint || status=$$?; \
 	wait $$servers || status=$$?; \
 	exit $$status
@@ -569,8 +569,8 @@ $(HELM)/helm:
 
 # What is released for each platform: without C, so that it runs on any Linux; the same source makes the same bytes.
 RELEASED := amd64 arm64
-# The version of Go that releases are built with, whatever the machine has: with the newest corrections (docs/install.md, "What is renewed").
-RELEASE_GO ?= go1.26.11
+# The version of Go that releases are built with, whatever the machine has: that of go.mod, with the newest corrections (docs/install.md, "What is renewed").
+RELEASE_GO ?= $(shell sed -n 's/^toolchain //p' go.mod)
 COMMITTED = $(shell git log -1 --format=%ct)
 
 .PHONY: release-programs

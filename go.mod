@@ -2,6 +2,8 @@ module github.com/coxswain-mesh/coxswain
 
 go 1.26.0
 
+toolchain go1.26.11
+
 require (
 	github.com/Masterminds/sprig/v3 v3.3.0
 	github.com/cespare/xxhash/v2 v2.3.0
