@@ -14,6 +14,7 @@ import (
 	configjwks "github.com/coxswain-mesh/coxswain/plugins/config/jwks"
 	configkubernetes "github.com/coxswain-mesh/coxswain/plugins/config/kubernetes"
 	configmesh "github.com/coxswain-mesh/coxswain/plugins/config/mesh"
+	configmodules "github.com/coxswain-mesh/coxswain/plugins/config/modules"
 	configpem "github.com/coxswain-mesh/coxswain/plugins/config/pem"
 	configsecrets "github.com/coxswain-mesh/coxswain/plugins/config/secrets"
 	configspiffe "github.com/coxswain-mesh/coxswain/plugins/config/spiffe"
@@ -67,6 +68,7 @@ func builtins() map[string]sdk.Declaration {
 		"config/jwks":               configjwks.Plugin(),
 		"config/kubernetes":         configkubernetes.Plugin(),
 		"config/mesh":               configmesh.Plugin(),
+		"config/modules":            configmodules.Plugin(),
 		"config/pem":                configpem.Plugin(),
 		"config/vault":              configvault.Plugin(),
 		"config/secrets":            configsecrets.Plugin(),

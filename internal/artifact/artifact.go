@@ -1,7 +1,7 @@
-// Package artifact fetches plugins from registries of OCI artifacts, and keeps what it fetched by
-// its digest, so that a plugin starts again though its registry is away. Nothing that a registry
-// says is believed: each file is what the digest in plugins.yaml leads to, or what a key that is
-// named there has signed.
+// Package artifact fetches plugins, and modules for proxies, from registries of OCI artifacts, and
+// keeps what it fetched by its digest, so that a plugin starts again though its registry is away.
+// Nothing that a registry says is believed: each file is what the digest in plugins.yaml leads to,
+// or what a key that is named there has signed.
 //
 // Sources: OCI Distribution Specification 1.1; OCI Image Format Specification 1.1; for signatures,
 // sigstore/cosign, specs/SIGNATURE_SPEC.md, and the Sigstore bundle format 0.3.
@@ -50,6 +50,16 @@ type Source struct {
 	PlainHTTP bool
 	// Helpers: programs that keep credentials, as Docker's configuration names them, may be run.
 	Helpers bool
+	// Docker is a text like Docker's config.json, in place of a file; empty and not nil: there are
+	// no credentials.
+	Docker []byte
+	// Admits reports, as an error, why an address (IP:PORT) may not be connected to; then no proxy
+	// of the environment is used. nil: as for registries that plugins.yaml names.
+	Admits func(address string) error
+	// Filter: it is a module for proxies. Of an image it is the file plugin.wasm, whatever the
+	// image runs, and its platform doesn't count. Source: solo-io/wasm, "WebAssembly Artifact Image
+	// Specification", and its variant for images of containers.
+	Filter bool
 	// Timeout of all, Bytes of all that is fetched, and of all that it is unpacked to.
 	Timeout time.Duration
 	Bytes   uint64
@@ -147,7 +157,7 @@ func (s *Store) get(ctx context.Context, src Source, at string) (*Found, error) 
 		return nil, err
 	}
 	if is.index() {
-		chosen, err := is.choose(runtime.GOOS, runtime.GOARCH)
+		chosen, err := is.choose(runtime.GOOS, runtime.GOARCH, src.Filter)
 		if err != nil {
 			return nil, err
 		}
@@ -220,8 +230,8 @@ func (c *content) index() bool {
 }
 
 // choose returns the manifest of an index that is for a platform, or else the one of a module,
-// which runs on each.
-func (c *content) choose(system, machine string) (ocispec.Descriptor, error) {
+// which runs on each. any: if there is no other, it is the first.
+func (c *content) choose(system, machine string, any bool) (ocispec.Descriptor, error) {
 	var modules []ocispec.Descriptor
 	var all []string
 	for _, d := range c.Manifests {
@@ -238,6 +248,9 @@ func (c *content) choose(system, machine string) (ocispec.Descriptor, error) {
 	}
 	if len(modules) > 0 {
 		return modules[0], nil
+	}
+	if any && len(c.Manifests) > 0 {
+		return c.Manifests[0], nil
 	}
 	return ocispec.Descriptor{}, fmt.Errorf("it is for %s, and this is %s/%s", orNone(all), system, machine)
 }

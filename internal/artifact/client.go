@@ -89,27 +89,34 @@ func (src Source) client() (*auth.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	return &auth.Client{
+		Client: src.http(roots), Header: http.Header{"User-Agent": {"coxswain"}}, Cache: auth.NewCache(), Credential: who,
+	}, nil
+}
+
+// http is a client that holds a server to the source's terms.
+func (src Source) http(roots *x509.CertPool) *http.Client {
 	guard := &guard{src: src}
-	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment,
+	proxy, admits := http.ProxyFromEnvironment, src.admits
+	if src.Admits != nil {
+		proxy, admits = nil, src.Admits
+	}
+	guard.next = &http.Transport{
+		Proxy: proxy,
 		DialContext: (&net.Dialer{Timeout: silence, Control: func(_, address string, _ syscall.RawConn) error {
-			return src.admits(address)
+			return admits(address)
 		}}).DialContext,
 		TLSClientConfig:       &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:   silence,
 		ResponseHeaderTimeout: silence, MaxResponseHeaderBytes: mostHeader, ForceAttemptHTTP2: true,
 		DisableKeepAlives: true, // a client serves but one pull
 	}
-	guard.next = transport
-	return &auth.Client{
-		Client: &http.Client{Transport: guard, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
-			if len(via) > mostRedirects {
-				return fmt.Errorf("it was sent elsewhere more than %d times", mostRedirects)
-			}
-			return nil
-		}},
-		Header: http.Header{"User-Agent": {"coxswain"}}, Cache: auth.NewCache(), Credential: who,
-	}, nil
+	return &http.Client{Transport: guard, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+		if len(via) > mostRedirects {
+			return fmt.Errorf("it was sent elsewhere more than %d times", mostRedirects)
+		}
+		return nil
+	}}
 }
 
 func (src Source) roots() (*x509.CertPool, error) {
@@ -129,6 +136,9 @@ func (src Source) roots() (*x509.CertPool, error) {
 
 // credentials returns who the registry is told to be spoken to by.
 func (src Source) credentials() (auth.CredentialFunc, error) {
+	if src.Docker != nil {
+		return src.told()
+	}
 	file, named := src.Credentials, src.Credentials != ""
 	if !named {
 		file = dockerConfig()
@@ -150,6 +160,18 @@ func (src Source) credentials() (auth.CredentialFunc, error) {
 	}
 	if err != nil { // what it says could be a secret
 		return nil, fmt.Errorf("credentials: %s is not like Docker's config.json", file)
+	}
+	return credentials.Credential(store), nil
+}
+
+// told are credentials that a text has.
+func (src Source) told() (auth.CredentialFunc, error) {
+	if len(src.Docker) == 0 {
+		return nil, nil
+	}
+	store, err := credentials.NewMemoryStoreFromDockerConfig(src.Docker)
+	if err != nil { // what it says could be a secret
+		return nil, errors.New("credentials: they are not like Docker's config.json")
 	}
 	return credentials.Credential(store), nil
 }
@@ -249,7 +271,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 		err = cause
 	}
 	if b.left -= int64(n); b.left < 0 {
-		return 0, errors.New("the registry says more than pull.bytes allows")
+		return 0, errors.New("it sends more than pull.bytes allows")
 	}
 	return n, err
 }

@@ -114,6 +114,16 @@ func (s *Store) use(found *Found) {
 	}
 }
 
+// Hold notes that these are in use, and nothing else is any more.
+func (s *Store) Hold(found ...*Found) {
+	s.mu.Lock()
+	s.used = nil
+	s.mu.Unlock()
+	for _, one := range found {
+		s.use(one)
+	}
+}
+
 // prune makes room for so many bytes: what was not used for the longest time goes first, and what
 // is in use stays.
 func (s *Store) prune(more int64) {

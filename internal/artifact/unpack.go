@@ -32,11 +32,13 @@ func (f *fetcher) program(ctx context.Context, is *content, found *Found) error 
 	switch layered := slices.ContainsFunc(is.Layers, func(d ocispec.Descriptor) bool { return isTar(d.MediaType) }); {
 	case layered:
 		err = f.fromImage(ctx, is, config, found)
-	case len(is.Layers) == 1:
-		d := is.Layers[0]
+	case len(f.single(is)) == 1:
+		d := f.single(is)[0]
 		if err = f.blob(ctx, d); err == nil {
 			found.Sum, found.Bytes = d.Digest.Encoded(), d.Size
 		}
+	case f.src.Filter:
+		err = fmt.Errorf("it has %d layers, of which none has plugin.wasm", len(is.Layers))
 	default:
 		err = fmt.Errorf("it has %d layers; a plugin has one, with a module or a program, or is an image whose layers are tar archives", len(is.Layers))
 	}
@@ -47,13 +49,32 @@ func (f *fetcher) program(ctx context.Context, is *content, found *Found) error 
 	if found.Module, err = isModule(found.Path); err != nil {
 		return err
 	}
-	if found.Module {
+	switch {
+	case found.Module:
 		return nil
+	case f.src.Filter:
+		return errNoModule
 	}
 	if config.OS != "" && (config.OS != runtime.GOOS || config.Architecture != runtime.GOARCH) {
 		return fmt.Errorf("it is for %s/%s, and this is %s/%s", config.OS, config.Architecture, runtime.GOOS, runtime.GOARCH)
 	}
 	return nil
+}
+
+var errNoModule = errors.New("it is no WebAssembly module: it doesn't begin as one")
+
+// filterType is the media type of a module for proxies within an artifact that has other layers,
+// too. Source: solo-io/wasm, "WebAssembly Artifact Image Specification", "Layers".
+const filterType = "application/vnd.module.wasm.content.layer.v1+wasm"
+
+// single are the layers that could be what is looked for by itself.
+func (f *fetcher) single(is *content) []ocispec.Descriptor {
+	if !f.src.Filter || len(is.Layers) == 1 {
+		return is.Layers
+	}
+	return slices.DeleteFunc(slices.Clone(is.Layers), func(d ocispec.Descriptor) bool {
+		return d.MediaType != filterType && d.MediaType != ModuleType
+	})
 }
 
 // imageConfig is what is needed of an image's configuration, or of an artifact's.
@@ -85,12 +106,12 @@ func isModule(file string) (bool, error) {
 		return false, err
 	}
 	defer f.Close()
-	magic := make([]byte, 4)
-	n, err := io.ReadFull(f, magic)
+	begin := make([]byte, len(magic))
+	n, err := io.ReadFull(f, begin)
 	if err != nil && n == 0 {
 		return false, errors.New("its program is empty")
 	}
-	return string(magic) == "\x00asm", nil // as the binary format of modules begins
+	return string(begin) == magic, nil
 }
 
 func isTar(mediaType string) bool {
@@ -100,7 +121,7 @@ func isTar(mediaType string) bool {
 // fromImage takes the one file out of an image's layers that it runs.
 func (f *fetcher) fromImage(ctx context.Context, is *content, config imageConfig, found *Found) error {
 	name := "/plugin.wasm" // as images of modules for proxies have it
-	if command := slices.Concat(config.Runs.Entrypoint, config.Runs.Cmd); len(command) > 0 {
+	if command := slices.Concat(config.Runs.Entrypoint, config.Runs.Cmd); len(command) > 0 && !f.src.Filter {
 		if !path.IsAbs(command[0]) {
 			return fmt.Errorf("its image runs %.80q: give its entrypoint an absolute path", command[0])
 		}

@@ -36,6 +36,7 @@ func TestBuiltinsConform(t *testing.T) {
 		{"config/file", 0, []string{"--many", "1000", "--config", fmt.Sprintf(`{"dir": %q}`, resources), "--source", fmt.Sprintf(oneEach, filepath.Join(resources, "all.yaml")), "--badConfig", `{}`}},
 		{"config/mesh", 4, []string{"--config", fmt.Sprintf(`{"meshConfig": %q}`, file("mesh.yaml", "{}"))}},
 		{"config/jwks", 4, nil},
+		{"config/modules", 4, nil},
 		{"generator/grpc", 1, nil},
 		{"generator/istio", 1, nil},
 		{"generator/static", 3, []string{"--config", fmt.Sprintf(`{"dir": %q}`, filepath.Dir(file("static/a.yaml", ""))), "--badConfig", `{}`}},

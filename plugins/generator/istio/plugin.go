@@ -17,6 +17,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authn"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/modules"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -59,7 +60,7 @@ func Plugin() sdk.EnginePlugin {
 			state.NetworkGateways,
 			config.VirtualServices, config.DestinationRules, config.Gateways, config.Sidecars, config.Telemetries,
 			config.PeerAuthentications, config.RequestAuthentications, config.AuthorizationPolicies, config.KeySets,
-			config.EnvoyFilters, config.TrafficExtensions, config.WasmPlugins,
+			config.EnvoyFilters, config.TrafficExtensions, config.WasmPlugins, modules.Table,
 		},
 		Types: []sdk.Type{
 			{Url: encode.ClusterType, Checked: true}, {Url: encode.ListenerType, Checked: true},

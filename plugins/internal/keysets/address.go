@@ -13,10 +13,10 @@ var linkLocal = []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.Mu
 // that are translated (RFC 6052, section 2.1) and compatible ones (RFC 4291, section 2.5.5.1).
 var embedding = []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("::/96")}
 
-// admits reports, as an error, why an address may not be connected to. It is asked when a
+// Admits reports, as an error, why an address may not be connected to. It is asked when a
 // connection is made, with what a name resolved to, so that neither a redirect nor a second answer
 // of the name's server gets round it.
-func (b Bounds) admits(address string) error {
+func (b Bounds) Admits(address string) error {
 	a, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return err

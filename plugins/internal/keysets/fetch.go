@@ -51,7 +51,7 @@ func New(b Bounds) (*Fetcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{Control: func(_, address string, _ syscall.RawConn) error { return b.admits(address) }}
+	dialer := &net.Dialer{Control: func(_, address string, _ syscall.RawConn) error { return b.Admits(address) }}
 	return &Fetcher{maxBytes: b.MaxBytes, client: &http.Client{Transport: &http.Transport{
 		DialContext:         dialer.DialContext,
 		TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},

@@ -16,11 +16,11 @@ func TestBlockedAddresses(t *testing.T) {
 		"[::ffff:169.254.1.1]:80": true, "[64:ff9b::169.254.169.254]:80": true, "[::7f00:1]:80": true, "[fd00::1%eth0]:443": true,
 		"126.255.255.255:80": false, "128.0.0.1:80": false, "[::ffff:10.0.0.1]:80": false, "[fe80::1]:443": false, "10.0.0.1:80": false,
 	} {
-		if err := (Bounds{Blocked: blocked, LinkLocal: true}).admits(address); (err != nil) != want {
+		if err := (Bounds{Blocked: blocked, LinkLocal: true}).Admits(address); (err != nil) != want {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	if (Bounds{}).admits("127.0.0.1:80") != nil {
+	if (Bounds{}).Admits("127.0.0.1:80") != nil {
 		t.Error("nothing is blocked, and yet it is refused")
 	}
 }
@@ -32,10 +32,10 @@ func TestLinkLocalAddresses(t *testing.T) {
 		"[64:ff9b::a9fe:a9fe]:80": true, "[::a9fe:a9fe]:80": true, "[fe80::1]:443": true, "[fe80::1%eth0]:443": true, "[febf::1]:443": true,
 		"169.253.255.255:80": false, "169.255.0.0:80": false, "[fec0::1]:443": false, "127.0.0.1:80": false, "[::1]:80": false, "10.0.0.1:80": false,
 	} {
-		if err := (Bounds{}).admits(address); (err != nil) != want {
+		if err := (Bounds{}).Admits(address); (err != nil) != want {
 			t.Errorf("%s: %v", address, err)
 		}
-		if err := (Bounds{LinkLocal: true}).admits(address); err != nil {
+		if err := (Bounds{LinkLocal: true}).Admits(address); err != nil {
 			t.Errorf("%s, where it is allowed: %v", address, err)
 		}
 	}

@@ -34,6 +34,9 @@ type Source[W comparable] struct {
 	Fetch func(ctx context.Context, w W) (string, error)
 	// Row is the row of what was fetched.
 	Row func(key string, w W, found string) *sdk.Row
+	// Patience is how long Synced waits until everything that is wanted at first was fetched, or
+	// could not be: until then rows of an earlier run stay. 0: it doesn't wait.
+	Patience time.Duration
 }
 
 // result is what a fetch brought.
@@ -45,13 +48,20 @@ type result[W comparable] struct {
 }
 
 // Run fetches what rows ask for and keeps it fresh, until ctx ends. Nobody waits for what is
-// fetched first. What can't be fetched stays what it was, and is tried again.
+// fetched first, but for Synced, for as long as Patience says. What can't be fetched stays what it
+// was, and is tried again.
 func (s *Source[W]) Run(ctx context.Context, out sdk.Publisher) error {
 	var fetches sync.WaitGroup
 	defer fetches.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := out.Synced(); err != nil {
+	synced := sync.OnceValue(out.Synced)
+	var until <-chan time.Time
+	if s.Patience > 0 {
+		waiting := time.NewTimer(s.Patience)
+		defer waiting.Stop()
+		until = waiting.C
+	} else if err := synced(); err != nil {
 		return err
 	}
 	plan, results := NewSchedule[W](s.Pace), make(chan result[W])
@@ -84,11 +94,20 @@ func (s *Source[W]) Run(ctx context.Context, out sdk.Publisher) error {
 				}
 			})
 		}
+		if s.Patience > 0 && rows.Revision().Epoch > 0 && plan.Tried() {
+			if err := synced(); err != nil {
+				return err
+			}
+		}
 		timer := alarm(plan)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return nil
+		case <-until:
+			if err := synced(); err != nil {
+				return err
+			}
 		case <-newer:
 		case <-timer.C:
 		case r := <-results:

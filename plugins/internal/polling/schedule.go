@@ -139,6 +139,16 @@ func (s *Schedule[W]) Next() (at time.Time, ok bool) {
 	return at, ok
 }
 
+// Tried reports whether all that is wanted was fetched once, or could not be.
+func (s *Schedule[W]) Tried() bool {
+	for _, x := range s.all {
+		if x.found == "" && x.failures == 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // Fetched notes what a fetch brought, and reports whether that is new. What nobody wants any more,
 // or wants otherwise, is nothing.
 func (s *Schedule[W]) Fetched(key string, w W, found string, now time.Time) bool {

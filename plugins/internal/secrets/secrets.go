@@ -35,12 +35,16 @@ const (
 	Revoked            = "ca.crl"
 )
 
+// Docker is the name of the value with credentials for registries, of a Secret of type
+// kubernetes.io/dockerconfigjson. Source: Kubernetes, "Docker config Secrets".
+const Docker = ".dockerconfigjson"
+
 // names are those of values that rows have, by the object's kind; others aren't read.
 func names(kind string) []string {
 	if kind == ConfigMap {
 		return []string{GenericRoots, GenericRevoked, Roots, Revoked}
 	}
-	return []string{GenericCertificate, GenericKey, GenericRoots, GenericRevoked, Certificates, Key, Staple, Roots, Revoked}
+	return []string{GenericCertificate, GenericKey, GenericRoots, GenericRevoked, Certificates, Key, Staple, Roots, Revoked, Docker}
 }
 
 // Wanted reports whether objects of a kind are read for the value of this name.

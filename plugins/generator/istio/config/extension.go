@@ -6,6 +6,7 @@ import (
 	extensions "istio.io/api/extensions/v1alpha1"
 	typev1 "istio.io/api/type/v1beta1"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/modules"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -44,15 +45,11 @@ func ParseWasmPlugin(row *pb.Row) (*Extension, error) {
 		return nil, err
 	}
 	e.Spec = &extensions.TrafficExtension{
-		Selector:   p.Selector,
-		TargetRefs: p.TargetRefs,
-		Phase:      extensions.TrafficExtension_ExecutionPhase(p.Phase),
-		Priority:   p.Priority,
-		FilterConfig: &extensions.TrafficExtension_Wasm{Wasm: &extensions.WasmConfig{
-			Url: p.Url, Sha256: p.Sha256, ImagePullPolicy: p.ImagePullPolicy, ImagePullSecret: p.ImagePullSecret,
-			VerificationKey: p.VerificationKey, PluginConfig: p.PluginConfig, PluginName: p.PluginName,
-			FailStrategy: p.FailStrategy, VmConfig: p.VmConfig, Type: p.Type,
-		}},
+		Selector:     p.Selector,
+		TargetRefs:   p.TargetRefs,
+		Phase:        extensions.TrafficExtension_ExecutionPhase(p.Phase),
+		Priority:     p.Priority,
+		FilterConfig: &extensions.TrafficExtension_Wasm{Wasm: modules.ConfigOf(p)},
 	}
 	if p.TargetRef != nil && len(p.TargetRefs) == 0 {
 		e.Spec.TargetRefs = []*typev1.PolicyTargetReference{p.TargetRef}
@@ -70,6 +67,17 @@ func ExtensionRow(key string) (table, row string) {
 	}
 	return TrafficExtensions, key
 }
+
+// Module is the key of the row of the extension's module, which is there or not.
+func (e *Extension) Module() string {
+	if name, ok := strings.CutSuffix(e.Name, PluginMark); ok {
+		return modules.Key("WasmPlugin", e.Namespace, name)
+	}
+	return modules.Key("TrafficExtension", e.Namespace, e.Name)
+}
+
+// ParseModule reads a row of modules that are there for proxies which can't fetch them.
+func ParseModule(row *pb.Row) (modules.Row, error) { return modules.Parse(row.Key, row.Payload) }
 
 // NamesExtension reports whether a filter's name is that of the extension of a key.
 func NamesExtension(filter, key string) bool {

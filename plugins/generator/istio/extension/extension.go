@@ -37,9 +37,11 @@ type Extension struct {
 	Name string
 	// Config is that configuration; nil where the filter holds it itself.
 	Config proto.Message
-	// Direct is the same for a proxy without an agent.
+	// Direct is the same for a proxy without an agent, whose module is in a file of its own, or
+	// isn't there.
 	Direct proto.Message
 
+	from *config.Extension
 	spec *extensions.TrafficExtension
 	// served is for proxies with an agent, alone for others.
 	served, alone filter
@@ -51,9 +53,12 @@ type filter struct {
 	connection *listenerv3.Filter
 }
 
+// Module is the key of the row of its module, which is there or not.
+func (e *Extension) Module() string { return e.from.Module() }
+
 // New makes the filter.
 func New(e *config.Extension) (*Extension, error) {
-	out := &Extension{Name: Prefix + e.Namespace + "." + e.Name, spec: e.Spec}
+	out := &Extension{Name: Prefix + e.Namespace + "." + e.Name, from: e, spec: e.Spec}
 	switch f := e.Spec.FilterConfig.(type) {
 	case *extensions.TrafficExtension_Lua:
 		out.served.request = script(out.Name, f.Lua)

@@ -17,6 +17,7 @@ import (
 	extensions "istio.io/api/extensions/v1alpha1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/modules"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -137,6 +138,49 @@ func TestChecksumsWithoutAgent(t *testing.T) {
 	}
 	if e := plugin(t, "p", `{"url":"file:///p"}`); e.Direct != e.Config {
 		t.Error("files have none")
+	}
+}
+
+// TestHolding: an Envoy without an agent has the module in its configuration, with what is said of
+// it now or, until the module of another URL is there, with what was said when it was fetched.
+func TestHolding(t *testing.T) {
+	code := []byte("\x00asm and so on")
+	there := func(spec string) modules.Module {
+		t.Helper()
+		had := parsed(t, "p", &extensions.WasmPlugin{}, spec, config.ParseWasmPlugin).Spec.GetWasm()
+		payload, err := proto.Marshal(had)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return modules.Module{SHA256: modules.Sum(code), Spec: payload}
+	}
+	for _, c := range []struct{ name, had, now, want string }{
+		{"the same", `{"url":"oci://r/p:1","pluginName":"a"}`, `{"url":"oci://r/p:1","pluginName":"a","imagePullPolicy":"Always"}`, "a"},
+		{"it is told something else", `{"url":"oci://r/p:1","pluginName":"a"}`, `{"url":"oci://r/p:1","pluginName":"b"}`, "b"},
+		{"another one is awaited", `{"url":"oci://r/p:1","pluginName":"a"}`, `{"url":"oci://r/p:2","pluginName":"b"}`, "a"},
+		{"another digest is awaited", `{"url":"oci://r/p:1","pluginName":"a"}`, `{"url":"oci://r/p:1","sha256":"00","pluginName":"b"}`, "a"},
+		{"another kind of filter", `{"url":"oci://r/p:1"}`, `{"url":"oci://r/p:1","type":"NETWORK"}`, ""},
+	} {
+		got := plugin(t, "p", c.now).Holding(there(c.had), code)
+		if c.want == "" {
+			if got != nil {
+				t.Errorf("%s: %v", c.name, got)
+			}
+			continue
+		}
+		p := read(t, got)
+		if p.RootId != c.want || string(p.GetVmConfig().Code.GetLocal().GetInlineBytes()) != string(code) {
+			t.Errorf("%s: %v", c.name, p)
+		}
+		if env := p.GetVmConfig().EnvironmentVariables.GetKeyValues(); len(env) > 0 {
+			t.Errorf("%s: it finds %v, which is for agents", c.name, env)
+		}
+	}
+	if e := traffic(t, "a", `{"lua":{"inlineCode":"x"}}`); e.Holding(there(`{"url":"x"}`), code) != nil {
+		t.Error("a script has no module")
+	}
+	if a, b := plugin(t, "a", `{"url":"x"}`).Module(), traffic(t, "a", `{"wasm":{"url":"x"}}`).Module(); a != "WasmPlugin/ns/a" || b != "TrafficExtension/ns/a" {
+		t.Errorf("keys %s and %s", a, b)
 	}
 }
 

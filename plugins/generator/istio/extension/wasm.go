@@ -2,8 +2,6 @@ package extension
 
 import (
 	"encoding/json"
-	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
@@ -20,6 +18,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/modules"
 )
 
 // What agents read in a VM's environment, and take out of it.
@@ -37,11 +36,7 @@ func (e *Extension) wasm(from *config.Extension, c *extensions.WasmConfig) error
 	if err != nil {
 		return err
 	}
-	config := settingsOf(from, c, code)
-	var filter proto.Message = &wasmhttp.Wasm{Config: config}
-	if c.Type == extensions.PluginType_NETWORK {
-		filter = &wasmtcp.Wasm{Config: config}
-	}
+	filter := filterOf(c, settingsOf(from, c, code, true))
 	e.discover(c.Type == extensions.PluginType_NETWORK, c.FailStrategy == extensions.FailStrategy_FAIL_OPEN)
 	remote := code.GetRemote()
 	unknown := remote != nil && remote.Sha256 == ""
@@ -57,7 +52,33 @@ func (e *Extension) wasm(from *config.Extension, c *extensions.WasmConfig) error
 	return nil
 }
 
-func settingsOf(from *config.Extension, c *extensions.WasmConfig, code *core.AsyncDataSource) *wasm.PluginConfig {
+// Holding is the filter's configuration for a proxy without an agent, with the module's bytes in
+// it. Until what the resource names now is there, it is what the resource said when these were
+// fetched. nil: it is no module of this filter. An Envoy would fetch the module itself, if it was
+// told where, but lets requests pass meanwhile (decisions/modules.md).
+func (e *Extension) Holding(m modules.Module, bytes []byte) proto.Message {
+	now := e.spec.GetWasm()
+	had, err := m.Config()
+	if now == nil || err != nil || had.Type != now.Type {
+		return nil
+	}
+	if modules.Same(now, had) {
+		had = now
+	}
+	code := &core.AsyncDataSource{Specifier: &core.AsyncDataSource_Local{Local: &core.DataSource{
+		Specifier: &core.DataSource_InlineBytes{InlineBytes: bytes},
+	}}}
+	return named(e.Name, encode.Any(filterOf(had, settingsOf(e.from, had, code, false))))
+}
+
+func filterOf(c *extensions.WasmConfig, config *wasm.PluginConfig) proto.Message {
+	if c.Type == extensions.PluginType_NETWORK {
+		return &wasmtcp.Wasm{Config: config}
+	}
+	return &wasmhttp.Wasm{Config: config}
+}
+
+func settingsOf(from *config.Extension, c *extensions.WasmConfig, code *core.AsyncDataSource, agent bool) *wasm.PluginConfig {
 	return &wasm.PluginConfig{
 		Name:          from.Namespace + "." + from.Name,
 		RootId:        c.PluginName,
@@ -66,7 +87,7 @@ func settingsOf(from *config.Extension, c *extensions.WasmConfig, code *core.Asy
 		Vm: &wasm.PluginConfig_VmConfig{VmConfig: &wasm.VmConfig{
 			Runtime:              "envoy.wasm.runtime.v8",
 			Code:                 code,
-			EnvironmentVariables: environment(c, from.Version),
+			EnvironmentVariables: environment(c, from.Version, agent),
 		}},
 	}
 }
@@ -79,20 +100,15 @@ func named(name string, config *anypb.Any) *core.TypedExtensionConfig {
 // Envoy refuses an empty one, agents put theirs in its place.
 const unknownSum = "nil"
 
-// source says where code is: in a file of the proxy's, or where an agent fetches it from. A
-// location without a scheme is an image's.
+// source says where code is: in a file of the proxy's, or where an agent fetches it from.
 func source(c *extensions.WasmConfig) (*core.AsyncDataSource, error) {
-	location := c.Url
-	if !strings.Contains(location, "://") {
-		location = "oci://" + location
-	}
-	u, err := url.Parse(location)
+	u, err := modules.URL(c)
 	if err != nil {
-		return nil, fmt.Errorf("url: %w", err)
+		return nil, err
 	}
 	if u.Scheme == "file" {
 		return &core.AsyncDataSource{Specifier: &core.AsyncDataSource_Local{Local: &core.DataSource{
-			Specifier: &core.DataSource_Filename{Filename: strings.TrimPrefix(location, "file://")},
+			Specifier: &core.DataSource_Filename{Filename: strings.TrimPrefix(c.Url, "file://")},
 		}}}, nil
 	}
 	return &core.AsyncDataSource{Specifier: &core.AsyncDataSource_Remote{Remote: &core.RemoteDataSource{
@@ -128,10 +144,10 @@ func failurePolicy(s extensions.FailStrategy) wasm.FailurePolicy {
 	return wasm.FailurePolicy_FAIL_CLOSED
 }
 
-// environment is what the code finds in its environment, and what an agent needs to fetch it.
-// Secrets are no resources here: an agent is told that there is one, and nothing of it, as where
-// istiod can't find it.
-func environment(c *extensions.WasmConfig, version string) *wasm.EnvironmentVariables {
+// environment is what the code finds in its environment and, where there is an agent, what that
+// needs to fetch it. Secrets are no resources here: an agent is told that there is one, and nothing
+// of it, as where istiod can't find it.
+func environment(c *extensions.WasmConfig, version string, agent bool) *wasm.EnvironmentVariables {
 	out := &wasm.EnvironmentVariables{KeyValues: map[string]string{}}
 	for _, v := range c.GetVmConfig().GetEnv() {
 		switch v.ValueFrom {
@@ -140,6 +156,9 @@ func environment(c *extensions.WasmConfig, version string) *wasm.EnvironmentVari
 		case extensions.EnvValueSource_HOST:
 			out.HostEnvKeys = append(out.HostEnvKeys, v.Name)
 		}
+	}
+	if !agent {
+		return out
 	}
 	if c.ImagePullSecret != "" {
 		out.KeyValues[pullSecret] = ""

@@ -13,7 +13,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/patches"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/modules"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
+	"google.golang.org/protobuf/proto"
 )
 
 // Extensions are the filters that users bring along, of all proxies: which of them count for one,
@@ -112,12 +114,29 @@ func (x *Extensions) discover(c *incr.Ctx, k Discovery) [][]byte {
 		}
 		if e, ok := x.extension.Get(c, key); ok && e.Name == k.Name && e.Config != nil {
 			if k.View.Direct {
-				return [][]byte{encode.Bytes(e.Direct)}
+				return [][]byte{encode.Bytes(x.direct(c, e))}
 			}
 			return [][]byte{encode.Bytes(e.Config)}
 		}
 	}
 	return nil
+}
+
+// direct is the configuration of a filter for proxies without an agent.
+func (x *Extensions) direct(c *incr.Ctx, e *extension.Extension) proto.Message {
+	is, ok := x.tables.Modules.Get(c, e.Module())
+	if !ok {
+		return e.Direct
+	}
+	module := is.Value.Module
+	has, ok := x.tables.Modules.Get(c, modules.BytesKey(module.SHA256))
+	if !ok {
+		return e.Direct
+	}
+	if holding := e.Holding(module, has.Value.Bytes); holding != nil {
+		return holding
+	}
+	return e.Direct
 }
 
 // View is what counts of a proxy, whose workload has labels.

@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/keysets/usable"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/modules"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -50,6 +51,8 @@ type Tables struct {
 	EnvoyFilters           *incr.Input[string, Row[*config.EnvoyFilter]]
 	TrafficExtensions      *incr.Input[string, Row[*config.Extension]]
 	WasmPlugins            *incr.Input[string, Row[*config.Extension]]
+	// Modules are those that are there for proxies which can't fetch them.
+	Modules *incr.Input[string, Row[modules.Row]]
 	// KeySets are those that are not inline, by authn.KeySet; "" where Envoy would not take one.
 	KeySets  *incr.Input[string, Row[string]]
 	Mesh     *incr.Input[string, Row[*meshv1.MeshConfig]]
@@ -94,6 +97,7 @@ func New(graph *incr.Graph, domain string) *Tables {
 	t.EnvoyFilters = table(t, config.EnvoyFilters, config.ParseEnvoyFilter)
 	t.TrafficExtensions = table(t, config.TrafficExtensions, config.ParseTrafficExtension)
 	t.WasmPlugins = table(t, config.WasmPlugins, config.ParseWasmPlugin)
+	t.Modules = table(t, modules.Table, config.ParseModule)
 	t.KeySets = table(t, config.KeySets, readKeySet)
 	t.Mesh = table(t, state.Mesh, parseMesh)
 	t.Networks = table(t, state.Networks, parseNetworks)
