@@ -112,6 +112,9 @@ func serve(ctx context.Context, p *program, s settings.Settings, trial bool, log
 	if err != nil {
 		return err
 	}
+	if s.Webhooks && !answersWebhooks(plugins) {
+		log.Warn("nobody answers webhooks: httpsAddr is given, and no plugin that runs is a controller that could; plugins.yaml has to have controller/injector or controller/validator")
+	}
 	if err := sandbox.Hide(); err != nil {
 		log.Warn("the core's memory can be read by other processes of this user, or may be in core dumps", "error", err)
 	}

@@ -215,6 +215,14 @@ func hooksOf(in settings.Inputs) []shorthand {
 	}
 }
 
+// answersWebhooks reports whether a plugin of a set that runs may answer webhooks: the two built-in
+// ones that do, or a controller of somebody else's.
+func answersWebhooks(s *manifest.Set) bool {
+	return slices.ContainsFunc(s.Plugins, func(e *manifest.Entry) bool {
+		return !e.Disabled && e.Kind.Proto().Acts() && (e.Builtin == "" || e.Builtin == "controller/injector" || e.Builtin == "controller/validator")
+	})
+}
+
 // fromFiles has config/file (the default set's, if there is none) in the place of config/kubernetes
 // and what else reads Istio's resources, as istiod reads them from a directory alone if it has one,
 // and nobody who would write them.

@@ -38,6 +38,10 @@ func upgradeCommand(p *program) *cobra.Command {
 
 // upgrading is what coxswain upgrade check is told.
 type upgrading struct {
+	clusterFlags
+	files                 []string
+	live                  bool
+	namespace, deployment string
 	pid                   int
 	env, old, since, form string
 }
@@ -45,18 +49,21 @@ type upgrading struct {
 func upgradeCheckCommand(p *program) *cobra.Command {
 	var u upgrading
 	c := &cobra.Command{
-		Use:   "check --pid PID | check [-- discovery FLAG…]",
+		Use:   "check --pid PID | check -f FILE… | check --live | check [-- discovery FLAG…]",
 		Short: "Say what this version would refuse, pass over or do otherwise than the one that runs",
 		Long: `Check reads how another version runs: its command line, environment, file of settings, plugins.yaml and state
 directory. It says what this version would refuse, what it would pass over, which defaults are others here, and which
 versions came between. It starts no plugin and changes nothing: coxswain plan --against compares what proxies get.
 
-With --pid it reads a process of this machine. Otherwise give the command line behind two dashes, and the environment
-as this command's own or as a file.
+With --pid it reads a process of this machine; with --filename or --live a Deployment, with the ConfigMaps that it
+mounts or takes its environment from. Secrets are not read: what they have is not checked, and named. Otherwise give
+the command line behind two dashes, and the environment as this command's own or as a file.
 
 The exit code is 1 where something would be refused.`,
 		Example: `  ./coxswain-new upgrade check --pid $(pidof coxswain)
   ./coxswain-new upgrade check --old /usr/bin/coxswain -- discovery --settings /etc/coxswain/settings.yaml
+  ./coxswain-new upgrade check --live --namespace istio-system
+  helm get manifest istiod -n istio-system | ./coxswain-new upgrade check -f -
   ./coxswain-new upgrade check --env /etc/default/coxswain --since v0.1.0 -o json -- --plugins plugins.yaml`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -66,11 +73,16 @@ The exit code is 1 where something would be refused.`,
 			if err := checkFormat(u.form); err != nil {
 				return err
 			}
-			return checkUpgrade(c.Context(), p, u, args)
+			return checkUpgrade(c, p, u, args)
 		},
 	}
 	f := c.Flags()
 	f.IntVar(&u.pid, "pid", 0, "process whose command line, environment and program are read")
+	u.clusterFlags.add(c)
+	f.StringSliceVarP(&u.files, "filename", "f", nil, "file with Kubernetes objects, or a directory of such; -: standard input")
+	f.BoolVar(&u.live, "live", false, "read a cluster")
+	f.StringVar(&u.namespace, "namespace", "istio-system", "with --live, the Deployment's namespace")
+	f.StringVar(&u.deployment, "deployment", "", "name of the Deployment, where there are several")
 	f.StringVar(&u.env, "env", "", "file with the environment, NAME=VALUE in each line")
 	f.StringVar(&u.old, "old", "", "program of the version that runs, to compare defaults with (--pid: that of the process)")
 	f.StringVar(&u.since, "since", "", "version that runs, such as v0.1.0 (--old, --pid: what the program says)")
@@ -83,6 +95,7 @@ const (
 	isRefused   = "refused"     // this version would not start, or would not take it
 	isPassed    = "passed over" // it would start, and this would count for nothing
 	isOtherwise = "otherwise"   // it would do something else than the one that runs
+	isUnread    = "not read"    // it was not read, so that nothing is said of it
 	isFine      = "fine"
 )
 
@@ -120,7 +133,14 @@ func (r *upgradeReport) refuse(of string, err error) {
 	}
 }
 
-func checkUpgrade(ctx context.Context, p *program, u upgrading, args []string) error {
+func checkUpgrade(c *cobra.Command, p *program, u upgrading, args []string) error {
+	if len(u.files) > 0 || u.live {
+		if len(args) > 0 || u.env != "" || u.pid != 0 || len(u.files) > 0 && u.live {
+			return usageError{errors.New("a Deployment has the command line and the environment: " +
+				"give one of --filename and --live, and leave --pid, --env and what is behind the two dashes out")}
+		}
+		return upgradeDeployment(c, p, u)
+	}
 	environ, err := u.environment(p.environ)
 	if err != nil {
 		return err
@@ -137,6 +157,11 @@ func checkUpgrade(ctx context.Context, p *program, u upgrading, args []string) e
 	s := r.settings(args, environ)
 	r.plugins(s, environ)
 	r.state(s.History.StateDir)
+	return upgradeEnds(c.Context(), p, u, r, args, environ)
+}
+
+// upgradeEnds compares with the old program, where there is one, and says all.
+func upgradeEnds(ctx context.Context, p *program, u upgrading, r *upgradeReport, args, environ []string) error {
 	if u.old != "" {
 		if err := r.beside(ctx, u.old, args, environ); err != nil {
 			return fmt.Errorf("--old: %w", err)
@@ -414,7 +439,7 @@ func printUpgrade(p *program, r *upgradeReport, format string) error {
 }
 
 func upgradeTable(p *program, r *upgradeReport) {
-	for _, means := range []string{isRefused, isOtherwise, isPassed, isFine} {
+	for _, means := range []string{isRefused, isOtherwise, isPassed, isUnread, isFine} {
 		for _, f := range r.Findings {
 			if f.Means == means {
 				fmt.Fprintf(p.out, "%-12s %-13s %s\n", f.Means, f.Of, f.Text)
