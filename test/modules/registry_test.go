@@ -17,8 +17,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// registry starts CNCF's distribution, by TLS and with a password, and returns its address, the file
-// of its authority, and a text like Docker's config.json.
+// registry starts CNCF's distribution, by TLS and with a password, and returns its address, the
+// file of its authority, and a text like Docker's config.json.
 func registry(t *testing.T) (at, ca, login string, server *program.Process) {
 	t.Helper()
 	tool := filepath.Join(program.Built(t, "test/artifacts/servers", "registry", "registry"), "registry")
