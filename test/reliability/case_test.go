@@ -38,7 +38,7 @@ const (
 )
 
 func trials() []trial {
-	return slices.Concat(nodeTrials(), nameTrials(), floodTrials(), refusalTrials(), wireTrials(), pageTrials(), sharedTrials(), pluginTrials(), accidentTrials(), tenantTrials())
+	return slices.Concat(nodeTrials(), nameTrials(), floodTrials(), refusalTrials(), wireTrials(), pageTrials(), sharedTrials(), pluginTrials(), accidentTrials(), tenantTrials(), neighbourTrials())
 }
 
 // often are the trials of `go test`: cheap, and one of each kind. `make reliability` runs the
