@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -39,7 +37,6 @@ func neighbourTrials() []trial {
 		{name: "gateway's port by its name", promise: "who is served stays", do: func(w *world) {
 			w.routeEdits(func() { w.place("thief.yaml", fmt.Sprintf(thief, w.port)) })
 		}},
-		{name: "history's file cut", promise: "each command answers within 5 s; edits arrive", set: stateful, do: historyCut},
 		{name: "secrets in configuration", promise: "no archive has them", do: inlineSecrets},
 	}
 }
@@ -211,42 +208,6 @@ func firstOfAll(w *world) {
 	})
 }
 
-// stateful has the program keep its history on disk.
-func stateful(w *world) string {
-	w.trial.flags = []string{"--stateDir", filepath.Join(w.root, "state")}
-	return ""
-}
-
-// historyCut cuts the history's file to nothing while it is used, and asks commands that read it.
-func historyCut(w *world) {
-	const most = 5 * time.Second
-	w.under(func(_ context.Context, ready func()) {
-		w.pass(100)
-		files, err := filepath.Glob(filepath.Join(w.root, "state", "*.db"))
-		if err != nil || len(files) != 1 {
-			w.t.Errorf("the history's file: %v, %v", files, err)
-			return
-		}
-		if err := os.Truncate(files[0], 0); err != nil {
-			w.t.Error(err)
-		}
-		ready()
-		late := 0
-		for _, args := range [][]string{{"diff", "--from", "2", "--to", "3"}, {"history"}, {"pin", "list"}, {"proxy-status"}, {"config"}, {"pin", "list"}} {
-			ctx, cancel := context.WithTimeout(context.Background(), most)
-			cmd := exec.CommandContext(ctx, w.program, append(args, "--addr", w.plane.HTTP)...)
-			cmd.WaitDelay = time.Second
-			out, _ := cmd.CombinedOutput()
-			if ctx.Err() != nil {
-				late++
-				w.t.Errorf("%s did not answer within %v: %s", strings.Join(args, " "), most, out)
-			}
-			cancel()
-		}
-		w.note("%d of 6 commands answered", 6-late)
-	})
-}
-
 // inlineSecrets has keys and passwords in configuration, and looks for them in the archive for a
 // bug report.
 func inlineSecrets(w *world) {
@@ -256,11 +217,11 @@ metadata: {name: secrets, namespace: test}
 spec:
   configPatches:
   - applyTo: CLUSTER
-    match: {context: GATEWAY}
+    match: {context: SIDECAR_OUTBOUND}
     patch:
       operation: ADD
       value:
-        name: inline
+        name: with-inline-key
         connect_timeout: 1s
         metadata: {filter_metadata: {x: {password: `+secret+`}}}
         transport_socket:
@@ -291,7 +252,7 @@ spec:
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		found = found || strings.Contains(string(text), "inline")
+		found = found || strings.Contains(string(text), "with-inline-key")
 		if strings.Contains(string(text), secret) {
 			shown = append(shown, f.Name)
 		}
