@@ -56,7 +56,8 @@ func (c *crowd) Streamed() []xds.StreamStatus { return c.streams }
 
 func (c *crowd) Streams() (all []admin.Stream) {
 	for _, s := range c.streams {
-		all = append(all, admin.Stream{Connection: s.Connection, Node: s.Node, Types: map[string]admin.StreamType{admin.TypeURL("rds"): {View: c.views[s.Connection]}}})
+		all = append(all,
+			admin.Stream{Connection: s.Connection, Node: s.Node, Types: map[string]admin.StreamType{admin.TypeURL("rds"): {View: c.views[s.Connection]}}})
 	}
 	return all
 }
@@ -129,7 +130,8 @@ func TestTopology(t *testing.T) {
 	c.join(t, 4, "alone", 8, []admin.TypeDump{types[0]})
 	page := TopologyPage(c)
 	out, text := topologyOf(t, page, "")
-	if out.Revision != 9 || out.Proxies != 4 || len(out.Clients) != 2 || !slices.Equal(out.Clients[0].Workloads, []string{"shop/cart", "shop/web"}) || out.Clients[0].Proxies != 3 {
+	if out.Revision != 9 || out.Proxies != 4 || len(out.Clients) != 2 ||
+		!slices.Equal(out.Clients[0].Workloads, []string{"shop/cart", "shop/web"}) || out.Clients[0].Proxies != 3 {
 		t.Fatalf("%+v", out)
 	}
 	var said []string
@@ -172,7 +174,8 @@ func TestTopology(t *testing.T) {
 func TestTopologyIsBounded(t *testing.T) {
 	var hosts []string
 	for i := range mostHosts + 7 {
-		hosts = append(hosts, fmt.Sprintf(`{"name": "h%04d", "domains": ["h%04d"], "routes": [{"match": {"prefix": "/"}, "route": {"cluster": "outbound|80||h%04d"}}]}`, i, i, i))
+		hosts = append(hosts,
+			fmt.Sprintf(`{"name": "h%04d", "domains": ["h%04d"], "routes": [{"match": {"prefix": "/"}, "route": {"cluster": "outbound|80||h%04d"}}]}`, i, i, i))
 	}
 	many := []admin.TypeDump{{Type: admin.TypeURL("rds"), Bodies: []*view.Body{
 		bodyOf(t, "rds", "80", `{"name": "80", "virtual_hosts": [`+strings.Join(hosts, ",")+"]}", &routev3.RouteConfiguration{}),
@@ -210,7 +213,10 @@ func BenchmarkTopology(b *testing.B) {
 	text := func(n int) string {
 		var hosts []string
 		for i := range 10_000 {
-			hosts = append(hosts, fmt.Sprintf(`{"name": "h%d-%d", "domains": ["h%d"], "routes": [{"match": {"prefix": "/"}, "route": {"cluster": "outbound|80||h%d"}}]}`, i, n*(i%100/99), i, i))
+			hosts = append(hosts, fmt.Sprintf(
+				`{"name": "h%d-%d", "domains": ["h%d"], "routes": [{"match": {"prefix": "/"}, "route": {"cluster": "outbound|80||h%d"}}]}`,
+				i, n*(i%100/99), i, i,
+			))
 		}
 		return `{"name": "80", "virtual_hosts": [` + strings.Join(hosts, ",") + "]}"
 	}
