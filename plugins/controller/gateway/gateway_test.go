@@ -259,6 +259,18 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestChangesOfGateways: what rows alone say of a Gateway, such as its generation, is in no object
+// that is made for it, so that a change of its listeners starts no pod anew.
+func TestChangesOfGateways(t *testing.T) {
+	s := subjectOf(t, `{metadata: {name: edge, namespace: shop, annotations: {own: a, internal.coxswain.io/generation: "7"}}, spec: {gatewayClassName: istio}}`)
+	for _, o := range wishesOf(t, s) {
+		text, err := json.Marshal(o.content)
+		if err != nil || strings.Contains(string(text), "internal.coxswain.io") || !strings.Contains(string(text), `"own":"a"`) {
+			t.Errorf("%s: %v: %s", o.kind, err, text)
+		}
+	}
+}
+
 // TestPorts: one for each port, with names that a Service may have.
 func TestPorts(t *testing.T) {
 	s := subjectOf(t, `{metadata: {name: edge, namespace: shop}, spec: {gatewayClassName: istio, listeners: [

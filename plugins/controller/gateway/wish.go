@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi"
 )
 
 // Labels and annotations. Source: Istio, "Resource Labels" and "Resource Annotations"; Gateway API,
@@ -47,8 +49,9 @@ const (
 	statusPort        = 15021
 )
 
-// unsaid are annotations of a Gateway that its objects don't get.
-var unsaid = []string{"kubectl.kubernetes.io/last-applied-configuration", nameAnnotation, accountAnnotation, versionAnnotation}
+// unsaid are annotations of a Gateway that its objects don't get: one that rows alone have would
+// start its pods anew with each change of the Gateway.
+var unsaid = []string{"kubectl.kubernetes.io/last-applied-configuration", nameAnnotation, accountAnnotation, versionAnnotation, gatewayapi.GenerationAnnotation}
 
 // part is a kind of objects that are made for Gateways.
 type part struct {
