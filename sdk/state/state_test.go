@@ -21,6 +21,61 @@ func message(number uint64, upserts []*pb.Row, deletes ...string) *pb.State {
 	}
 }
 
+// TestChanged: it yields what differs between two versions of a table, as a comparison of all rows
+// does.
+func TestChanged(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 7))
+	b := &state.Builder{}
+	var before *state.Table
+	m := &pb.State{Whole: true, Revision: &pb.Revision{Epoch: 1, Number: 1}}
+	for step := range uint64(60) {
+		change, err := b.Apply(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, want, got := change.State.Table("a"), map[string]*pb.Row{}, map[string]*pb.Row{}
+		for k, r := range now.All() {
+			if before == nil || before.Get(k) != r {
+				want[k] = r
+			}
+		}
+		if before != nil {
+			for k := range before.All() {
+				if now.Get(k) == nil {
+					want[k] = nil
+				}
+			}
+		}
+		for k, r := range now.Changed(before) {
+			if _, twice := got[k]; twice {
+				t.Errorf("%s comes twice", k)
+			}
+			got[k] = r
+		}
+		if !maps.Equal(got, want) {
+			t.Fatalf("step %d: %v, want %v", step, got, want)
+		}
+		for range now.Changed(before) {
+			break
+		}
+		before = now
+		m = &pb.State{Revision: &pb.Revision{Epoch: 1, Number: step + 2}}
+		rows := &pb.TableRows{Table: "a"}
+		for range random.IntN(100) {
+			key := fmt.Sprint(random.IntN(2000))
+			if random.IntN(5) == 0 {
+				rows.Deletes = append(rows.Deletes, key)
+			} else if !slices.Contains(rows.Deletes, key) {
+				rows.Upserts = append(rows.Upserts, &pb.Row{Key: key, Payload: []byte{byte(step)}})
+			}
+		}
+		m.Tables = append(m.Tables, rows)
+	}
+	if before.Len() < 500 {
+		t.Errorf("there are %d rows", before.Len())
+	}
+}
+
 // A builder holds what a plain map would, through growth, splits and deletes; earlier states stay
 // as they were; the index and a scan agree.
 func TestRandomHistory(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"iter"
 	"maps"
+	"reflect"
 	"slices"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -73,6 +74,44 @@ func (t *Table) All() iter.Seq2[string, *pb.Row] {
 			}
 		}
 	}
+}
+
+// Changed yields the keys whose rows differ from those of an earlier version of the table, with the
+// row that is there now; nil: none is. What both versions share is not gone through, so that it
+// costs as much as has changed. Without an earlier version all rows differ.
+func (t *Table) Changed(since *Table) iter.Seq2[string, *pb.Row] {
+	return func(yield func(string, *pb.Row) bool) {
+		if since == nil {
+			since = &Table{}
+		}
+		now, before := t.maps(), since.maps()
+		if len(now) != len(before) || t.seed != since.seed || t.far != nil || since.far != nil { // they are cut otherwise
+			_ = differences(t.All(), since.get, true, yield) && differences(since.All(), t.get, false, yield)
+			return
+		}
+		for i := range now {
+			if reflect.ValueOf(now[i]).Pointer() == reflect.ValueOf(before[i]).Pointer() {
+				continue
+			}
+			if !differences(maps.All(now[i]), func(k string) *pb.Row { return before[i][k] }, true, yield) ||
+				!differences(maps.All(before[i]), func(k string) *pb.Row { return now[i][k] }, false, yield) {
+				return
+			}
+		}
+	}
+}
+
+// differences yields the rows that are others elsewhere or, of an earlier version, those that are
+// there no more; false: no more are wanted.
+func differences(rows iter.Seq2[string, *pb.Row], elsewhere func(string) *pb.Row, now bool, yield func(string, *pb.Row) bool) bool {
+	for k, r := range rows {
+		is := elsewhere(k)
+		switch {
+		case now && is != r && !yield(k, r), !now && is == nil && !yield(k, nil):
+			return false
+		}
+	}
+	return true
 }
 
 func (t *Table) readWhole() {

@@ -17,19 +17,34 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// builder makes names of rows. It remembers what it has read while rows stay as they are.
+// builder makes names of rows. It remembers what it has read, and what each service has named: what
+// it does for a new state follows from what has changed since the last one.
 type builder struct {
-	config    *Config
-	services  map[string]read[*pb.Service]
-	endpoints map[string]read[*pb.Endpoint]
-	workloads map[string]read[*pb.Workload]
+	config *Config
+	last   *state.State
+	names  *names
+	// services are those that can be read, by the key of their rows, each with what it is in other
+	// clusters; others are the rows that say the latter.
+	services map[string]*pb.Service
+	others   map[string]map[string]*pb.Row
+	// endpoints are by service, then by key.
+	endpoints map[string]map[string]*pb.Endpoint
+	belongs   map[string]string
+	// clients are workloads by address, then by key; at are the addresses of each.
+	clients map[netip.Addr]map[string]client
+	at      map[string][]netip.Addr
+	// named are the names that each service has, in known and in short.
+	named map[string]hosts
 }
 
-// read is what a row was read as; nil where it can't be.
-type read[T any] struct {
-	row   *pb.Row
-	value T
+// client is a workload at an address.
+type client struct {
+	namespace string
+	pod       bool
 }
+
+// hosts are keys of names.
+type hosts struct{ known, short map[string]bool }
 
 // message is one of the contract.
 type message[T any] interface {
@@ -37,130 +52,286 @@ type message[T any] interface {
 	Unmarshal([]byte) error
 }
 
-// again reads the rows of a table that have changed, and forgets those that are gone.
-func again[T any, M message[T]](had map[string]read[M], t *state.Table) map[string]read[M] {
-	out := make(map[string]read[M], t.Len())
-	for key, row := range t.All() {
-		if is := had[key]; is.row == row {
-			out[key] = is
-			continue
-		}
-		m := M(new(T))
-		if m.Unmarshal(row.Payload) != nil {
-			m = nil
-		}
-		out[key] = read[M]{row, m}
+// decoded reads a row; nil where there is none, or it can't be read.
+func decoded[T any, M message[T]](row *pb.Row) M {
+	m := M(new(T))
+	if row == nil || m.Unmarshal(row.Payload) != nil {
+		return nil
 	}
-	return out
+	return m
 }
 
-// build makes the names of a state.
+// table is that of the state before; nil: there was none.
+func (b *builder) table(name string) *state.Table {
+	if b.last == nil {
+		return nil
+	}
+	return b.last.Table(name)
+}
+
+// build has the names be those of a state, and returns them: the same each time.
 func (b *builder) build(s *state.State) *names {
+	if b.names == nil {
+		b.begin()
+	}
+	due := map[string]bool{}
+	for key := range s.Table(state.Services).Changed(b.table(state.Services)) {
+		due[key] = true
+	}
+	b.readOthers(s, due)
+	b.readEndpoints(s, due)
+	b.readNamespaces(s, due)
+	addresses := b.readWorkloads(s)
+	seen, changes := exports(s), map[string][]meaning{}
+	for key := range due {
+		b.readService(s, key)
+		changes[key] = b.meanings(key, seen)
+	}
+	b.last = s
+	b.names.mu.Lock()
+	defer b.names.mu.Unlock()
+	for key, all := range changes {
+		b.put(key, all)
+	}
+	for ip := range addresses {
+		if of := b.clients[ip]; len(of) == 0 {
+			delete(b.names.namespaces, ip)
+		} else {
+			b.names.namespaces[ip] = namespaceOf(of)
+		}
+	}
+	return b.names
+}
+
+// begin makes what there is before anything was read.
+func (b *builder) begin() {
 	c := b.config
-	b.endpoints = again(b.endpoints, s.Table(state.Endpoints))
-	b.workloads = again(b.workloads, s.Table(state.Workloads))
-	b.services = b.merge(s)
 	domain := "." + strings.ToLower(strings.Trim(c.Domain, "."))
-	n := &names{known: map[string][]meaning{}, short: map[string][]meaning{}, namespaces: b.clients(), cluster: ".svc" + domain}
+	n := &names{known: map[string][]meaning{}, short: map[string][]meaning{}, namespaces: map[netip.Addr]string{}, cluster: ".svc" + domain}
 	n.search = []string{n.cluster, domain}
 	for _, d := range c.Search {
 		n.search = append(n.search, "."+strings.ToLower(strings.Trim(d, ".")))
 	}
-	named := b.byService()
-	client := nametable.Client{Dialing: dialing.Dialing{Families: c.families, Resolver: "dns", Cluster: c.Cluster}, Network: c.Network}
-	seen := exports(s)
-	for _, key := range slices.Sorted(maps.Keys(b.services)) {
-		service := b.services[key].value
-		if service == nil {
-			continue
-		}
-		to := seen(service)
-		if len(to) == 0 {
-			continue
-		}
-		for _, e := range nametable.Of(service, client, func() []nametable.Endpoint { return named[key] }) {
-			n.add(e, to)
-		}
-	}
-	return n
+	b.names = n
+	b.services, b.others = map[string]*pb.Service{}, map[string]map[string]*pb.Row{}
+	b.endpoints, b.belongs = map[string]map[string]*pb.Endpoint{}, map[string]string{}
+	b.clients, b.at = map[netip.Addr]map[string]client{}, map[string][]netip.Addr{}
+	b.named = map[string]hosts{}
 }
 
-// add notes a name, and the shorter forms that it has.
-func (n *names) add(e nametable.Entry, to []string) {
-	m := meaning{seen: to, entry: e}
-	if m.four, m.six = split(e.IPs); len(m.four)+len(m.six) == 0 {
+// readOthers reads what services are in other clusters.
+func (b *builder) readOthers(s *state.State, due map[string]bool) {
+	for key, row := range s.Table(state.ClusterServices).Changed(b.table(state.ClusterServices)) {
+		service := key[:max(0, strings.LastIndexByte(key, '/'))]
+		due[service] = true
+		put(b.others, service, key, row, row != nil)
+	}
+}
+
+// put puts a value into a map of maps, or takes it out.
+func put[K comparable, V any](into map[K]map[string]V, at K, key string, value V, there bool) {
+	if there {
+		if into[at] == nil {
+			into[at] = map[string]V{}
+		}
+		into[at][key] = value
 		return
 	}
-	host := strings.ToLower(strings.TrimSuffix(e.Host, "."))
-	n.known[host] = append(n.known[host], m)
-	if e.Short != "" {
-		short := strings.ToLower(e.Short + "." + e.Namespace)
-		n.short[short] = append(n.short[short], m)
+	if delete(into[at], key); len(into[at]) == 0 {
+		delete(into, at)
 	}
 }
 
-// merge reads the services, each with what it is in other clusters.
-func (b *builder) merge(s *state.State) map[string]read[*pb.Service] {
-	others := map[string][]*pb.Row{}
-	there := s.Table(state.ClusterServices)
-	for _, key := range there.Keys() {
-		service := key[:max(0, strings.LastIndexByte(key, '/'))]
-		others[service] = append(others[service], there.Get(key))
-	}
-	out := again(b.services, s.Table(state.Services))
-	for service, rows := range others {
-		row := s.Table(state.Services).Get(service)
-		all, err := dialing.Merged(row, rows)
-		if row == nil || err != nil {
-			continue
+// readEndpoints reads endpoints. Services that may be asked for them have other names then.
+func (b *builder) readEndpoints(s *state.State, due map[string]bool) {
+	for key, row := range s.Table(state.Endpoints).Changed(b.table(state.Endpoints)) {
+		if was, ok := b.belongs[key]; ok {
+			put(b.endpoints, was, key, nil, false)
+			delete(b.belongs, key)
+			due[was] = due[was] || asked(b.services[was])
 		}
-		m := &pb.Service{}
-		if m.Unmarshal(all.Payload) == nil {
-			out[service] = read[*pb.Service]{value: m} // without its row: it is read again
-		}
-	}
-	return out
-}
-
-// byService are the endpoints of services that may be asked for them.
-func (b *builder) byService() map[string][]nametable.Endpoint {
-	out := map[string][]nametable.Endpoint{}
-	for key, r := range b.endpoints {
-		e := r.value
+		e := decoded[pb.Endpoint](row)
 		if e == nil {
 			continue
 		}
 		service := e.Namespace + "/" + e.Host
-		if s := b.services[service].value; s != nil && (s.Headless || s.Resolution == pb.ServiceResolutionNone) {
-			out[service] = append(out[service], nametable.Endpoint{Endpoint: e, Key: key})
+		put(b.endpoints, service, key, e, true)
+		b.belongs[key] = service
+		due[service] = due[service] || asked(b.services[service])
+	}
+	for key, yes := range due {
+		if !yes {
+			delete(due, key)
 		}
 	}
-	return out
 }
 
-// clients are the namespaces of workloads, by address; "" where several have one, as pods have that
-// use their node's. What somebody declares to have a pod's address does not count.
-func (b *builder) clients() map[netip.Addr]string {
-	out, pods := map[netip.Addr]string{}, map[netip.Addr]bool{}
-	for _, arePods := range []bool{true, false} {
-		for _, r := range b.workloads {
-			if r.value == nil || (r.value.Node != "") != arePods {
-				continue
-			}
-			for _, text := range r.value.Addresses {
-				ip, err := netip.ParseAddr(text)
-				if ip = ip.Unmap(); err != nil || ip.IsLoopback() || !arePods && pods[ip] {
-					continue
-				}
-				namespace := r.value.Namespace
-				if had, ok := out[ip]; ok && had != namespace {
-					namespace = ""
-				}
-				out[ip], pods[ip] = namespace, arePods
-			}
+// asked reports whether a service is asked for its endpoints.
+func asked(s *pb.Service) bool {
+	return s != nil && (s.Headless || s.Resolution == pb.ServiceResolutionNone)
+}
+
+// readNamespaces finds the services that others may see now: the mesh's settings and labels of
+// namespaces say which.
+func (b *builder) readNamespaces(s *state.State, due map[string]bool) {
+	for range s.Table(state.Mesh).Changed(b.table(state.Mesh)) {
+		for key := range b.services {
+			due[key] = true
 		}
 	}
-	return out
+	changed := map[string]bool{}
+	for key := range s.Table(state.Namespaces).Changed(b.table(state.Namespaces)) {
+		changed[key] = true
+	}
+	if len(changed) == 0 {
+		return
+	}
+	for key, service := range b.services {
+		if service.Registry == dialing.External && changed[service.Namespace] {
+			due[key] = true
+		}
+	}
+}
+
+// readWorkloads reads workloads, and returns the addresses whose clients have changed.
+func (b *builder) readWorkloads(s *state.State) map[netip.Addr]bool {
+	changed := map[netip.Addr]bool{}
+	for key, row := range s.Table(state.Workloads).Changed(b.table(state.Workloads)) {
+		for _, ip := range b.at[key] {
+			put(b.clients, ip, key, client{}, false)
+			changed[ip] = true
+		}
+		delete(b.at, key)
+		w := decoded[pb.Workload](row)
+		if w == nil {
+			continue
+		}
+		for _, text := range w.Addresses {
+			ip, err := netip.ParseAddr(text)
+			if ip = ip.Unmap(); err != nil || ip.IsLoopback() {
+				continue
+			}
+			put(b.clients, ip, key, client{w.Namespace, w.Node != ""}, true)
+			b.at[key] = append(b.at[key], ip)
+			changed[ip] = true
+		}
+	}
+	return changed
+}
+
+// namespaceOf is the namespace of clients with one address; "" where they are of several, as pods
+// that use their node's are. What somebody declares to have a pod's address does not count.
+func namespaceOf(all map[string]client) (namespace string) {
+	pods := false
+	for _, c := range all {
+		pods = pods || c.pod
+	}
+	first := true
+	for _, c := range all {
+		switch {
+		case c.pod != pods:
+		case first:
+			namespace, first = c.namespace, false
+		case c.namespace != namespace:
+			return ""
+		}
+	}
+	return namespace
+}
+
+// readService reads a service, with what it is in other clusters.
+func (b *builder) readService(s *state.State, key string) {
+	row := s.Row(state.Services, key)
+	var there []*pb.Row
+	for _, k := range slices.Sorted(maps.Keys(b.others[key])) {
+		there = append(there, b.others[key][k])
+	}
+	if row != nil && len(there) > 0 {
+		if all, err := dialing.Merged(row, there); err == nil {
+			row = all
+		}
+	}
+	if is := decoded[pb.Service](row); is != nil {
+		b.services[key] = is
+		return
+	}
+	delete(b.services, key)
+}
+
+// meanings are those of the names of a service, and who sees them.
+func (b *builder) meanings(key string, seen func(*pb.Service) []string) (all []meaning) {
+	service := b.services[key]
+	if service == nil {
+		return nil
+	}
+	to := seen(service)
+	if len(to) == 0 {
+		return nil
+	}
+	c := b.config
+	asks := nametable.Client{Dialing: dialing.Dialing{Families: c.families, Resolver: "dns", Cluster: c.Cluster}, Network: c.Network}
+	for _, e := range nametable.Of(service, asks, func() (list []nametable.Endpoint) {
+		for k, e := range b.endpoints[key] {
+			list = append(list, nametable.Endpoint{Endpoint: e, Key: k})
+		}
+		return list
+	}) {
+		m := meaning{of: key, seen: to, entry: e}
+		if m.four, m.six = split(e.IPs); len(m.four)+len(m.six) > 0 {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// put has a service have these names, and the shorter forms that they have, and no others.
+func (b *builder) put(key string, all []meaning) {
+	was := b.named[key]
+	for host := range was.known {
+		without(b.names.known, host, key)
+	}
+	for host := range was.short {
+		without(b.names.short, host, key)
+	}
+	delete(b.named, key)
+	if len(all) == 0 {
+		return
+	}
+	now := hosts{map[string]bool{}, map[string]bool{}}
+	for _, m := range all {
+		host := strings.ToLower(strings.TrimSuffix(m.entry.Host, "."))
+		with(b.names.known, host, m)
+		now.known[host] = true
+		if m.entry.Short != "" {
+			short := strings.ToLower(m.entry.Short + "." + m.entry.Namespace)
+			with(b.names.short, short, m)
+			now.short[short] = true
+		}
+	}
+	b.named[key] = now
+}
+
+// with adds a meaning to a name, in the order of services; who has read the list keeps it as it is.
+func with(names map[string][]meaning, host string, m meaning) {
+	had := names[host]
+	at := len(had)
+	for at > 0 && had[at-1].of > m.of {
+		at--
+	}
+	names[host] = slices.Concat(had[:at], []meaning{m}, had[at:])
+}
+
+// without takes the meanings of a service from a name.
+func without(names map[string][]meaning, host, key string) {
+	var rest []meaning
+	for _, m := range names[host] {
+		if m.of != key {
+			rest = append(rest, m)
+		}
+	}
+	if names[host] = rest; len(rest) == 0 {
+		delete(names, host)
+	}
 }
 
 // exports says who sees a service.

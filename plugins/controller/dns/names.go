@@ -4,13 +4,15 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/nametable"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 )
 
-// names are the names of services at one revision. They never change.
+// names are the names of services. Clients look them up while they change.
 type names struct {
+	mu sync.RWMutex // guards known, short and namespaces
 	// known are by name in lower case, without the dot at its end; short are forms of Kubernetes'
 	// names, by SHORT.NAMESPACE, for which a name that is known counts more.
 	known, short map[string][]meaning
@@ -24,6 +26,8 @@ type names struct {
 
 // meaning is what a name means to those that see it: namespaces, or istio.Everywhere.
 type meaning struct {
+	// of is the service's key.
+	of    string
 	seen  []string
 	entry nametable.Entry
 	// four and six are its addresses.
@@ -39,6 +43,8 @@ type found struct {
 
 // namespace of a client; the config's where nobody knows the address.
 func (n *names) namespace(client netip.Addr, otherwise string) string {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
 	if is, ok := n.namespaces[client.Unmap()]; ok && is != "" {
 		return is
 	}
@@ -47,6 +53,8 @@ func (n *names) namespace(client netip.Addr, otherwise string) string {
 
 // find looks a name up for a client of a namespace ("": nobody knows).
 func (n *names) find(name, namespace string) (found, bool) {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
 	if f, ok := n.lookUp(name, namespace); ok {
 		return f, true
