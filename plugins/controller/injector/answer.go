@@ -111,11 +111,15 @@ func (c *Controller) inject(s *render.Settings, pod *corev1.Pod, env map[string]
 		return nil, err
 	}
 	of, kind := render.Owner(pod)
-	_, foreign := env["ISTIO_META_CLUSTER_ID"]
-	native := c.config.NativeSidecars == "true" || c.config.NativeSidecars == "auto" && c.native.Load() && !foreign
-	return s.Inject(render.Request{
-		Pod: pod, Of: of, Kind: kind, Mesh: m, Proxy: proxy, Native: native, Revision: c.config.Revision, Env: env, Compliance: c.config.Compliance,
-	})
+	r := render.Request{
+		Pod: pod, Of: of, Kind: kind, Mesh: m, Proxy: proxy, Revision: c.config.Revision, Env: env, Compliance: c.config.Compliance,
+	}
+	here := cmp.Or(env["ISTIO_META_CLUSTER_ID"], c.config.Cluster) == c.config.Cluster
+	r.Native = c.config.NativeSidecars == "true" || c.config.NativeSidecars == "auto" && here && c.nodes.Load().native(pod.Spec.NodeName)
+	if s.OpenShift() && here {
+		r.User, r.Group = render.Users((*c.namespaces.Load())[pod.Namespace])
+	}
+	return s.Inject(r)
 }
 
 // mostVariables is how many variables a path may have.

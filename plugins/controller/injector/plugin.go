@@ -29,6 +29,7 @@ type Config struct {
 	kube.Access
 	From      string `json:"from" enum:"cluster,files" doc:"Where templates and values come from: a ConfigMap of the cluster, or files."`
 	Namespace string `json:"namespace" min:"1" doc:"The control plane's namespace, which has the ConfigMap."`
+	Cluster   string `json:"cluster" min:"1" doc:"The name of the cluster whose nodes are known: pods of others, as the webhook's path names them, are as if their nodes knew no native sidecars."`
 	Revision  string `json:"revision" doc:"The control plane's revision: pods are marked with it, and the ConfigMap's name ends with it (istio-sidecar-injector-REVISION)."`
 	ConfigMap string `json:"configMap" doc:"The name of the ConfigMap, if it is another one."`
 	// ConfigFile and ValuesFile are for `from: files`.
@@ -36,7 +37,7 @@ type Config struct {
 	ValuesFile string        `json:"valuesFile" doc:"File with what the ConfigMap has under values, for from: files; followed."`
 	Look       time.Duration `json:"look" above:"0s" doc:"How often it is looked whether files have changed."`
 	// NativeSidecars is whether proxies are init containers that go on running.
-	NativeSidecars string   `json:"nativeSidecars" enum:"auto,true,false" doc:"Whether proxies are init containers that go on running, where a pod does not say: auto, if all nodes are of Kubernetes 1.33 or later. For pods of other clusters auto is false."`
+	NativeSidecars string   `json:"nativeSidecars" enum:"auto,true,false" doc:"Whether proxies are init containers that go on running, where a pod does not say: auto, if its node is of Kubernetes 1.33 or later or, while it has none, all nodes are. For pods of other clusters auto is false."`
 	Webhooks       []string `json:"webhooks" doc:"Names of MutatingWebhookConfigurations that the control plane's root is written into; none: nothing is written."`
 	CABundle       string   `json:"caBundleFile" doc:"File with the root of the webhook port's certificate, in PEM, where that is from a file."`
 	Env            []string `json:"env" doc:"Names of variables of the environment that templates may read; the entry has to allow them, too (allow.env)."`
@@ -45,7 +46,7 @@ type Config struct {
 }
 
 func defaults() Config {
-	return Config{Access: kube.DefaultAccess(), From: fromCluster, Namespace: "istio-system", Look: time.Second, NativeSidecars: "auto"}
+	return Config{Access: kube.DefaultAccess(), From: fromCluster, Namespace: "istio-system", Cluster: "Kubernetes", Look: time.Second, NativeSidecars: "auto"}
 }
 
 // Check implements sdk.Checker.
@@ -73,7 +74,7 @@ func (c *Config) name() string {
 // Plugin returns the plugin for sdk.Serve.
 func Plugin() sdk.ControllerPlugin {
 	return sdk.ControllerPlugin{
-		Name: "controller/injector", Version: "1", Reads: []string{state.Mesh, kinds.ProxyConfig, bundle.Table}, Publishes: []string{kinds.FaultTable},
+		Name: "controller/injector", Version: "1", Reads: []string{state.Mesh, state.Namespaces, kinds.ProxyConfig, bundle.Table}, Publishes: []string{kinds.FaultTable},
 		New: sdk.WithConfig(defaults(), func(c Config) (sdk.Controller, error) { return New(c) }),
 	}
 }

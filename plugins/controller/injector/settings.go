@@ -23,6 +23,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/shared/render"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	"github.com/coxswain-mesh/coxswain/sdk"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
@@ -32,12 +33,14 @@ type Controller struct {
 	client *kube.Client
 	counts sdk.Counts
 
-	// settings are the last good ones, mesh and proxies what counts of the state.
-	settings atomic.Pointer[render.Settings]
-	mesh     atomic.Pointer[mesh.MeshConfig]
-	proxies  atomic.Pointer[[]*render.ProxyObject]
-	// native is what nodes know, for `nativeSidecars: auto`.
-	native atomic.Bool
+	// settings are the last good ones, mesh and proxies what counts of the state; namespaces have
+	// the annotations of those that have users (OpenShift).
+	settings   atomic.Pointer[render.Settings]
+	mesh       atomic.Pointer[mesh.MeshConfig]
+	proxies    atomic.Pointer[[]*render.ProxyObject]
+	namespaces atomic.Pointer[map[string]map[string]string]
+	// nodes are those of the cluster, for `nativeSidecars: auto`.
+	nodes atomic.Pointer[nodes]
 	// ready is closed when all of it was read once.
 	ready chan struct{}
 }
@@ -129,6 +132,14 @@ func (c *Controller) read(s *state.State) {
 		}
 	}
 	c.proxies.Store(&all)
+	users := map[string]map[string]string{}
+	for _, row := range s.Table(state.Namespaces).All() {
+		n := &pb.Namespace{}
+		if n.Unmarshal(row.Payload) == nil && render.HasUsers(n.Annotations) {
+			users[n.Name] = n.Annotations
+		}
+	}
+	c.namespaces.Store(&users)
 }
 
 // teller takes settings, and says what is wrong with them: the last good ones count.
@@ -232,7 +243,26 @@ func (c *Controller) failed(out sdk.Publisher, what string) func(error) {
 // nativeSince is the version of nodes from which on native sidecars are used.
 var nativeSince = version.MustParseGeneric("1.33")
 
-// followNodes finds out whether all nodes know native sidecars.
+// nodes is which nodes of a cluster know native sidecars.
+type nodes struct {
+	know map[string]bool
+	// all of them do.
+	all bool
+}
+
+// native reports whether a pod's proxy may be a native sidecar: its own node counts where it names
+// one that is known, all nodes otherwise.
+func (n *nodes) native(name string) bool {
+	if n == nil {
+		return false
+	}
+	if knows, ok := n.know[name]; ok {
+		return knows
+	}
+	return n.all
+}
+
+// followNodes finds out which nodes know native sidecars.
 func (c *Controller) followNodes(ctx context.Context, out sdk.Publisher, running *sync.WaitGroup) error {
 	of := c.client.Objects.Resource(corev1.SchemeGroupVersion.WithResource("nodes"))
 	lean := func(o any) (any, error) {
@@ -248,7 +278,7 @@ func (c *Controller) followNodes(ctx context.Context, out sdk.Publisher, running
 	}
 	var i *kube.Informer
 	count := func(any) {
-		all := true
+		next := &nodes{know: map[string]bool{}, all: true}
 		for _, o := range i.GetStore().List() {
 			n, ok := o.(*unstructured.Unstructured)
 			if !ok {
@@ -256,9 +286,10 @@ func (c *Controller) followNodes(ctx context.Context, out sdk.Publisher, running
 			}
 			kubelet, _, _ := unstructured.NestedString(n.Object, "kubelet")
 			v, err := version.ParseGeneric(kubelet)
-			all = all && err == nil && v.AtLeast(nativeSince)
+			next.know[n.GetName()] = err == nil && v.AtLeast(nativeSince)
+			next.all = next.all && next.know[n.GetName()]
 		}
-		c.native.Store(all)
+		c.nodes.Store(next)
 	}
 	started := make(chan struct{})
 	later := func(o any) { <-started; count(o) }

@@ -57,7 +57,7 @@ func (s *Settings) Inject(r Request) (*corev1.Pod, error) {
 	if err := checkAnnotations(r.Pod.Annotations); err != nil {
 		return nil, err
 	}
-	if r.User != 0 {
+	if r.User != 0 || s.OpenShift() {
 		r.Pod = withoutSame(r.Pod)
 	}
 	i := &injection{Settings: s, Request: r, env: maps.Clone(r.Env)}
