@@ -115,7 +115,7 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 		{shorthand{"kubeconfig", in.Kubeconfig, readers, "kubeconfig", true}, ""},
 		{shorthand{"kubernetesApiQPS", in.QPS, readers, "qps", true}, usual.QPS},
 		{shorthand{"kubernetesApiBurst", in.Burst, readers, "burst", true}, usual.Burst},
-		{shorthand{"clusterID", in.ClusterID, []string{"registry/kubernetes", "registry/clusters", "registry/serviceentry", "authenticator/kubernetes", "controller/dns", "controller/gateway", "controller/ingress"}, "cluster", false}, usual.ClusterID},
+		{shorthand{"clusterID", in.ClusterID, []string{"registry/kubernetes", "registry/clusters", "registry/serviceentry", "authenticator/kubernetes", "controller/dns", "controller/gateway", "controller/ingress", "controller/injector"}, "cluster", false}, usual.ClusterID},
 		{shorthand{"namespace", in.Namespace, []string{"config/mesh", "registry/clusters", "controller/addresses", "controller/ca", "controller/injector", "controller/status", "controller/validator", "controller/gateway", "controller/ingress", "controller/registration"}, "namespace", true}, usual.Namespace},
 		{shorthand{"namespace", in.Namespace, []string{"registry/kubernetes"}, "systemNamespace", true}, usual.Namespace},
 		{shorthand{"clusterRegistriesNamespace", in.Remotes.Namespace, []string{"registry/clusters"}, "namespace", false}, ""},
@@ -192,7 +192,7 @@ func configured(s *manifest.Set, in settings.Inputs, name string) (*manifest.Set
 			short.enable(s)
 		}
 	}
-	if err := writes(s, in, name); err != nil {
+	if err := errors.Join(writes(s, in, name), answersNames(s, in, name)); err != nil {
 		return nil, err
 	}
 	if in.ReadOnly {
@@ -269,10 +269,34 @@ func writes(s *manifest.Set, in settings.Inputs, name string) error {
 	return nil
 }
 
-// turnOff disables what would write in a cluster: all controllers, whoever made them.
+// dnsPlugin is the built-in plugin that answers DNS queries.
+const dnsPlugin = "controller/dns"
+
+// answersNames has the set's controller/dns answer where a setting says so.
+func answersNames(s *manifest.Set, in settings.Inputs, name string) error {
+	if in.DNSAddr == "" {
+		return nil
+	}
+	entries := s.Builtins(dnsPlugin)
+	if len(entries) != 1 {
+		return fmt.Errorf("%s: --dnsAddr is for one plugin that is `builtin: %s`; there are %d", name, dnsPlugin, len(entries))
+	}
+	entries[0].Disabled, entries[0].Listen = false, nil
+	for _, network := range []string{"udp", "tcp"} {
+		var at manifest.Listen
+		if err := at.UnmarshalText([]byte(network + "://" + in.DNSAddr)); err != nil {
+			return fmt.Errorf("dnsAddr: want IP:PORT, such as 127.0.0.1:15053, not %q", in.DNSAddr)
+		}
+		entries[0].Listen = append(entries[0].Listen, at)
+	}
+	return nil
+}
+
+// turnOff disables what would write in a cluster: all controllers, whoever made them, but for the
+// built-in one that asks and writes nothing in any.
 func turnOff(s *manifest.Set) {
 	for _, e := range s.Plugins {
-		if e.Kind.Proto().Acts() && !e.Disabled {
+		if e.Kind.Proto().Acts() && !e.Disabled && e.Builtin != dnsPlugin {
 			e.Disabled, e.Off = true, "nothing is written in any cluster (--readOnly)"
 		}
 	}

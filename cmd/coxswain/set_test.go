@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -330,6 +331,39 @@ func TestWhatWrites(t *testing.T) {
 	}
 }
 
+// TestDNSAddr: a setting has the sets' controller/dns answer there, whether or not something may be
+// written, and one that is no address is refused.
+func TestDNSAddr(t *testing.T) {
+	for name, text := range map[string][]byte{kubernetesSet: coxswain.KubernetesSet(), "plugins.yaml (built in)": coxswain.DefaultSet()} {
+		for _, only := range []bool{false, true} {
+			in := settings.Defaults().Inputs
+			in.ReadOnly, in.DNSAddr = only, "127.0.0.1:15053"
+			s, err := set(in, name, text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if all := s.Builtins("controller/dns"); len(all) != 1 || !all[0].Runs() || fmt.Sprint(all[0].Listen) != "[udp://127.0.0.1:15053 tcp://127.0.0.1:15053]" {
+				t.Errorf("%s, readOnly %v: %v", name, only, all)
+			}
+			in.DNSAddr = ""
+			if s, err = set(in, name, text); err != nil || s.Builtins("controller/dns")[0].Runs() {
+				t.Errorf("%s: it runs unasked: %v", name, err)
+			}
+		}
+	}
+	in := settings.Defaults().Inputs
+	for _, bad := range []string{":53", "localhost:53", "127.0.0.1", "127.0.0.1:0"} {
+		in.DNSAddr = bad
+		if _, err := set(in, kubernetesSet, coxswain.KubernetesSet()); err == nil || !strings.Contains(err.Error(), "IP:PORT") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	in.DNSAddr = "127.0.0.1:53"
+	if _, err := set(in, "own.yaml", []byte("plugins: [{name: files, kind: config, builtin: config/file}]\n")); err == nil || !strings.Contains(err.Error(), "controller/dns") {
+		t.Errorf("a set without it: %v", err)
+	}
+}
+
 // TestReadOnlySet: where nothing is to be written no controller runs, whoever made it, and each
 // says why; what was disabled anyway says nothing. Plugins are told by their environment.
 func TestReadOnlySet(t *testing.T) {
@@ -347,7 +381,7 @@ func TestReadOnlySet(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, e := range s.Plugins {
-				off := only && e.Kind == "controller" && !slices.Contains([]string{"not", "injector", "validator"}, e.Name)
+				off := only && e.Kind == "controller" && !slices.Contains([]string{"not", "injector", "validator", "dns"}, e.Name)
 				if says := strings.Contains(e.Off, "--readOnly"); says != off || off && e.Runs() {
 					t.Errorf("readOnly %v: %s runs: %v, and says %q", only, e.Name, e.Runs(), e.Off)
 				}

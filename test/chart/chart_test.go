@@ -266,6 +266,10 @@ func TestValues(t *testing.T) {
 		{"coxswain.proxyTag=1.30.0", "ConfigMap/istio-sidecar-injector", `\"tag\": \"1.30.0\"`},
 		{"sidecarInjectorWebhookAnnotations.a=b", "MutatingWebhookConfiguration/coxswain-injector", `"a":"b"`},
 		{"global.networkPolicy.enabled=true", "NetworkPolicy/istiod", `"port":15017`},
+		{"coxswain.settings.dnsAddr=0.0.0.0:15053", "Service/istiod", `{"name":"dns","port":53,"protocol":"UDP","targetPort":15053}`},
+		{"coxswain.settings.dnsAddr=0.0.0.0:15053", "Deployment/istiod", `{"containerPort":15053,"name":"dns-tcp","protocol":"TCP"}`},
+		{"coxswain.settings.dnsAddr=0.0.0.0:15053", "ConfigMap/coxswain", `dnsAddr: 0.0.0.0:15053`},
+		{"coxswain.settings.dnsAddr=0.0.0.0:15053,global.networkPolicy.enabled=true", "NetworkPolicy/istiod", `{"port":15053,"protocol":"UDP"}`},
 		{"coxswain.pluginImages[0].name=a,coxswain.pluginImages[0].image=" + image, "Deployment/istiod", `"mountPath":"/plugins/a"`},
 	} {
 		if got := string(objects(t, "--set", c.set)[c.id]); !strings.Contains(got, c.has) {

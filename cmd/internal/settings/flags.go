@@ -29,6 +29,7 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.String("networksConfig", d.NetworksConfig, "file with MeshNetworks, for the set's config/mesh; a missing or empty one means none")
 	fs.Bool("manageGateways", d.ManageGateways, "deploy what serves Gateways of the Gateway API, by the set's controller/gateway, as istiod's PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER (which is read, too); the rights are deploy/kubernetes/gateways.yaml")
 	fs.Bool("autoRegistration", d.AutoRegistration, "make WorkloadEntries of WorkloadGroups for agents that connect and ask for one, by the set's controller/registration, as istiod's PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION (which is read, too); the rights are deploy/kubernetes/registration.yaml")
+	fs.String("dnsAddr", d.DNSAddr, "answer DNS queries for services at IP:PORT, by UDP and TCP, by the set's controller/dns, for clients without an agent; empty: nowhere")
 	fs.Bool("dualStack", d.DualStack, "proxies, services and pods with addresses of both families use both, for the set's generator/istio and registry/kubernetes (istiod: ISTIO_DUAL_STACK)")
 
 	fs.String("registries", d.Registries, "Kubernetes: run the set for a cluster; Consul or Eureka: the one for files with registry/consul or registry/eureka; empty: the one for files; auto: Kubernetes with --kubeconfig, and in a pod without --configDir. ZooKeeper, Nacos, etcd, and several at once: by a plugins.yaml")

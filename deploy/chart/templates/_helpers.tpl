@@ -164,3 +164,8 @@ webhooks: {{- toYaml $hooks | nindent 2 }}
 {{- end }}
 {{- end -}}
 {{- end -}}
+
+{{- /* The port at which DNS queries are answered (coxswain.settings.dnsAddr); empty: they are not. */}}
+{{- define "coxswain.dnsPort" -}}
+{{- with .Values.coxswain.settings.dnsAddr }}{{ regexFind "[0-9]+$" . }}{{ end }}
+{{- end }}
