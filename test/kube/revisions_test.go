@@ -17,6 +17,8 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/test/kube"
 	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/need"
+	built "github.com/coxswain-mesh/coxswain/test/program"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
@@ -222,9 +224,36 @@ func TestRevisions(t *testing.T) {
 	rootOfTag(t, c)
 	tag("remove", "default", "--yes")
 	tag("remove", "prod", "--yes")
+	istioctlTags(t, c, tag, func(what string) { inject(what, labelled{of(revLabel, "prod"), of(), "canary"}) })
 	inject("the default revision has its part again", labelled{of(injectionLabel, "enabled"), of(), "default"})
 	check("without tags", istiosTable)
 	leaves(t, c, client, planes, names)
+}
+
+// istioctlTags has istioctl make a tag of ours, which has its root, and is ours to move and remove.
+func istioctlTags(t *testing.T, c *kube.Cluster, tag func(args ...string) string, injects func(what string)) {
+	t.Helper()
+	if !need.Long() {
+		return
+	}
+	bin := built.Built(t, "test/peer", "peer", "istioctl")
+	cmd := exec.Command(filepath.Join(bin, "istioctl"), "--kubeconfig", c.Kubeconfig, "tag", "set", "prod", "--revision", "canary", "-y")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("istioctl tag: %v\n%s", err, out)
+	}
+	injects("istioctl's tag has its revision's proxies")
+	if out := tag("list"); !strings.Contains(out, "prod") || !strings.Contains(out, "canary") {
+		t.Errorf("tags are %s", out)
+	}
+	const of = "mutatingwebhookconfiguration/istio-revision-tag-prod"
+	c.Kubectl(t, "patch", of, "--type", "json", "-p", `[{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]`)
+	wait.For(t, "the root is back in istioctl's tag", func() error {
+		if c.Kubectl(t, "get", of, "-o", "jsonpath={.webhooks[0].clientConfig.caBundle}") == "" {
+			return fmt.Errorf("it is away")
+		}
+		return nil
+	})
+	tag("remove", "prod", "--yes")
 }
 
 // judged sees who refuses a VirtualService with the label of a revision; empty: nobody.

@@ -101,7 +101,7 @@ func (m *maker) injecting(c *webhooks.Config, h *admission.MutatingWebhookConfig
 	}
 	ours := map[string]admission.MutatingWebhook{}
 	for _, w := range c.Injecting().Webhooks {
-		way, _, _ := strings.Cut(w.Name, ".injector.")
+		way, _, _ := strings.Cut(w.Name, ".coxswain.")
 		ours[way] = w
 	}
 	same := true

@@ -45,7 +45,10 @@ type Plan struct {
 	Settings map[string]any
 	// Set is a plugins.yaml, Rights are objects in YAML, Webhooks configurations.
 	Set, Rights []byte
-	Webhooks    []any
+	// Pods is a patch for the Deployment of deploy/kubernetes, of what istiod's pods have; nil:
+	// nothing.
+	Pods     []byte
+	Webhooks []any
 	// Leaving are configurations of istiod's webhooks, KIND/NAME, which have to go.
 	Leaving  []string
 	Outcomes []Outcome
@@ -62,6 +65,8 @@ type maker struct {
 	set  *set
 	// injects, validates: webhooks are wanted.
 	injects, validates bool
+	// multiCluster are rights to objects of Multi-Cluster Services.
+	multiCluster []any
 	// renamed are names of objects that rights are about, by RESOURCE/NAME in deploy/kubernetes.
 	renamed map[string][]string
 }
@@ -92,6 +97,10 @@ func Make(in *Input, deployment string) (*Plan, error) {
 	m.webhooks()
 	m.others()
 	m.enable()
+	m.several()
+	if err := m.copied(); err != nil {
+		return nil, err
+	}
 	if m.Set, err = m.set.text(); err != nil {
 		return nil, err
 	}

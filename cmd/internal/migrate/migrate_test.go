@@ -209,8 +209,63 @@ func TestRights(t *testing.T) {
 		}
 	}
 	signs := read(t, "", deployed("", `{name: EXTERNAL_CA, value: ISTIOD_RA_KUBERNETES_API}, {name: K8S_SIGNER, value: a.example/b}, {name: ENABLE_CLUSTER_TRUST_BUNDLE_API, value: "true"}`))
-	if !strings.Contains(string(signs.Rights), "signers") || !strings.Contains(string(signs.Rights), "clustertrustbundles") {
+	if !strings.Contains(string(signs.Rights), "signers") || !strings.Contains(string(signs.Rights), "- a.example/b\n") || strings.Contains(string(signs.Rights), "issuers.example.com") || !strings.Contains(string(signs.Rights), "clustertrustbundles") {
 		t.Errorf("%s", signs.Rights)
+	}
+}
+
+// TestSeveralClusters: what Multi-Cluster Services need is added, with its rights.
+func TestSeveralClusters(t *testing.T) {
+	p := read(t, "", deployed("", `{name: ENABLE_MCS_HOST, value: "true"}, {name: ENABLE_MCS_SERVICE_DISCOVERY, value: "true"}, {name: ENABLE_MCS_AUTO_EXPORT, value: "true"}, {name: MCS_API_GROUP, value: mcs.example}`))
+	for _, want := range []string{"builtin: registry/mcs", "builtin: controller/exports", "group: mcs.example", "hosts: true", "discovery: true"} {
+		if !strings.Contains(string(p.Set), want) {
+			t.Errorf("%q is not in\n%s", want, p.Set)
+		}
+	}
+	for _, want := range []string{"coxswain-multicluster", "- mcs.example\n", "- serviceimports\n", "- create\n"} {
+		if !strings.Contains(string(p.Rights), want) {
+			t.Errorf("%q is not in\n%s", want, p.Rights)
+		}
+	}
+	if p := read(t, "", deployed("", `{name: ENABLE_MCS_HOST, value: "true"}`)); strings.Contains(string(p.Set), "registry/mcs") || strings.Contains(string(p.Rights), "multicluster") {
+		t.Errorf("hosts alone mean something:\n%s", p.Set)
+	}
+}
+
+// TestPods: where istiod's pods run, and what they may take, is copied; what is istiod's own is
+// not.
+func TestPods(t *testing.T) {
+	const text = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: istiod, namespace: mesh}
+spec:
+  replicas: 3
+  template:
+    metadata: {labels: {app: istiod}, annotations: {prometheus.io/port: "15014", example.com/team: mesh}}
+    spec:
+      nodeSelector: {pool: system}
+      tolerations: [{key: system, operator: Exists}]
+      priorityClassName: high
+      imagePullSecrets: [{name: pull}]
+      serviceAccountName: istiod
+      dnsPolicy: ClusterFirst
+      containers:
+      - {name: discovery, args: [discovery], image: istio/pilot, env: [{name: SECRET, value: hunter2}], resources: {requests: {cpu: 300m}, limits: {memory: 3Gi}}}
+`
+	p := read(t, "", text)
+	for _, want := range []string{"replicas: 3", "pool: system", "key: system", "priorityClassName: high", "- name: pull", "cpu: 300m", "memory: 3Gi", "name: coxswain", "namespace: mesh", "example.com/team: mesh"} {
+		if !strings.Contains(string(p.Pods), want) {
+			t.Errorf("%q is not in\n%s", want, p.Pods)
+		}
+	}
+	for _, not := range []string{"15014", "hunter2", "istio/pilot", "serviceAccount", "discovery", "dnsPolicy"} {
+		if strings.Contains(string(p.Pods), not) {
+			t.Errorf("%q is in\n%s", not, p.Pods)
+		}
+	}
+	if p := read(t, "", deployed("", "")); len(p.Pods) > 0 {
+		t.Errorf("of nothing comes\n%s", p.Pods)
 	}
 }
 

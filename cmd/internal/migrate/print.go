@@ -37,6 +37,9 @@ func (p *Plan) Files() ([]File, error) {
 		hooks.Write(text)
 	}
 	files := []File{{"settings.yaml", append([]byte(head), settings...)}, {"plugins.yaml", p.Set}, {"rights.yaml", p.Rights}}
+	if len(p.Pods) > 0 {
+		files = append(files, File{"deployment.yaml", p.Pods})
+	}
 	if len(p.Webhooks) > 0 {
 		files = append(files, File{"webhooks.yaml", hooks.Bytes()})
 	}

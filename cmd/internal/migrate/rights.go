@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/coxswain-mesh/coxswain"
 	"github.com/coxswain-mesh/coxswain/cmd/internal/webhooks"
@@ -20,7 +21,12 @@ func (m *maker) rights() ([]byte, error) {
 	provider, _ := m.Settings["pilotCertProvider"].(string)
 	if m.Settings["externalCA"] != nil || bytes.HasPrefix([]byte(provider), []byte("k8s.io/")) {
 		files = append(files, "signers")
-		m.out("signers of the cluster", Differs, "name yours in rights.yaml, in the place of those of the example")
+		if names := m.signers(); len(names) > 0 {
+			m.renamed["signers/issuers.example.com/*"] = names
+			m.out("signers of the cluster", Same, "rights.yaml names %s", strings.Join(names, ", "))
+		} else {
+			m.out("signers of the cluster", Differs, "name yours in rights.yaml, in the place of those of the example")
+		}
 	}
 	if m.Settings["manageGateways"] == true {
 		files = append(files, "gateways")
@@ -65,6 +71,14 @@ func (m *maker) rights() ([]byte, error) {
 			}
 			out.Write(written)
 		}
+	}
+	for _, o := range m.multiCluster {
+		written, err := yaml.Marshal(o)
+		if err != nil {
+			return nil, err
+		}
+		out.WriteString("---\n")
+		out.Write(written)
 	}
 	return out.Bytes(), nil
 }

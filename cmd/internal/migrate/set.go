@@ -3,6 +3,8 @@ package migrate
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 
 	yamlv3 "go.yaml.in/yaml/v3"
 
@@ -69,6 +71,23 @@ func (s *set) config(builtin string, value any, at ...string) {
 		}
 		put(to, at[len(at)-1], v)
 	}
+}
+
+// add adds an entry, with further keys.
+func (s *set) add(name, kind, builtin string, more map[string]any) {
+	e := &yamlv3.Node{Kind: yamlv3.MappingNode}
+	for _, pair := range [][2]string{{"name", name}, {"kind", kind}, {"builtin", builtin}} {
+		put(e, pair[0], &yamlv3.Node{Kind: yamlv3.ScalarNode, Value: pair[1]})
+	}
+	for _, key := range slices.Sorted(maps.Keys(more)) {
+		v := &yamlv3.Node{}
+		if err := v.Encode(more[key]); err != nil {
+			panic(fmt.Sprintf("%s of %s can't be written: %v", key, name, err)) // texts and maps of them can
+		}
+		put(e, key, v)
+	}
+	all := under(s.root.Content[0], "plugins")
+	all.Content = append(all.Content, e)
 }
 
 // enable has the entries of a built-in plugin run, disable has them not run.

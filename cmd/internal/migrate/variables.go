@@ -190,6 +190,7 @@ var edits = map[string]func(s *set, value string) error{
 	"ENABLE_MCS_CLUSTER_LOCAL":                 switched("registry/kubernetes", "multiCluster", "clusterLocal"),
 	"MCS_API_GROUP":                            texted("registry/kubernetes", "multiCluster", "group"),
 	"MCS_API_VERSION":                          texted("registry/kubernetes", "multiCluster", "version"),
+	"ENABLE_MCS_AUTO_EXPORT":                   exported,
 	"PILOT_ENABLE_IP_AUTOALLOCATE":             without("controller/addresses"),
 	"PILOT_WORKLOAD_ENTRY_GRACE_PERIOD":        timed("controller/registration", "grace"),
 	"PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS": switched("controller/registration", "healthChecks"),
@@ -254,14 +255,20 @@ func without(builtin string) func(*set, string) error {
 	}
 }
 
-// hosts of Multi-Cluster Services are made by a plugin of their own.
+// hosts of Multi-Cluster Services are made by a plugin of their own, which several adds.
 func hosts(s *set, value string) error {
 	yes, err := strconv.ParseBool(value)
 	if err != nil || !yes {
 		return err
 	}
 	s.config("registry/kubernetes", true, "multiCluster", "hosts")
-	return fmt.Errorf("multiCluster.hosts of registry/kubernetes is set; registry/mcs has to be added, too (plugins/registry/mcs/README.md)")
+	return nil
+}
+
+// exported says that services are exported, by a plugin that several adds.
+func exported(_ *set, value string) error {
+	_, err := strconv.ParseBool(value)
+	return err
 }
 
 // fetched is who fetches key sets. Source: Istio, PILOT_JWT_ENABLE_REMOTE_JWKS: istiod (false),

@@ -29,8 +29,17 @@ const (
 	selectorsNote = "coxswain.io/selectors"
 )
 
-// What single webhooks' names end with.
-const injectorSuffix, validatorSuffix = "injector.coxswain.io", "validator.coxswain.io"
+// What single webhooks' names end with. istioctl finds a revision by the end of the first.
+const injectorSuffix, validatorSuffix = "coxswain." + istiods, "validator.coxswain.io"
+
+// istiods is what names of istiod's webhooks for pods end with.
+const istiods = "sidecar-injector.istio.io"
+
+// isTag reports whether a configuration is a tag of ours that istioctl has made: it copies the
+// labels of the revision's own, and gives webhooks istiod's names.
+func isTag(m metav1.ObjectMeta) bool {
+	return m.Labels[TagLabel] != "" && m.Labels[managedLabel] == ours
+}
 
 // Config is what configurations are made of.
 type Config struct {

@@ -29,7 +29,7 @@ func Find(ctx context.Context, objects dynamic.Interface, revision string) (*Fou
 		if revision != "" && of != revision {
 			return
 		}
-		if len(names) > 0 && !slices.ContainsFunc(names, func(n string) bool { return n != end && !strings.HasSuffix(n, "."+end) }) {
+		if len(names) > 0 && (isTag(m) || !slices.ContainsFunc(names, func(n string) bool { return n != end && !strings.HasSuffix(n, "."+end) })) {
 			*into = append(*into, m.Name)
 			if tag := m.Labels[TagLabel]; tag != "" && !slices.Contains(f.tags, tag) {
 				f.tags = append(f.tags, tag)

@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/dynamic"
 )
@@ -177,7 +179,7 @@ func revisionOf(hooks []*admission.MutatingWebhookConfiguration, revision string
 func (t Tags) made(ctx context.Context, w Wanted, of *admission.MutatingWebhookConfiguration, hooks []*admission.MutatingWebhookConfiguration) (*Made, error) {
 	first := of.Webhooks[0]
 	end := injectorSuffix
-	if strings.HasSuffix(first.Name, istiods) { // its webhooks are called so that it finds them
+	if !strings.HasSuffix(first.Name, "."+injectorSuffix) && strings.HasSuffix(first.Name, istiods) { // its webhooks are called so that it finds them
 		end = istiods
 	}
 	c := Config{Revision: w.Revision, Tag: w.Tag, Namespace: t.Namespace, Everywhere: w.Everywhere}
@@ -204,13 +206,17 @@ func (t Tags) made(ctx context.Context, w Wanted, of *admission.MutatingWebhookC
 		}
 		slices.Sort(m.Others)
 	}
-	labels := map[string]string{managedLabel: ours, RevisionLabel: w.Revision, TagLabel: w.Tag}
-	m.rights(w, of.Annotations[AccountNote], labels)
-	return m, t.service(ctx, m, w, labels)
+	marks := map[string]string{managedLabel: ours, RevisionLabel: w.Revision, TagLabel: w.Tag}
+	account := of.Annotations[AccountNote]
+	if account == "" && end == injectorSuffix {
+		var err error
+		if account, err = t.account(ctx, first.ClientConfig.Service); err != nil {
+			return nil, err
+		}
+	}
+	m.rights(w, account, marks)
+	return m, t.service(ctx, m, w, marks)
 }
-
-// istiods is what names of istiod's webhooks for pods end with.
-const istiods = "sidecar-injector.istio.io"
 
 // judgingClient is how the server of an injector is asked about objects.
 func judgingClient(of admission.WebhookClientConfig) admission.WebhookClientConfig {
@@ -227,12 +233,12 @@ func judgingClient(of admission.WebhookClientConfig) admission.WebhookClientConf
 }
 
 // rights let the control plane's account change the tag's configurations, and no others.
-func (m *Made) rights(w Wanted, account string, labels map[string]string) {
+func (m *Made) rights(w Wanted, account string, marks map[string]string) {
 	namespace, name, ok := strings.Cut(account, "/")
 	if !ok {
 		return
 	}
-	meta := metav1.ObjectMeta{Name: tagRole(w.Tag), Labels: maps.Clone(labels)}
+	meta := metav1.ObjectMeta{Name: tagRole(w.Tag), Labels: maps.Clone(marks)}
 	rule := func(resource, of string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{admission.GroupName}, Resources: []string{resource}, ResourceNames: []string{of}, Verbs: []string{"get", "patch"}}
 	}
@@ -250,9 +256,41 @@ func (m *Made) rights(w Wanted, account string, labels map[string]string) {
 	}
 }
 
+// account finds the account of the control plane behind a Service, NAMESPACE/NAME: that of the
+// Deployments whose pods the Service selects; empty: none, or several.
+func (t Tags) account(ctx context.Context, of *admission.ServiceReference) (account string, err error) {
+	if of == nil {
+		return "", nil
+	}
+	services, err := Services.List(ctx, t.Objects, of.Namespace, "")
+	if err != nil {
+		return "", err
+	}
+	at := slices.IndexFunc(services, func(s *corev1.Service) bool { return s.Name == of.Name })
+	if at < 0 || len(services[at].Spec.Selector) == 0 {
+		return "", nil
+	}
+	selects := labels.SelectorFromSet(services[at].Spec.Selector)
+	deployments, err := Deployments.List(ctx, t.Objects, of.Namespace, "")
+	if err != nil {
+		return "", err
+	}
+	for _, d := range deployments {
+		if !selects.Matches(labels.Set(d.Spec.Template.Labels)) {
+			continue
+		}
+		is := of.Namespace + "/" + cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
+		if account != "" && account != is {
+			return "", nil
+		}
+		account = is
+	}
+	return account, nil
+}
+
 // service gives the tag a Service as the revision's is, so that what names a tag's control plane
 // finds it.
-func (t Tags) service(ctx context.Context, m *Made, w Wanted, labels map[string]string) error {
+func (t Tags) service(ctx context.Context, m *Made, w Wanted, marks map[string]string) error {
 	found, err := Services.List(ctx, t.Objects, t.Namespace, RevisionLabel+"="+w.Revision+",app=istiod,!"+TagLabel)
 	if err != nil {
 		return err
@@ -263,7 +301,7 @@ func (t Tags) service(ctx context.Context, m *Made, w Wanted, labels map[string]
 	of := found[0]
 	m.Service = &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
-		ObjectMeta: metav1.ObjectMeta{Name: tagService(w.Tag), Namespace: t.Namespace, Labels: maps.Clone(labels)},
+		ObjectMeta: metav1.ObjectMeta{Name: tagService(w.Tag), Namespace: t.Namespace, Labels: maps.Clone(marks)},
 		Spec:       corev1.ServiceSpec{Selector: of.Spec.Selector, IPFamilyPolicy: of.Spec.IPFamilyPolicy, IPFamilies: of.Spec.IPFamilies},
 	}
 	m.Service.Labels["app"] = "istiod"
@@ -283,7 +321,7 @@ func (t Tags) Set(ctx context.Context, w Wanted) (lines []string, err error) {
 		return lines, err
 	}
 	if m.Role == nil {
-		lines = append(lines, fmt.Sprintf("the control plane's account is not known (annotation %s of the revision's configuration): who answers keeps its root current only where it may patch %s", AccountNote, m.Injecting.Name))
+		lines = append(lines, fmt.Sprintf("the control plane's account is not known (annotation %s of the revision's configuration, or a Deployment behind its Service): who answers keeps its root current only where it may patch %s", AccountNote, m.Injecting.Name))
 	}
 	if w.Tag != Default {
 		return lines, nil

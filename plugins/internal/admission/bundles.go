@@ -42,10 +42,10 @@ type Hook struct {
 }
 
 // What the names of our webhooks end with: tags have others', too.
-var suffixes = map[string]string{Mutating: "injector.coxswain.io", Validating: "validator.coxswain.io"}
+var suffixes = map[string]string{Mutating: "coxswain.sidecar-injector.istio.io", Validating: "validator.coxswain.io"}
 
 // Labels of tags' configurations. Source: istio.io/api/label.
-const revisionLabel, tagLabel = "istio.io/rev", "istio.io/tag"
+const revisionLabel, tagLabel, managedLabel = "istio.io/rev", "istio.io/tag", "app.kubernetes.io/managed-by"
 
 // mostTags is how many tags a revision may have.
 const mostTags = 500
@@ -112,8 +112,9 @@ const defaultRevision = "default"
 
 func (b *Bundles) revision() string { return cmp.Or(b.Revision, defaultRevision) }
 
-// tags are the configurations of the revision's tags, all of whose webhooks are called as ours are:
-// those of another control plane have the label of a revision, too.
+// tags are the configurations of the revision's tags that are labelled as ours are, or all of whose
+// webhooks are called as ours are: those of another control plane have the label of a revision,
+// too.
 func (b *Bundles) tags(ctx context.Context, out sdk.Publisher) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
@@ -126,7 +127,10 @@ func (b *Bundles) tags(ctx context.Context, out sdk.Publisher) (names []string) 
 	}
 	for i := range all.Items {
 		hooks, _, err := unstructured.NestedSlice(all.Items[i].Object, "webhooks")
-		if err != nil || len(hooks) == 0 || slices.Contains(b.Names, all.Items[i].GetName()) || slices.ContainsFunc(hooks, func(h any) bool {
+		if err != nil || len(hooks) == 0 || slices.Contains(b.Names, all.Items[i].GetName()) {
+			continue
+		}
+		if all.Items[i].GetLabels()[managedLabel] != "coxswain" && slices.ContainsFunc(hooks, func(h any) bool {
 			m, _ := h.(map[string]any)
 			name, _, _ := unstructured.NestedString(m, "name")
 			return name != suffixes[b.Resource] && !strings.HasSuffix(name, "."+suffixes[b.Resource])
