@@ -71,6 +71,7 @@ var questions = map[string]string{
 	"rollout promote":  "",
 	"rollout status":   "",
 	"route":            "web.shop http://web.shop/",
+	"test":             "../../examples/expectations --live",
 	"top":              "--once",
 	"ui":               "--addr 127.0.0.1:1",
 	"unpin":            "",
@@ -80,7 +81,7 @@ var questions = map[string]string{
 }
 
 // TestAway: where no control plane runs, each command that asks one says so, and what to do, and
-// ends with 1; a plan with 2, as 1 is a difference there.
+// ends with 1; a plan and a test with 2, as 1 is a difference there.
 func TestAway(t *testing.T) {
 	somebody := httptest.NewTLSServer(nil)
 	somebody.Close()
@@ -108,7 +109,7 @@ func TestAway(t *testing.T) {
 			var out, complaint bytes.Buffer
 			code := run(t.Context(), args, []string{"COXSWAIN_ADDR=127.0.0.1:1", "XDG_RUNTIME_DIR=" + dir}, strings.NewReader(""), &out, &complaint)
 			want := 1
-			if name == "plan" {
+			if name == "plan" || name == "test" {
 				want = 2
 			}
 			if code != want || out.Len() > 0 {
