@@ -22,7 +22,10 @@ import (
 func neighbourTrials() []trial {
 	return []trial{
 		{name: "two that refuse the gateway's routes", promise: votePromise, do: func(w *world) { w.refuseRoutes(2) }},
-		{name: "stranger among the first proxies", promise: votePromise, flags: []string{"--rolloutFirst", "namespace=canary", "--rolloutHold", "1s"}, do: firstOfAll},
+		{
+			name: "stranger among the first proxies", promise: votePromise,
+			flags: []string{"--rolloutFirst", "namespace=canary", "--rolloutHold", "1s"}, do: firstOfAll,
+		},
 		{name: "header that Envoy refuses", promise: neighbourPromise, do: func(w *world) {
 			w.neighbour(`headers: {request: {set: {x: "%NOPE%"}}}, directResponse: {status: 200}`)
 		}},
