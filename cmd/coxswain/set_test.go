@@ -40,17 +40,23 @@ func TestSets(t *testing.T) {
 			`config/kubernetes{"kubeconfig":"/k","qps":7} registry/kubernetes{"cluster":"east","kubeconfig":"/k","qps":7}` + theirs +
 				` config/mesh{"configMap":"istio","kubeconfig":"/k","qps":7}`, ""},
 		{"files beside services", false, func(in *settings.Inputs) { in.Kubeconfig, in.ConfigDir, in.Revision = "/k", "/d", "blue" },
-			`config/file{"dir":"/d"} registry/kubernetes{"kubeconfig":"/k","revision":"blue"}` + strings.Replace(strings.Replace(theirs, `,"qps":7`, "", 1), `"from"}}`, `"from"},"revision":"blue"}`, 1) + ` config/mesh{"configMap":"istio-blue","kubeconfig":"/k"}`, ""},
+			`config/file{"dir":"/d"} registry/kubernetes{"kubeconfig":"/k","revision":"blue"}` +
+				strings.Replace(strings.Replace(theirs, `,"qps":7`, "", 1), `"from"}}`, `"from"},"revision":"blue"}`, 1) +
+				` config/mesh{"configMap":"istio-blue","kubeconfig":"/k"}`, ""},
 		{"mesh", true, func(in *settings.Inputs) { in.Revision, in.MeshConfig = "default", "/m" },
 			`config/kubernetes{"revision":"default"} ` + revised("default") + ` config/mesh{"configMap":"istio","meshConfig":"/m"}`, ""},
 		{"another namespace", true, func(in *settings.Inputs) {
 			in.Namespace, in.SharedMeshConfig, in.Remotes.Namespace = "ops", "all", "far"
 		},
-			`config/kubernetes registry/kubernetes{"systemNamespace":"ops"} registry/kubernetes{"cluster":{"row":"id"},"hash":{"row":"hash"},"remote":{"row":"from"},"systemNamespace":"ops"}` +
+			`config/kubernetes registry/kubernetes{"systemNamespace":"ops"} registry/kubernetes{"cluster":{"row":"id"},` +
+				`"hash":{"row":"hash"},"remote":{"row":"from"},"systemNamespace":"ops"}` +
 				` config/mesh{"configMap":"istio","namespace":"ops","sharedConfigMap":"all"}`, ""},
 		{"another namespace of files", false, func(in *settings.Inputs) { in.Namespace = "ops" }, "config/file config/mesh", ""},
 		{"no cluster", false, func(in *settings.Inputs) { in.Registries, in.Kubeconfig = "", "/k" }, "", "--kubeconfig has no one to go to"},
-		{"aliases", false, func(in *settings.Inputs) { in.ClusterAliases = "old=east, older=west" }, `config/file config/mesh generator/istio{"clusterAliases":{"old":"east","older":"west"}} generator/grpc{"clusterAliases":{"old":"east","older":"west"}} generator/sds{"clusterAliases":{"old":"east","older":"west"}}`, ""},
+		{"aliases", false, func(in *settings.Inputs) { in.ClusterAliases = "old=east, older=west" }, `config/file ` +
+			`config/mesh generator/istio{"clusterAliases":{"old":"east","older":"west"}} ` +
+			`generator/grpc{"clusterAliases":{"old":"east","older":"west"}} ` +
+			`generator/sds{"clusterAliases":{"old":"east","older":"west"}}`, ""},
 		{"Consul", true, func(in *settings.Inputs) { in.Registries = "Consul" }, "config/file config/mesh registry/consul", ""},
 		{"Consul elsewhere", false, func(in *settings.Inputs) {
 			in.Registries, in.ConsulServerURL, in.ConfigDir = "Consul", "https://c", "/d"
@@ -58,7 +64,10 @@ func TestSets(t *testing.T) {
 			`config/file{"dir":"/d"} config/mesh registry/consul{"address":"https://c"}`, ""},
 		{"Eureka elsewhere", false, func(in *settings.Inputs) { in.Registries, in.EurekaServerURL = "Eureka", "https://e/eureka" },
 			`config/file config/mesh registry/eureka{"servers":["https://e/eureka"]}`, ""},
-		{"no Consul", false, func(in *settings.Inputs) { in.ConsulServerURL = "http://c" }, "", "--consulserverURL has no one to go to: no plugin is `builtin: registry/consul`"},
+		{
+			"no Consul", false, func(in *settings.Inputs) { in.ConsulServerURL = "http://c" }, "",
+			"--consulserverURL has no one to go to: no plugin is `builtin: registry/consul`",
+		},
 		{"nobody", false, func(in *settings.Inputs) { in.Domain = "east" }, "", "--domain has no one to go to: no plugin is `builtin: registry/kubernetes`"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -90,7 +99,8 @@ func TestSets(t *testing.T) {
 func TestRegistries(t *testing.T) {
 	for builtin := range builtins() {
 		kind, name, _ := strings.Cut(builtin, "/")
-		if kind != "registry" || slices.Contains([]string{"clusters", "kubernetes", "mcs", "memory", "serviceentry"}, name) { // those of Kubernetes, of Istio's resources, and of tests
+		// those of Kubernetes, of Istio's resources, and of tests
+		if kind != "registry" || slices.Contains([]string{"clusters", "kubernetes", "mcs", "memory", "serviceentry"}, name) {
 			continue
 		}
 		for _, written := range []string{name, strings.ToUpper(name), "Kubernetes," + name} {
@@ -325,7 +335,8 @@ func TestWhatWrites(t *testing.T) {
 				t.Errorf("%s, %v: %v", builtin, on, all)
 			}
 		}
-		if _, err := set(in, "own.yaml", []byte("plugins: [{name: files, kind: config, builtin: config/file}]\n")); err == nil || !strings.Contains(err.Error(), "builtin: "+builtin) {
+		if _, err := set(in, "own.yaml", []byte("plugins: [{name: files, kind: config, builtin: config/file}]\n")); err == nil ||
+			!strings.Contains(err.Error(), "builtin: "+builtin) {
 			t.Errorf("a set without it: %v", err)
 		}
 	}
@@ -342,7 +353,8 @@ func TestDNSAddr(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if all := s.Builtins("controller/dns"); len(all) != 1 || !all[0].Runs() || fmt.Sprint(all[0].Listen) != "[udp://127.0.0.1:15053 tcp://127.0.0.1:15053]" {
+			if all := s.Builtins("controller/dns"); len(all) != 1 || !all[0].Runs() ||
+				fmt.Sprint(all[0].Listen) != "[udp://127.0.0.1:15053 tcp://127.0.0.1:15053]" {
 				t.Errorf("%s, readOnly %v: %v", name, only, all)
 			}
 			in.DNSAddr = ""
@@ -359,7 +371,8 @@ func TestDNSAddr(t *testing.T) {
 		}
 	}
 	in.DNSAddr = "127.0.0.1:53"
-	if _, err := set(in, "own.yaml", []byte("plugins: [{name: files, kind: config, builtin: config/file}]\n")); err == nil || !strings.Contains(err.Error(), "controller/dns") {
+	if _, err := set(in, "own.yaml", []byte("plugins: [{name: files, kind: config, builtin: config/file}]\n")); err == nil ||
+		!strings.Contains(err.Error(), "controller/dns") {
 		t.Errorf("a set without it: %v", err)
 	}
 }

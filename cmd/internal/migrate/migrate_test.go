@@ -157,7 +157,8 @@ func TestEveryVariable(t *testing.T) {
 	p := read(t, "", deployed("", strings.Join(hidden, ", ")))
 	for _, name := range settings.VariablesOfIstiod() {
 		v, _ := settings.OfIstiod(name)
-		if o := p.outcome(t, "variable "+name); v.Fate != settings.Moot && name != "POD_NAMESPACE" && (o.Fate != Differs || !strings.Contains(o.Text, "Secret vault")) {
+		if o := p.outcome(t, "variable "+name); v.Fate != settings.Moot && name != "POD_NAMESPACE" &&
+			(o.Fate != Differs || !strings.Contains(o.Text, "Secret vault")) {
 			t.Errorf("%s of a Secret %s: %s", name, o.Fate, o.Text)
 		}
 	}
@@ -172,15 +173,21 @@ func TestEveryVariable(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	p := read(t, "", deployed(`"--monitoringAddr=:9999", --log_output_level, "default:debug,ads:info", --log_as_json, --domain, $(DOMAIN), "--keepaliveMaxServerConnectionAge", 1h, --profile, --unheardOf, x, --ctrlz_port=1, stray, --kubernetesApiQPS=many, "--meshConfig=$(NOWHERE)"`,
+	p := read(t, "", deployed(`"--monitoringAddr=:9999", --log_output_level, "default:debug,ads:info", --log_as_json, `+
+		`--domain, $(DOMAIN), "--keepaliveMaxServerConnectionAge", 1h, --profile, --unheardOf, x, --ctrlz_port=1, stray,`+
+		` --kubernetesApiQPS=many, "--meshConfig=$(NOWHERE)"`,
 		`{name: DOMAIN, value: example.org}, {name: UNHEARD, value: hunter2}, {name: REVISION, value: canary}, {name: PILOT_ENABLE_AMBIENT, value: "true"}`))
-	for name, want := range map[string]any{"monitoringAddr": ":9999", "logLevel": "debug", "logFormat": "json", "domain": "example.org", "keepaliveMaxServerConnectionAge": "1h", "revision": "canary", "namespace": "mesh", "grpcAddr": ":15010"} {
+	for name, want := range map[string]any{
+		"monitoringAddr": ":9999", "logLevel": "debug", "logFormat": "json", "domain": "example.org",
+		"keepaliveMaxServerConnectionAge": "1h", "revision": "canary", "namespace": "mesh", "grpcAddr": ":15010",
+	} {
 		if p.Settings[name] != want {
 			t.Errorf("%s is %v, not %v", name, p.Settings[name], want)
 		}
 	}
 	for what, text := range map[string]string{
-		"--log_output_level": "coxswain log set", "--unheardOf": "no flag that is known", "--ctrlz_port": "has no effect", `argument "stray"`: "leave it out", "--kubernetesApiQPS": `"many"`,
+		"--log_output_level": "coxswain log set", "--unheardOf": "no flag that is known",
+		"--ctrlz_port": "has no effect", `argument "stray"`: "leave it out", "--kubernetesApiQPS": `"many"`,
 		"--meshConfig": `"NOWHERE"`, "variable UNHEARD": "its value is not shown", "variable PILOT_ENABLE_AMBIENT": "ambient is not served",
 	} {
 		if !slices.ContainsFunc(p.Outcomes, func(o Outcome) bool { return o.What == what && strings.Contains(o.Text, text) }) {
@@ -192,7 +199,10 @@ func TestArguments(t *testing.T) {
 // TestRights: they are of the revision, in its namespace, and none of another name.
 func TestRights(t *testing.T) {
 	p := read(t, "", deployed("", `{name: REVISION, value: canary}, {name: SHARED_MESH_CONFIG, value: common}`))
-	for _, want := range []string{"- istio-canary\n", "- common\n", "- istio-sidecar-injector-canary\n", "- coxswain-injector-canary\n", "name: coxswain-canary\n", "namespace: mesh\n"} {
+	for _, want := range []string{
+		"- istio-canary\n", "- common\n", "- istio-sidecar-injector-canary\n", "- coxswain-injector-canary\n",
+		"name: coxswain-canary\n", "namespace: mesh\n",
+	} {
 		if !strings.Contains(string(p.Rights), want) {
 			t.Errorf("%q is not in\n%s", want, p.Rights)
 		}
@@ -208,15 +218,20 @@ func TestRights(t *testing.T) {
 			t.Errorf("%v in %s", err, document)
 		}
 	}
-	signs := read(t, "", deployed("", `{name: EXTERNAL_CA, value: ISTIOD_RA_KUBERNETES_API}, {name: K8S_SIGNER, value: a.example/b}, {name: ENABLE_CLUSTER_TRUST_BUNDLE_API, value: "true"}`))
-	if !strings.Contains(string(signs.Rights), "signers") || !strings.Contains(string(signs.Rights), "- a.example/b\n") || strings.Contains(string(signs.Rights), "issuers.example.com") || !strings.Contains(string(signs.Rights), "clustertrustbundles") {
+	signs := read(t, "", deployed("",
+		`{name: EXTERNAL_CA, value: ISTIOD_RA_KUBERNETES_API}, {name: K8S_SIGNER, value: a.example/b}, {name: ENABLE_CLUSTER_TRUST_BUNDLE_API, value: "true"}`))
+	if !strings.Contains(string(signs.Rights), "signers") ||
+		!strings.Contains(string(signs.Rights), "- a.example/b\n") ||
+		strings.Contains(string(signs.Rights), "issuers.example.com") ||
+		!strings.Contains(string(signs.Rights), "clustertrustbundles") {
 		t.Errorf("%s", signs.Rights)
 	}
 }
 
 // TestSeveralClusters: what Multi-Cluster Services need is added, with its rights.
 func TestSeveralClusters(t *testing.T) {
-	p := read(t, "", deployed("", `{name: ENABLE_MCS_HOST, value: "true"}, {name: ENABLE_MCS_SERVICE_DISCOVERY, value: "true"}, {name: ENABLE_MCS_AUTO_EXPORT, value: "true"}, {name: MCS_API_GROUP, value: mcs.example}`))
+	p := read(t, "", deployed("", `{name: ENABLE_MCS_HOST, value: "true"}, {name: ENABLE_MCS_SERVICE_DISCOVERY, value: `+
+		`"true"}, {name: ENABLE_MCS_AUTO_EXPORT, value: "true"}, {name: MCS_API_GROUP, value: mcs.example}`))
 	for _, want := range []string{"builtin: registry/mcs", "builtin: controller/exports", "group: mcs.example", "hosts: true", "discovery: true"} {
 		if !strings.Contains(string(p.Set), want) {
 			t.Errorf("%q is not in\n%s", want, p.Set)
@@ -227,7 +242,8 @@ func TestSeveralClusters(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, p.Rights)
 		}
 	}
-	if p := read(t, "", deployed("", `{name: ENABLE_MCS_HOST, value: "true"}`)); strings.Contains(string(p.Set), "registry/mcs") || strings.Contains(string(p.Rights), "multicluster") {
+	if p := read(t, "", deployed("", `{name: ENABLE_MCS_HOST, value: "true"}`)); strings.Contains(string(p.Set), "registry/mcs") ||
+		strings.Contains(string(p.Rights), "multicluster") {
 		t.Errorf("hosts alone mean something:\n%s", p.Set)
 	}
 }
@@ -254,7 +270,10 @@ spec:
       - {name: discovery, args: [discovery], image: istio/pilot, env: [{name: SECRET, value: hunter2}], resources: {requests: {cpu: 300m}, limits: {memory: 3Gi}}}
 `
 	p := read(t, "", text)
-	for _, want := range []string{"replicas: 3", "pool: system", "key: system", "priorityClassName: high", "- name: pull", "cpu: 300m", "memory: 3Gi", "name: coxswain", "namespace: mesh", "example.com/team: mesh"} {
+	for _, want := range []string{
+		"replicas: 3", "pool: system", "key: system", "priorityClassName: high", "- name: pull", "cpu: 300m",
+		"memory: 3Gi", "name: coxswain", "namespace: mesh", "example.com/team: mesh",
+	} {
 		if !strings.Contains(string(p.Pods), want) {
 			t.Errorf("%q is not in\n%s", want, p.Pods)
 		}
@@ -272,15 +291,18 @@ spec:
 // TestBad: what can't be read is said with its place, and nothing of it is repeated.
 func TestBad(t *testing.T) {
 	for text, want := range map[string]string{
-		"a: [hunter2": "document 1 is no YAML", "a: hunter2": "no apiVersion", "[hunter2]": "no Kubernetes object", "{apiVersion: v1, kind: Service, spec: hunter2}": "Service/ is not as its kind is",
-		"kind: List\napiVersion: v1\nitems: [{a: hunter2}]": "no Kubernetes object", "# nothing\n---\nkind: x\napiVersion: z\n---\nb: {hunter2": "document 3 is no YAML",
+		"a: [hunter2": "document 1 is no YAML", "a: hunter2": "no apiVersion", "[hunter2]": "no Kubernetes object",
+		"{apiVersion: v1, kind: Service, spec: hunter2}":           "Service/ is not as its kind is",
+		"kind: List\napiVersion: v1\nitems: [{a: hunter2}]":        "no Kubernetes object",
+		"# nothing\n---\nkind: x\napiVersion: z\n---\nb: {hunter2": "document 3 is no YAML",
 	} {
 		err := (&Input{}).Read("file", strings.NewReader(text))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: %v, not %q", text, err, want)
 		}
 	}
-	if err := (&Input{}).Read("file", strings.NewReader(strings.Repeat("# a line that says nothing\n", 1<<20))); err == nil || !strings.Contains(err.Error(), "bytes") {
+	if err := (&Input{}).Read("file", strings.NewReader(strings.Repeat("# a line that says nothing\n", 1<<20))); err == nil ||
+		!strings.Contains(err.Error(), "bytes") {
 		t.Errorf("a long file: %v", err)
 	}
 	deep := "{apiVersion: v1, kind: X, a: " + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + "}"

@@ -12,11 +12,18 @@ import (
 )
 
 // kept are fields of a pod's spec that are as good for ours: where it runs, and as what.
-var kept = []string{"affinity", "imagePullSecrets", "nodeSelector", "priorityClassName", "tolerations", "topologySpreadConstraints", "runtimeClassName", "schedulerName", "dnsPolicy", "dnsConfig"}
+var kept = []string{
+	"affinity", "imagePullSecrets", "nodeSelector", "priorityClassName", "tolerations", "topologySpreadConstraints",
+	"runtimeClassName", "schedulerName", "dnsPolicy", "dnsConfig",
+}
 
 // tied are annotations and labels that are about istiod's own release, traffic or containers, and
 // are not handed on.
-var tied = []string{"kubectl.kubernetes.io/", "deployment.kubernetes.io/", "sidecar.istio.io/", "istio.io/", "install.operator.istio.io/", "operator.istio.io/", "prometheus.io/", "helm.sh/", "app.kubernetes.io/", "meta.helm.sh/"}
+var tied = []string{
+	"kubectl.kubernetes.io/", "deployment.kubernetes.io/", "sidecar.istio.io/", "istio.io/",
+	"install.operator.istio.io/", "operator.istio.io/", "prometheus.io/", "helm.sh/", "app.kubernetes.io/",
+	"meta.helm.sh/",
+}
 
 // copied makes a patch for the Deployment of deploy/kubernetes of what istiod's pods have of their
 // cluster: how many there are, where they run, and what they may take.

@@ -30,7 +30,8 @@ func TestAccount(t *testing.T) {
 		return &corev1.Service{ObjectMeta: meta(name), Spec: corev1.ServiceSpec{Selector: selector}}
 	}
 	objects := fake.NewSimpleDynamicClient(scheme,
-		service("one", map[string]string{"app": "one"}), service("two", map[string]string{"app": "two"}), service("none", nil), service("nobody", map[string]string{"app": "x"}),
+		service("one", map[string]string{"app": "one"}), service("two", map[string]string{"app": "two"}),
+		service("none", nil), service("nobody", map[string]string{"app": "x"}),
 		deployment("a", "coxswain", map[string]string{"app": "one", "more": "x"}), deployment("b", "coxswain", map[string]string{"app": "two"}),
 		deployment("c", "", map[string]string{"app": "two"}))
 	tags := Tags{Objects: objects, Namespace: "mesh"}

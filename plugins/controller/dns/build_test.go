@@ -22,7 +22,11 @@ func edits(random *rand.Rand) (table string, r *sdk.Row, gone string) {
 	key := namespace + "/" + host
 	switch random.IntN(7) {
 	case 0, 1:
-		s := &pb.Service{Host: host, Name: fmt.Sprintf("s%d", n), Namespace: namespace, Registry: "Kubernetes", Ports: []*pb.Port{{Number: 80, Name: "http"}}, Addresses: []string{fmt.Sprintf("10.0.%d.%d", n, random.IntN(3))}}
+		s := &pb.Service{
+			Host: host, Name: fmt.Sprintf("s%d", n), Namespace: namespace, Registry: "Kubernetes",
+			Ports:     []*pb.Port{{Number: 80, Name: "http"}},
+			Addresses: []string{fmt.Sprintf("10.0.%d.%d", n, random.IntN(3))},
+		}
 		switch random.IntN(5) {
 		case 0:
 			s.Headless, s.Addresses = true, nil
@@ -34,10 +38,15 @@ func edits(random *rand.Rand) (table string, r *sdk.Row, gone string) {
 		}
 		return state.Services, service(s), key
 	case 2:
-		return state.ClusterServices, row(key+"/far", &pb.Service{Host: host, Namespace: namespace, Addresses: []string{fmt.Sprintf("10.7.0.%d", n)}}), key + "/far"
+		return state.ClusterServices,
+			row(key+"/far", &pb.Service{Host: host, Namespace: namespace, Addresses: []string{fmt.Sprintf("10.7.0.%d", n)}}),
+			key + "/far"
 	case 3:
 		at := fmt.Sprintf("e%d", random.IntN(30))
-		return state.Endpoints, row(at, &pb.Endpoint{Host: host, Namespace: namespace, PortName: "http", Address: fmt.Sprintf("10.1.0.%d", random.IntN(20)), Hostname: at, Subdomain: "sub"}), at
+		return state.Endpoints, row(at, &pb.Endpoint{
+			Host: host, Namespace: namespace, PortName: "http", Address: fmt.Sprintf("10.1.0.%d", random.IntN(20)),
+			Hostname: at, Subdomain: "sub",
+		}), at
 	case 4:
 		w := &pb.Workload{Name: fmt.Sprintf("w%d", n), Namespace: namespace, Addresses: []string{fmt.Sprintf("10.2.0.%d", random.IntN(6)), "127.0.0.1"}}
 		if random.IntN(2) == 0 {
@@ -68,7 +77,8 @@ func TestAsFromScratch(t *testing.T) {
 			}
 			got, want := b.build(change.State), (&builder{config: &c}).build(change.State)
 			if !reflect.DeepEqual(got.known, want.known) || !reflect.DeepEqual(got.short, want.short) || !reflect.DeepEqual(got.namespaces, want.namespaces) {
-				t.Fatalf("seed %d, step %d:\n%v\n%v\n%v\nfrom scratch\n%v\n%v\n%v", seed, step, got.known, got.short, got.namespaces, want.known, want.short, want.namespaces)
+				t.Fatalf("seed %d, step %d:\n%v\n%v\n%v\nfrom scratch\n%v\n%v\n%v", seed, step, got.known, got.short,
+					got.namespaces, want.known, want.short, want.namespaces)
 			}
 			m = &pb.State{Revision: &pb.Revision{Epoch: 1, Number: step + 2}}
 			for range 1 + random.IntN(4) {
@@ -108,7 +118,10 @@ func BenchmarkChange(b *testing.B) {
 	}
 	of.build(change.State)
 	for n := 0; b.Loop(); n++ {
-		change, err := source.Apply(&pb.State{Revision: &pb.Revision{Epoch: 1, Number: uint64(n) + 2}, Tables: []*pb.TableRows{{Table: state.Services, Upserts: []*sdk.Row{at(n%20_000, n+1)}}}})
+		change, err := source.Apply(&pb.State{
+			Revision: &pb.Revision{Epoch: 1, Number: uint64(n) + 2},
+			Tables:   []*pb.TableRows{{Table: state.Services, Upserts: []*sdk.Row{at(n%20_000, n+1)}}},
+		})
 		if err != nil {
 			b.Fatal(err)
 		}

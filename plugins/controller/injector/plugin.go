@@ -74,8 +74,10 @@ func (c *Config) name() string {
 // Plugin returns the plugin for sdk.Serve.
 func Plugin() sdk.ControllerPlugin {
 	return sdk.ControllerPlugin{
-		Name: "controller/injector", Version: "1", Reads: []string{state.Mesh, state.Namespaces, kinds.ProxyConfig, bundle.Table}, Publishes: []string{kinds.FaultTable},
-		New: sdk.WithConfig(defaults(), func(c Config) (sdk.Controller, error) { return New(c) }),
+		Name: "controller/injector", Version: "1",
+		Reads:     []string{state.Mesh, state.Namespaces, kinds.ProxyConfig, bundle.Table},
+		Publishes: []string{kinds.FaultTable},
+		New:       sdk.WithConfig(defaults(), func(c Config) (sdk.Controller, error) { return New(c) }),
 	}
 }
 
