@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-const leaseKey = resources + "coordination.k8s.io/Lease/istio-system/coxswain-addresses"
+const leaseKey = resources + "coordination.k8s.io/Lease/istio-system/istio-ip-autoallocate"
 
 // hasAddresses waits until the giver of addresses has written the status of a ServiceEntry.
 func hasAddresses(t *testing.T, s *etcd.Server, name string) {

@@ -1,6 +1,8 @@
 package kube_test
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/coxswain-mesh/coxswain/test/kube"
 	"github.com/coxswain-mesh/coxswain/test/mesh"
 	"github.com/coxswain-mesh/coxswain/test/wait"
@@ -20,6 +20,27 @@ import (
 
 // leaseTime is for how long a Lease of the test holds.
 const leaseTime = 4 * time.Second
+
+// addressesLock is the lock of who gives addresses to ServiceEntries.
+const addressesLock = "istio-ip-autoallocate"
+
+// lockHeld is what a lock says that is an annotation of a ConfigMap, as istiod's are.
+type lockHeld struct {
+	HolderIdentity, HolderKey, RenewTime string
+	LeaderTransitions                    int
+}
+
+// lockOf reads a lock; it is empty where it is not there.
+func lockOf(t *testing.T, c *kube.Cluster, name string) (is lockHeld) {
+	t.Helper()
+	text := c.Kubectl(t, "get", "configmap", name, "-n", "istio-system", "--ignore-not-found", "-o", `jsonpath={.metadata.annotations.control-plane\.alpha\.kubernetes\.io/leader}`)
+	if text != "" {
+		if err := json.Unmarshal([]byte(text), &is); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return is
+}
 
 // leaders are replicas with the rights of deploy/ of which one at a time gives addresses.
 type leaders struct {
@@ -112,18 +133,17 @@ func (l *leaders) reigns(p *mesh.Plane) (all []reign) {
 // leader waits until a replica that holds the Lease works, and returns it.
 func (l *leaders) leader() (p *mesh.Plane) {
 	l.t.Helper()
-	leases := l.cluster.Client(l.t).CoordinationV1().Leases("istio-system")
 	wait.For(l.t, "one leads", func() error {
-		lease, err := leases.Get(l.t.Context(), "coxswain-addresses", metav1.GetOptions{})
-		if err != nil || lease.Spec.HolderIdentity == nil {
-			return fmt.Errorf("%v has the Lease; %w", lease.Spec.HolderIdentity, err)
+		held := lockOf(l.t, l.cluster, addressesLock)
+		if held.HolderIdentity == "" {
+			return errors.New("nobody has the lock")
 		}
 		for _, p = range l.all {
-			if slices.ContainsFunc(l.reigns(p), func(r reign) bool { return r.as == *lease.Spec.HolderIdentity && r.until.IsZero() }) {
+			if slices.ContainsFunc(l.reigns(p), func(r reign) bool { return r.as == held.HolderIdentity && r.until.IsZero() }) {
 				return nil
 			}
 		}
-		return fmt.Errorf("%q has the Lease", *lease.Spec.HolderIdentity)
+		return fmt.Errorf("%+v has the lock", held)
 	})
 	l.entries++
 	name := fmt.Sprintf("outside-%d", l.entries)
@@ -188,7 +208,7 @@ func TestLeader(t *testing.T) {
 	l.start()
 
 	l.deleted = time.Now()
-	l.cluster.Kubectl(t, "delete", "lease", "coxswain-addresses", "-n", "istio-system")
+	l.cluster.Kubectl(t, "delete", "configmap", addressesLock, "-n", "istio-system")
 	now := l.leader()
 	l.cluster.Down()
 	l.stops(now)
@@ -196,15 +216,15 @@ func TestLeader(t *testing.T) {
 	now = l.leader()
 
 	const verbs = `[{"op": "replace", "path": "/rules/2/verbs", "value": [%s]}]`
-	l.cluster.Kubectl(t, "patch", "role", "coxswain", "-n", "istio-system", "--type", "json", "-p", fmt.Sprintf(verbs, `"patch"`))
+	l.cluster.Kubectl(t, "patch", "role", "coxswain", "-n", "istio-system", "--type", "json", "-p", fmt.Sprintf(verbs, `"get"`))
 	l.stops(now)
 	wait.For(t, "the reason is told", func() error {
-		if text := now.Log(); !strings.Contains(text, "who leads can't be decided") || !strings.Contains(text, "cannot update resource") {
+		if text := now.Log(); !strings.Contains(text, "who leads can't be decided") || !strings.Contains(text, "cannot patch resource") {
 			return fmt.Errorf("%s", now.LastLines(5))
 		}
 		return nil
 	})
-	l.cluster.Kubectl(t, "patch", "role", "coxswain", "-n", "istio-system", "--type", "json", "-p", fmt.Sprintf(verbs, `"get", "update"`))
+	l.cluster.Kubectl(t, "patch", "role", "coxswain", "-n", "istio-system", "--type", "json", "-p", fmt.Sprintf(verbs, `"get", "patch"`))
 	l.leader()
 	l.apart()
 }

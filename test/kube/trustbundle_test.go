@@ -144,8 +144,8 @@ func TestTrustBundleOfIstiod(t *testing.T) {
 	plane := mesh.Start(t, program, "", "--registries", "Kubernetes", "--kubeconfig", c.Kubeconfig, "--enableClusterTrustBundleAPI")
 	plane.Ready(t)
 	wait.For(t, "it leads", func() error {
-		if out := c.Kubectl(t, "get", "lease", "istio-namespace-controller-election", "-n", "istio-system", "--ignore-not-found", "-o", "jsonpath={.spec.holderIdentity}"); out == "" {
-			return errors.New("nobody does")
+		if held := lockOf(t, c, "istio-namespace-controller-election"); held.HolderIdentity == "" || held.HolderIdentity == "istiod-0" {
+			return fmt.Errorf("it is held by %+v", held)
 		}
 		return nil
 	})

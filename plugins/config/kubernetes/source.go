@@ -31,7 +31,7 @@ type source struct {
 }
 
 func newSource(c Config, s *server) *source {
-	out := &source{store: store{server: s}, config: c, blames: blames{newer: make(chan struct{}, 1)}}
+	out := &source{store: store{server: s, revision: c.Revision}, config: c, blames: blames{newer: make(chan struct{}, 1)}}
 	if c.Writes {
 		out.tables = append(tables(), lead.Table)
 	}

@@ -31,6 +31,8 @@ const manager = "coxswain"
 type store struct {
 	server *server
 	tables []string
+	// revision is the control plane's, which locks are marked with.
+	revision string
 }
 
 // Writes implements sdk.Store.
@@ -87,6 +89,9 @@ func (s *store) Get(ctx context.Context, table, namespace, name string) ([]byte,
 	if err != nil {
 		return nil, err
 	}
+	if isLock(table, name) {
+		return s.locks(namespace).get(ctx, name)
+	}
 	return text(client.Get(ctx, name, metav1.GetOptions{}))
 }
 
@@ -115,6 +120,9 @@ func (s *store) Create(ctx context.Context, table string, object []byte) ([]byte
 	if err != nil {
 		return nil, err
 	}
+	if isLock(table, u.GetName()) {
+		return s.locks(u.GetNamespace()).create(ctx, u)
+	}
 	return text(client.Create(ctx, u, metav1.CreateOptions{FieldManager: manager}))
 }
 
@@ -123,6 +131,9 @@ func (s *store) Update(ctx context.Context, table string, object []byte) ([]byte
 	client, u, err := s.versioned(ctx, table, object)
 	if err != nil {
 		return nil, err
+	}
+	if isLock(table, u.GetName()) {
+		return s.locks(u.GetNamespace()).update(ctx, u)
 	}
 	return text(client.Update(ctx, u, metav1.UpdateOptions{FieldManager: manager}))
 }
@@ -142,6 +153,9 @@ func (s *store) Patch(ctx context.Context, table, namespace, name string, patch 
 	client, err := s.one(ctx, table, namespace, name)
 	if err != nil {
 		return nil, err
+	}
+	if isLock(table, name) {
+		return nil, errLock
 	}
 	fields, err := fieldsOf(patch)
 	if err != nil {
@@ -163,6 +177,9 @@ func (s *store) Delete(ctx context.Context, table, namespace, name, version stri
 	client, err := s.one(ctx, table, namespace, name)
 	if err != nil {
 		return err
+	}
+	if isLock(table, name) {
+		return errLock
 	}
 	options := metav1.DeleteOptions{}
 	if version != "" {

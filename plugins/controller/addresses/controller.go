@@ -27,8 +27,8 @@ type written struct {
 	before, now []kinds.Address
 }
 
-// leaseName names what one replica does, of whatever revision.
-const leaseName = "coxswain-addresses"
+// leaseName names what one replica does, of whatever revision, an istiod's too.
+const leaseName = "istio-ip-autoallocate"
 
 // run gives addresses while this replica leads, until ctx ends.
 func (c *Config) run(ctx context.Context, out sdk.Publisher) error {

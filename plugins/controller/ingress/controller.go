@@ -21,7 +21,7 @@ const (
 	longest  = time.Minute
 )
 
-// leaseName is what replicas agree by. istiod's lock of that name is a ConfigMap: it writes, too.
+// leaseName is what replicas agree by, with an istiod beside them, too.
 const leaseName = "istio-leader"
 
 // managers are whose addresses are taken back: those that this plugin wrote, or an istiod.
