@@ -67,7 +67,8 @@ func TestBesideIstiod(t *testing.T) {
 	need.All(t)
 	t.Parallel()
 	policy, log := filepath.Join(t.TempDir(), "policy.yaml"), filepath.Join(t.TempDir(), "audit")
-	put(t, policy, "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata, verbs: [create, update, patch], omitStages: [RequestReceived]}, {level: None}]\n")
+	put(t, policy, "apiVersion: audit.k8s.io/v1\nkind: Policy\n"+
+		"rules: [{level: Metadata, verbs: [create, update, patch], omitStages: [RequestReceived]}, {level: None}]\n")
 	c := kube.Start(t, "--audit-policy-file", policy, "--audit-log-path", log, "--audit-log-mode", "blocking")
 	c.Apply(t, kube.Definitions(t))
 	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
@@ -84,7 +85,8 @@ func TestBesideIstiod(t *testing.T) {
 			round++
 			name := fmt.Sprintf("round-%d", round)
 			c.Apply(t, documents("{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}",
-				entry(name, "{hosts: ["+name+".example], resolution: DNS, ports: [{number: 80, name: http, protocol: HTTP}]}"), anIngress("shop", name, "mesh", name+".example")))
+				entry(name, "{hosts: ["+name+".example], resolution: DNS, ports: [{number: 80, name: http, protocol: HTTP}]}"),
+				anIngress("shop", name, "mesh", name+".example")))
 			wait.For(t, "all of "+name+" is written", func() error {
 				if got := statuses(t, c)[name]; len(got) == 0 {
 					return errors.New("the entry has no addresses")
@@ -180,7 +182,8 @@ func TestRegistersBesideIstiod(t *testing.T) {
 	unchanged("istiod is back", m.entries()["web-127.0.0.51"])
 	o = m.entries()["db-127.0.0.52"]
 	ours.plane.Kill()
-	again := m.connect(&secured{plane: &mesh.Plane{XDS: second.XDS}}, who{from: "127.0.0.53", claims: "127.0.0.53", account: "machine", group: "web", plain: true})
+	again := m.connect(&secured{plane: &mesh.Plane{XDS: second.XDS}},
+		who{from: "127.0.0.53", claims: "127.0.0.53", account: "machine", group: "web", plain: true})
 	m.entry("istiod goes on", "web-127.0.0.53", connected)
 	again.close()
 	m.gone("web-127.0.0.53")

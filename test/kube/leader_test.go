@@ -33,7 +33,8 @@ type lockHeld struct {
 // lockOf reads a lock; it is empty where it is not there.
 func lockOf(t *testing.T, c *kube.Cluster, name string) (is lockHeld) {
 	t.Helper()
-	text := c.Kubectl(t, "get", "configmap", name, "-n", "istio-system", "--ignore-not-found", "-o", `jsonpath={.metadata.annotations.control-plane\.alpha\.kubernetes\.io/leader}`)
+	text := c.Kubectl(t, "get", "configmap", name, "-n", "istio-system", "--ignore-not-found", "-o",
+		`jsonpath={.metadata.annotations.control-plane\.alpha\.kubernetes\.io/leader}`)
 	if text != "" {
 		if err := json.Unmarshal([]byte(text), &is); err != nil {
 			t.Fatal(err)
