@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
@@ -171,5 +173,40 @@ func TestReadme(t *testing.T) {
 	}
 	if a, _ := answered(t, h, method, review("shop", `{"metadata":{"labels":{"batch":"yes"}},"spec":{}}`)); a.Patch != nil {
 		t.Error("a pod is injected into that neverInjectSelector matches")
+	}
+}
+
+// TestNodes: a pod's own node counts where it is known, all of them otherwise, however often an
+// informer leans them.
+func TestNodes(t *testing.T) {
+	var all []any
+	for name, kubelet := range map[string]string{"young": "v1.35.2", "old": "v1.32.9-gke.1", "odd": ""} {
+		var o any = &unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"name": name, "resourceVersion": "1", "labels": map[string]any{"many": "x"}},
+			"status":   map[string]any{"nodeInfo": map[string]any{"kubeletVersion": kubelet, "osImage": "x"}},
+		}}
+		for range 2 {
+			var err error
+			if o, err = leanNode(o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if text := fmt.Sprint(o); strings.Contains(text, "many") || strings.Contains(text, "osImage") {
+			t.Errorf("more is kept than counts: %s", text)
+		}
+		all = append(all, o)
+	}
+	n := newNodes(all)
+	for name, want := range map[string]bool{"young": true, "old": false, "odd": false, "strange": false, "": false} {
+		if n.native(name) != want {
+			t.Errorf("%q: %v", name, !want)
+		}
+	}
+	young := slices.DeleteFunc(all, func(o any) bool { return o.(*unstructured.Unstructured).GetName() != "young" })
+	if n = newNodes(young); !n.native("") || !n.native("young") || !n.native("strange") {
+		t.Errorf("all of them know native sidecars: %+v", n)
+	}
+	if n = newNodes(nil); !n.native("") {
+		t.Error("there is no node that doesn't know them")
 	}
 }

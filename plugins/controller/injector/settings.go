@@ -262,38 +262,49 @@ func (n *nodes) native(name string) bool {
 	return n.all
 }
 
+// kubeletVersion is where a node says which kubelet it has.
+var kubeletVersion = []string{"status", "nodeInfo", "kubeletVersion"}
+
+// leanNode keeps of a node its kubelet's version, where it was: an informer leans objects of a list
+// that its API server streams twice.
+func leanNode(sent any) (any, error) {
+	n, ok := sent.(*unstructured.Unstructured)
+	if !ok {
+		return sent, nil
+	}
+	kubelet, _, _ := unstructured.NestedString(n.Object, kubeletVersion...)
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Node",
+		"metadata": map[string]any{"name": n.GetName(), "resourceVersion": n.GetResourceVersion()},
+		"status":   map[string]any{"nodeInfo": map[string]any{"kubeletVersion": kubelet}},
+	}}, nil
+}
+
+// newNodes says of nodes which know native sidecars.
+func newNodes(list []any) *nodes {
+	out := &nodes{know: map[string]bool{}, all: true}
+	for _, o := range list {
+		n, ok := o.(*unstructured.Unstructured)
+		if !ok {
+			continue
+		}
+		kubelet, _, _ := unstructured.NestedString(n.Object, kubeletVersion...)
+		v, err := version.ParseGeneric(kubelet)
+		out.know[n.GetName()] = err == nil && v.AtLeast(nativeSince)
+		out.all = out.all && out.know[n.GetName()]
+	}
+	return out
+}
+
 // followNodes finds out which nodes know native sidecars.
 func (c *Controller) followNodes(ctx context.Context, out sdk.Publisher, running *sync.WaitGroup) error {
 	of := c.client.Objects.Resource(corev1.SchemeGroupVersion.WithResource("nodes"))
-	lean := func(o any) (any, error) {
-		n, ok := o.(*unstructured.Unstructured)
-		if !ok {
-			return o, nil
-		}
-		kubelet, _, _ := unstructured.NestedString(n.Object, "status", "nodeInfo", "kubeletVersion")
-		return &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "Node", "kubelet": kubelet,
-			"metadata": map[string]any{"name": n.GetName(), "resourceVersion": n.GetResourceVersion()},
-		}}, nil
-	}
 	var i *kube.Informer
-	count := func(any) {
-		next := &nodes{know: map[string]bool{}, all: true}
-		for _, o := range i.GetStore().List() {
-			n, ok := o.(*unstructured.Unstructured)
-			if !ok {
-				continue
-			}
-			kubelet, _, _ := unstructured.NestedString(n.Object, "kubelet")
-			v, err := version.ParseGeneric(kubelet)
-			next.know[n.GetName()] = err == nil && v.AtLeast(nativeSince)
-			next.all = next.all && next.know[n.GetName()]
-		}
-		c.nodes.Store(next)
-	}
+	count := func(any) { c.nodes.Store(newNodes(i.GetStore().List())) }
 	started := make(chan struct{})
 	later := func(o any) { <-started; count(o) }
-	i, err := kube.Follow(of, "", lean, cache.ResourceEventHandlerFuncs{AddFunc: later, UpdateFunc: func(_, now any) { later(now) }, DeleteFunc: later}, c.failed(out, "nodes"))
+	i, err := kube.Follow(of, "", leanNode,
+		cache.ResourceEventHandlerFuncs{AddFunc: later, UpdateFunc: func(_, now any) { later(now) }, DeleteFunc: later}, c.failed(out, "nodes"))
 	if err != nil {
 		return err
 	}
