@@ -126,6 +126,7 @@ func (f *form) environment(router bool) []corev1.EnvVar {
 		v.set("ISTIO_META_APP_CONTAINERS", strings.Join(f.apps(), ","))
 	}
 	v.limit("GOMEMLIMIT", "memory")
+	v.limit("GOMAXPROCS", "cpu")
 	f.compliance(v)
 	if router {
 		v.set("ISTIO_META_APP_CONTAINERS", strings.Join(f.apps(), ","))

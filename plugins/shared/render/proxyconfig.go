@@ -16,28 +16,44 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
 )
 
-// ProxyConfig returns the settings of a pod's proxy: the mesh's, over which those objects of kind
-// ProxyConfig are laid that concern it, in this order, and then the pod's annotation
-// proxy.istio.io/config. Variables are joined by name.
+// ProxyConfig returns the settings of a pod's proxy: the mesh's, over which are laid, in this
+// order, objects of kind ProxyConfig without a selector, the pod's annotation
+// proxy.istio.io/config, and objects that select it; objects are those that concern the pod, as
+// Concerning returns them. Variables are joined by name.
+// Source: https://istio.io/latest/docs/reference/config/networking/proxy-config/
 func ProxyConfig(m *mesh.MeshConfig, objects []*networking.ProxyConfig, annotations map[string]string) (*mesh.ProxyConfig, error) {
 	p := proto.CloneOf(m.GetDefaultConfig())
 	if p == nil {
 		p = &mesh.ProxyConfig{}
 	}
+	selecting := func(o *networking.ProxyConfig) bool { return len(o.GetSelector().GetMatchLabels()) > 0 }
 	for _, o := range objects {
-		if o.Concurrency != nil {
-			p.Concurrency = wrapperspb.Int32(o.Concurrency.Value)
+		if !selecting(o) {
+			layProxy(p, o)
 		}
-		if o.Image != nil {
-			p.Image = o.Image
+	}
+	if text, ok := annotations[annotation.ProxyConfig.Name]; ok {
+		if err := annotated(p, text); err != nil {
+			return p, err
 		}
-		p.ProxyMetadata = merged(p.ProxyMetadata, o.EnvironmentVariables)
 	}
-	text, ok := annotations[annotation.ProxyConfig.Name]
-	if !ok {
-		return p, nil
+	for _, o := range objects {
+		if selecting(o) {
+			layProxy(p, o)
+		}
 	}
-	return p, annotated(p, text)
+	return p, nil
+}
+
+// layProxy changes settings by what an object says.
+func layProxy(p *mesh.ProxyConfig, o *networking.ProxyConfig) {
+	if o.Concurrency != nil {
+		p.Concurrency = wrapperspb.Int32(o.Concurrency.Value)
+	}
+	if o.Image != nil {
+		p.Image = o.Image
+	}
+	p.ProxyMetadata = merged(p.ProxyMetadata, o.EnvironmentVariables)
 }
 
 // annotated changes settings by what an annotation says, in YAML or JSON.
