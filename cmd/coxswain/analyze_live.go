@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/expressions"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/analysis"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/report"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -50,7 +51,7 @@ func liveProxies(ctx context.Context, r *analysis.Reader, addr string) error {
 	r.Input.Proxies = []analysis.Proxy{}
 	for _, p := range list {
 		_, says := p.Metadata["COXSWAIN_REGEX_PROGRAM"]
-		r.Input.Proxies = append(r.Input.Proxies, analysis.Proxy{Name: p.Node, Stock: p.Metadata["COXSWAIN_NO_AGENT"] == "true" && !says})
+		r.Input.Proxies = append(r.Input.Proxies, analysis.Proxy{Name: p.Node, Stock: expressions.IsStock(p.Metadata["COXSWAIN_NO_AGENT"] == "true", says)})
 	}
 	return nil
 }

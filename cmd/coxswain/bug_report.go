@@ -47,7 +47,7 @@ each resource, why they have it, the last pushes, metrics, versions, and the las
 secrets their names alone; the configuration of proxies is, with [redacted] in the place of what is secret there.
 
 Commands that ask a control plane by its HTTP port (explain, impact, watch --once, proxy-status, proxies, config, plugins, views, route) answer from an
-archive with --from (route: --archive).`,
+archive with --from (route takes --archive, too, as its --from may be a client's address).`,
 		Example: `  coxswain bug-report -o report.zip
   coxswain explain web-7d9.shop cluster --from report.zip
   coxswain config --from report.zip`,

@@ -46,6 +46,9 @@ is a listener of the URL's port, for what a workload sends an address that is no
 			if err := a.check(); err != nil {
 				return err
 			}
+			if strings.HasSuffix(q.From, ".zip") { // as --from of all other commands
+				a.addr, q.From = archived+q.From, ""
+			}
 			raw, node, err := dumpOfProxy(c.Context(), p, a.addr, dump, args[0])
 			if err != nil {
 				return err

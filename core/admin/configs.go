@@ -78,6 +78,17 @@ func (o *Object) hold(list []Fault) {
 	}
 }
 
+// Warn adds what a tool has found to be wrong with the object, none of which refuses it.
+func (o *Object) Warn(list []Fault) {
+	if len(list) == 0 {
+		return
+	}
+	o.Faults = append(slices.Clip(o.Faults), list...)
+	if o.State == stateOK {
+		o.State = stateWarned
+	}
+}
+
 func newObject(o Object, list []Fault) Object {
 	o.State, o.Faults = stateOK, list
 	if len(list) > 0 {

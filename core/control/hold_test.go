@@ -113,7 +113,7 @@ func TestGreatLossIsHeld(t *testing.T) {
 		m.sees("a.com", "b.com", "c.com", "d.com")
 		m.holds("memory")
 		if h, err := m.Hold("memory"); err != nil || h.Rows != 6 || h.Difference.String() != "−3 endpoints −3 services" ||
-			!strings.Contains(strings.Join(h.Reasons, "; "), "3 of 4 services would go") {
+			!strings.Contains(strings.Join(h.Reasons, "; "), "3 of 4 services would go") || h.Proxies != 1 {
 			t.Errorf("%+v, %v", h, err)
 		}
 		if h := m.PluginRows()["memory"].Held; h == nil || !slices.Contains(h.Names, report.RowName{Table: "services", Key: "ns/b.com"}) || len(h.Names) != 6 {

@@ -17,8 +17,18 @@ type Hold[C Stream] struct {
 	Reasons []string
 	// Frozen are the connections that keep what they have; nil for a hold of rows.
 	Frozen map[C]bool
+	// losing is how many connections would lose something by the rows.
+	losing int
 	// tries is how often it was let go because nothing seemed to be lost by it any more.
 	tries int
+}
+
+// Proxies is how many connections keep what they have, or would lose something by the rows.
+func (h *Hold[C]) Proxies() int {
+	if h.Frozen != nil {
+		return len(h.Frozen)
+	}
+	return h.losing
 }
 
 // maxTries is how often a hold is let go by itself.
@@ -43,7 +53,7 @@ type Event struct {
 	What What
 	// Plugins whose it is, sorted.
 	Plugins []string
-	// Reasons why, and of how many rows or proxies.
+	// Reasons why, of how many rows, and how many proxies would lose something by it.
 	Reasons       []string
 	Rows, Proxies int
 }
@@ -123,7 +133,7 @@ func (h *Holds[C]) Judge(s Scene[C], now time.Time) (back bool) {
 	case len(why) == 0:
 		h.Freeze(nil, now)
 		return false
-	case w != nil && h.takeBack(s, w, why, now):
+	case w != nil && h.takeBack(s, w, Event{Reasons: why, Proxies: losing(heavy)}, now):
 		return true
 	case w != nil && s.lenient(w):
 		h.events = append(h.events, Event{What: Through, Plugins: w.names(), Reasons: why})
@@ -173,7 +183,7 @@ func (w *causes) names() (names []string) {
 
 // takeBack takes rows back: all that those sources have changed that took something away; if none
 // did, those that edited something. If that was not enough, all that any source has changed.
-func (h *Holds[C]) takeBack(s Scene[C], w *causes, why []string, now time.Time) bool {
+func (h *Holds[C]) takeBack(s Scene[C], w *causes, why Event, now time.Time) bool {
 	may := func(shard *environment.Shard) bool { return s.Guard(shard.Name) != nil }
 	takers := false
 	for shard, takes := range w.by {
@@ -195,7 +205,8 @@ func (h *Holds[C]) takeBack(s Scene[C], w *causes, why []string, now time.Time) 
 	h.rounds++
 	for _, shard := range s.Sources() {
 		if n := s.Env.Held.Rows(shard); n > 0 {
-			h.hold(shard.Name, Event{Reasons: why, Rows: n}, now)
+			why.Rows = n
+			h.hold(shard.Name, why, now)
 		}
 	}
 	return true
@@ -209,10 +220,21 @@ func (h *Holds[C]) hold(plugin string, e Event, now time.Time) *Hold[C] {
 		h.of[plugin] = is
 	}
 	if !slices.Equal(is.Reasons, e.Reasons) {
-		is.Reasons, e.Plugins = e.Reasons, []string{plugin}
+		is.Reasons, is.losing, e.Plugins = e.Reasons, e.Proxies, []string{plugin}
 		h.events = append(h.events, e)
 	}
 	return is
+}
+
+// losing is how many connections would lose something.
+func losing[C Stream](losses []*Loss[C]) int {
+	all := map[C]bool{}
+	for _, l := range losses {
+		for _, conn := range l.conns {
+			all[conn] = true
+		}
+	}
+	return len(all)
 }
 
 // Freeze freezes the connections of these losses, and no others.

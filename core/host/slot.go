@@ -96,10 +96,10 @@ func (s *slot) tell(t Transition) {
 }
 
 // notice is the level of a step in a plugin's life: a start is one line at INFO, that it serves, or
-// sleeps.
+// sleeps. Of one that ends in its sleep nobody misses anything.
 func notice(t Transition) slog.Level {
 	switch {
-	case t.To == Serving, t.To == Asleep, t.To == Gone && t.From != Declared, t.To == Starting && t.From == Failed:
+	case t.To == Serving, t.To == Asleep, t.To == Gone && t.From != Declared && t.From != Asleep, t.To == Starting && t.From == Failed:
 		return slog.LevelInfo
 	}
 	return slog.LevelDebug

@@ -1,11 +1,14 @@
 package xds
 
 import (
+	"log/slog"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/coxswain-mesh/coxswain/core/budget"
 )
 
 // payload is the encoded message of a call that the server itself doesn't know.
@@ -20,6 +23,10 @@ func (e *endpoint) call(_ any, g grpc.ServerStream) error {
 	}
 	response, err := e.server.config.Calls(g.Context(), method, request)
 	if err != nil {
+		if code := status.Code(err); code == codes.Unauthenticated || code == codes.PermissionDenied {
+			e.server.lines.log(e.server.config.Log, slog.LevelInfo, "call refused", "method", budget.Line(method, maxLogged), "remote", remoteOf(g.Context()),
+				"code", code.String(), "reason", budget.Line(status.Convert(err).Message(), maxLogged))
+		}
 		return err
 	}
 	return g.SendMsg(&payload{response})

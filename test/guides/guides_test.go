@@ -14,6 +14,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/test/envoy"
 	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/netns"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
@@ -21,6 +22,7 @@ import (
 var program string
 
 func TestMain(m *testing.M) {
+	netns.Main()
 	mesh.Plain(&program, m.Run)
 }
 

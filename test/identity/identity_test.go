@@ -11,6 +11,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/wait"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -252,6 +254,14 @@ func TestRefused(t *testing.T) {
 			}
 		})
 	}
+	wait.For(t, "the log says who was refused, and why", func() error {
+		for line := range strings.Lines(w.Log()) {
+			if strings.Contains(line, "call refused") && strings.Contains(line, "CreateCertificate") && strings.Contains(line, "token is unknown") {
+				return nil
+			}
+		}
+		return errors.New("no line does")
+	})
 	err = c.Invoke(bearer(t, webToken), "/istio.v1.auth.IstioCertificateService/Another", &security.IstioCertificateRequest{}, &security.IstioCertificateResponse{})
 	if status.Code(err) != codes.Unimplemented {
 		t.Errorf("another method: %v", err)

@@ -34,7 +34,7 @@ type world struct {
 	bootstrap                map[*netns.Pod][]byte
 	walked                   map[*netns.Pod]*simulator.Config
 	certificates             map[*netns.Pod]string
-	dir                      string
+	dir, socket              string
 }
 
 // settings of a world.
@@ -43,6 +43,8 @@ type settings struct {
 	// authority of certificates that sidecars have; nil: none. sds: they come by SDS from files.
 	authority *authority.Authority
 	sds       bool
+	// mesh is a file with the mesh's settings; empty: none.
+	mesh string
 }
 
 func newWorld(t *testing.T, s settings) *world {
@@ -65,11 +67,15 @@ func newWorld(t *testing.T, s settings) *world {
 	serveTCP(t, w.server, "9000")
 	serveTCP(t, w.server, "9999")
 	w.write(t, "mesh.yaml", meshYAML)
-	w.plane = mesh.Start(t, program, w.config)
+	var args []string
+	if s.mesh != "" {
+		args = append(args, "--meshConfig", s.mesh)
+	}
+	w.plane = mesh.Start(t, program, w.config, args...)
 	w.plane.Ready(t)
-	socket := w.plane.Socket(t, filepath.Join(w.dir, "xds"))
-	w.start(t, w.client, "client", socket, s)
-	w.start(t, w.server, "web", socket, s)
+	w.socket = w.plane.Socket(t, filepath.Join(w.dir, "xds"))
+	w.start(t, w.client, "client", w.socket, s)
+	w.start(t, w.server, "web", w.socket, s)
 	return w
 }
 

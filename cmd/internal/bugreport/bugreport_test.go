@@ -17,7 +17,9 @@ func pages(_ context.Context, path string) ([]byte, error) {
 		"/debug/version": "v1",
 		"/ready":         "ready",
 		"/debug/ledger":  `[{"node":"a"},{"node":"b"}]`, "/debug/plugins": `[]`,
-		"/debug/tables":                        `[{"name":"services"}]`,
+		"/debug/tables":                        `[{"name":"services"},{"name":"example.com/Note"},{"name":"/Secret","secret":true},{"name":"mesh"}]`,
+		"/debug/rowz?table=example.com%2FNote": `[{"key":"shop/n"}]`, "/debug/rowz?table=mesh": `[]`,
+		"/debug/rowz?table=%2FSecret":          `never asked`,
 		"/debug/ledger?proxyID=a":              `[]`,
 		"/debug/explain?proxyID=a":             `{}`,
 		"/debug/explain?proxyID=a&all=true":    explained,
@@ -60,6 +62,9 @@ func TestReport(t *testing.T) {
 		"/debug/config_dump?proxyID=a&types=lds":   `"configs"`,
 		"/debug/metrics":                           "no such page",
 		"/debug/nothing":                           "the archive has no /debug/nothing",
+		"/debug/rowz?table=example.com%2FNote":     "shop/n",
+		"/debug/rowz?table=mesh":                   "[]",
+		"/debug/rowz?table=%2FSecret":              "the archive has no",
 	} {
 		text, err := r.Get(page)
 		if got := string(text); err == nil && !strings.Contains(got, want) || err != nil && !strings.Contains(err.Error(), want) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/istiod"
 	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
 // Index is what index.json has.
@@ -69,6 +70,9 @@ func Collect(ctx context.Context, get Get, w io.Writer, o Options) (*Index, erro
 	for _, p := range append([]string{"/debug/list", "/debug/version", "/debug/metrics", "/ready"}, pages...) {
 		c.add(ctx, p)
 	}
+	for _, table := range c.tables {
+		c.add(ctx, "/debug/rowz?table="+url.QueryEscape(table))
+	}
 	for i, node := range c.nodes {
 		if i >= o.Proxies {
 			c.index.Left = append(c.index.Left, node)
@@ -95,7 +99,9 @@ type collector struct {
 	zip   *zip.Writer
 	index *Index
 	nodes []string
-	err   error
+	// tables have objects of configuration, or the mesh's settings.
+	tables []string
+	err    error
 }
 
 func (c *collector) add(ctx context.Context, page string) {
@@ -104,8 +110,11 @@ func (c *collector) add(ctx context.Context, page string) {
 		c.index.Missing[page] = err.Error()
 		return
 	}
-	if page == "/debug/ledger" {
+	switch page {
+	case "/debug/ledger":
 		c.nodes = nodesOf(raw)
+	case "/debug/tables":
+		c.tables = tablesOf(raw)
 	}
 	name := fmt.Sprintf("pages/%03d-%s", len(c.index.Pages), strings.ReplaceAll(strings.Trim(strings.SplitN(page, "?", 2)[0], "/"), "/", "-"))
 	c.index.Pages[page] = name
@@ -120,6 +129,18 @@ func nodesOf(ledger []byte) (nodes []string) {
 	}
 	slices.Sort(nodes)
 	return slices.Compact(nodes)
+}
+
+// tablesOf are the tables whose rows /debug/rowz shows, but for those of secrets.
+func tablesOf(tables []byte) (names []string) {
+	var all []admin.Table
+	_ = json.Unmarshal(tables, &all)
+	for _, t := range all {
+		if !t.Secret && (strings.Contains(t.Name, "/") || t.Name == state.Mesh || t.Name == state.Networks) {
+			names = append(names, t.Name)
+		}
+	}
+	return names
 }
 
 func (c *collector) write(name string, text []byte) {

@@ -184,6 +184,15 @@ func Levels() []string { return []string{"debug", "info", "warn", "error"} }
 // Formats returns what logFormat may be.
 func Formats() []string { return []string{"text", "json"} }
 
+// nowhere takes `none` for no address wherever an empty one is none; of grpcAddr it is said apart.
+func (p *Ports) nowhere() {
+	for _, a := range []*string{&p.HTTPAddr, &p.MonitoringAddr, &p.SecureGRPCAddr, &p.HTTPSAddr} {
+		if *a == server.None {
+			*a = ""
+		}
+	}
+}
+
 // plaintext checks grpcAddr, which may be no address on purpose.
 func plaintext(a string) error {
 	if a == server.None {

@@ -108,20 +108,20 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.Bool("istiodDefaults", d.IstiodDefaults, "listen where istiod does unless told otherwise: httpAddr is :8080, "+
 		"monitoringAddr :15014, secureGRPCAddr :15012, and grpcAddr none, as plain text is to be asked for")
 	fs.String("grpcAddr", d.GRPCAddr, "address for xDS in plain text; empty: that of httpAddr, beside pages; none: no address")
-	fs.String("httpAddr", d.HTTPAddr, "address for readiness and debug pages; empty: none")
-	fs.String("monitoringAddr", d.MonitoringAddr, "address for metrics and version; empty: none")
+	fs.String("httpAddr", d.HTTPAddr, "address for readiness and debug pages; empty or none: no address")
+	fs.String("monitoringAddr", d.MonitoringAddr, "address for metrics and version; empty or none: no address")
 	fs.Bool("monitoringTLS", d.MonitoringTLS, "serve monitoringAddr by TLS, too, with the certificate of "+
 		"secureGRPCAddr; in plain text callers of other machines get /metrics, /ready and /version alone")
 	fs.Bool("uiActions", d.UIActions, "let those who log in with coxswain ui change something from the page of monitoringAddr: pins, holds, stages and plugins")
 	fs.String("secureGRPCAddr", d.SecureGRPCAddr, "address for xDS over TLS, and for calls of plugins such as "+
-		"controller/ca; open where a certificate can be had: from files, or from a plugin that makes one; empty: none")
+		"controller/ca; open where a certificate can be had: from files, or from a plugin that makes one; empty or none: no address")
 	fs.String("istiodCustomHost", d.CustomHost,
 		"more DNS names that a certificate made for secureGRPCAddr is to have, joined by commas (istiod: ISTIOD_CUSTOM_HOST)")
 	fs.String("httpsClientCAFile", d.HTTPSClientCAFile,
 		"PEM file with the authorities of clients that may send webhooks to httpsAddr; empty: everybody who can reach it may, as with istiod")
 	fs.String("httpsAddr", d.HTTPSAddr, "address for webhooks, which controllers answer (controller/injector, "+
 		"controller/validator: it enables those of the set for a cluster), with the certificate of secureGRPCAddr; "+
-		"istiod: :15017; empty: none")
+		"istiod: :15017; empty or none: no address")
 	fs.Bool("authPlaintext", d.AuthPlaintext, "ask the set's authenticators who is calling in plain text, too; otherwise nobody knows, as with istiod")
 
 	fs.String("caCertFile", d.CACertFile, "PEM file with the authorities of clients' certificates, for secureGRPCAddr; "+

@@ -72,7 +72,8 @@ func Load(fs *pflag.FlagSet, environ []string) (s Settings, unknown []string, er
 	if s.IstiodDefaults {
 		s.Ports.likeIstiod(at)
 	}
-	s.Webhooks = s.HTTPSAddr != "" && s.HTTPSAddr != server.None
+	s.Ports.nowhere()
+	s.Webhooks = s.HTTPSAddr != ""
 	return s, unknown, at.locate(s.Check())
 }
 

@@ -100,6 +100,14 @@ func TestNoPlaintext(t *testing.T) {
 	}
 }
 
+// TestNone: none is no address wherever an empty one is.
+func TestNone(t *testing.T) {
+	s, _, err := load(t, []string{"--httpAddr=none", "--monitoringAddr=none", "--secureGRPCAddr=none", "--httpsAddr=none", "--grpcAddr=127.0.0.1:1"}, nil, "")
+	if err != nil || s.HTTPAddr+s.MonitoringAddr+s.SecureGRPCAddr+s.HTTPSAddr != "" || s.Webhooks {
+		t.Errorf("%v, %+v", err, s.Ports)
+	}
+}
+
 func TestUnknownVariables(t *testing.T) {
 	environ := []string{"COXSWAIN_HOLDMAX=1s", "COXSWAIN_SERVICE_HOST=10.0.0.1", "COXSWAIN_PORT_15010_TCP=x", "COXSWAIN_ADDR=a"}
 	_, unknown, err := load(t, nil, environ, "")
@@ -138,7 +146,7 @@ func TestMistakes(t *testing.T) {
 		{name: "suites", environ: []string{"COXSWAIN_TLS_CIPHER_SUITES=TLS_RSA_WITH_RC4_128_SHA"}, want: `tls-cipher-suites: "TLS_RSA_WITH_RC4_128_SHA" is none of`},
 		{name: "webhooks", args: []string{"--httpsAddr=1"}, want: "httpsAddr"},
 		{name: "address", args: []string{"--grpcAddr=15010"}, want: `grpcAddr: "15010" is no address`},
-		{name: "none", args: []string{"--httpAddr=none"}, want: `httpAddr: "none" is no address`},
+		{name: "no address", args: []string{"--httpAddr=nowhere"}, want: `httpAddr: "nowhere" is no address`},
 		{name: "port", args: []string{"--grpcAddr=:http"}, want: "no port number"},
 		{name: "negative", args: []string{"--keepaliveMaxServerConnectionAge=-1s"}, want: "keepaliveMaxServerConnectionAge: -1s is negative"},
 		{name: "debounce", args: []string{"--debounceMax=1ms"}, want: "debounceMax: 1ms is less than debounceAfter"},

@@ -34,6 +34,8 @@ type recorder struct {
 	reports int
 	// repeated are resources that were reported as they were.
 	repeated []string
+	// logged are lines of the log.
+	logged []string
 }
 
 type recordedView struct {
@@ -122,7 +124,11 @@ func (r *recorder) since() string {
 	return out
 }
 
-func (r *recorder) Log(sdk.Level, string, ...any) {}
+func (r *recorder) Log(_ sdk.Level, text string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.logged = append(r.logged, fmt.Sprint(text, " ", args))
+}
 
 // resources are those of a view by name.
 func (r *recorder) resources(view uint64) map[string][]byte {

@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -124,6 +125,31 @@ func TestPortsThatProxiesHaveThemselves(t *testing.T) {
 		if got := chainAt(in, port) != nil; got != want {
 			t.Errorf("port %d: %v, want %v", port, got, want)
 		}
+	}
+}
+
+// TestOwnPortsWithoutAddresses: a service that is dialled at all addresses gets no listener at a
+// port of the proxy's own, whatever it speaks: Envoy refuses one of the two.
+func TestOwnPortsWithoutAddresses(t *testing.T) {
+	w := newWorld(t)
+	s := service("own")
+	s.Addresses = nil
+	for _, number := range []uint32{15001, 15006, 15021, 15090, 82} {
+		s.Ports = append(s.Ports, &sdk.Port{Number: number, Name: fmt.Sprintf("tcp-%d", number), Protocol: "TCP"},
+			&sdk.Port{Number: number + 1000, Name: fmt.Sprintf("tls-%d", number), Protocol: "TLS"})
+	}
+	w.commit(rows(state.Services, sdk.ServiceRow(s)))
+	w.withMesh(`{"proxyListenPort": 16001, "proxyInboundListenPort": 16006}`)
+	w.attach(1, proxy(sidecarID, nil, map[string]any{"ENVOY_STATUS_PORT": 16021, "ENVOY_PROMETHEUS_PORT": 15090}))
+	want := []string{"0.0.0.0_1082", "0.0.0.0_15001", "0.0.0.0_15006", "0.0.0.0_15021", "0.0.0.0_16090", "0.0.0.0_82", "virtualInbound", "virtualOutbound"}
+	if got := keysOf(w.get(1, encode.ListenerType)); !slices.Equal(got, want) {
+		t.Errorf("listeners %v, want %v", got, want)
+	}
+	w.withMesh(`{}`)
+	w.attach(2, proxy(sidecarID, nil, map[string]any{"ENVOY_STATUS_PORT": 15021, "ENVOY_PROMETHEUS_PORT": 15090}))
+	want = []string{"0.0.0.0_1082", "0.0.0.0_16001", "0.0.0.0_16006", "0.0.0.0_16021", "0.0.0.0_16090", "0.0.0.0_82", "virtualInbound", "virtualOutbound"}
+	if got := keysOf(w.get(2, encode.ListenerType)); !slices.Equal(got, want) {
+		t.Errorf("with default ports: listeners %v, want %v", got, want)
 	}
 }
 

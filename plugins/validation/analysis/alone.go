@@ -17,14 +17,15 @@ func Alone(r finding.Resource) []finding.Finding {
 }
 
 func saidOf(r finding.Resource) []finding.Finding {
+	found := largeRegexes(expressionsOf(r), "Envoys whose bootstraps say nothing of it", finding.Infof)
 	switch spec := r.Spec.(type) {
 	case *networking.VirtualService:
-		return append(unreachableRoutes(spec), largeRegexes(spec, "Envoys whose bootstraps say nothing of it", finding.Infof)...)
+		return append(unreachableRoutes(spec), found...)
 	case *networking.EnvoyFilter:
-		return []finding.Finding{finding.Warnf(caution, "spec", "an EnvoyFilter depends on details of Envoy and of what is generated for it, which change from version to version").
-			WithHint("where another resource can say the same, use that; otherwise look at what proxies get after each upgrade")}
+		return append(found, finding.Warnf(caution, "spec", "an EnvoyFilter depends on details of Envoy and of what is generated for it, which change from version to version").
+			WithHint("where another resource can say the same, use that; otherwise look at what proxies get after each upgrade"))
 	}
-	return nil
+	return found
 }
 
 func alone(w *world) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
+	"go.yaml.in/yaml/v3"
 	mesh "istio.io/api/mesh/v1alpha1"
 	kubernetes "k8s.io/api/networking/v1"
 )
@@ -60,6 +61,8 @@ type Resource struct {
 	// conditions are those of its status, and allocated says that this has addresses.
 	conditions []condition
 	allocated  bool
+	// route is the spec of a route of the Gateway API whose document isn't known.
+	route *yaml.Node
 }
 
 // Service is a service of a registry.

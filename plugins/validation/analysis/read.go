@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/ingress"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/objects"
@@ -81,8 +82,13 @@ func (r *Reader) AddRow(table string, row *pb.Row) error {
 		r.Input.Mesh = &mesh.MeshConfig{}
 		return proto.Unmarshal(row.Payload, r.Input.Mesh)
 	}
-	if other, ok := kinds.Other(table); ok && other.Group() == ingress.Group {
-		r.addIngress(other, row)
+	if other, ok := kinds.Other(table); ok {
+		switch {
+		case other.Group() == ingress.Group:
+			r.addIngress(other, row)
+		case table == gatewayapi.HTTPRoute || table == gatewayapi.GRPCRoute:
+			r.addRoute(other, row)
+		}
 		return nil
 	}
 	kind, ok := kinds.Lookup(table)

@@ -9,6 +9,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	networking "istio.io/api/networking/v1alpha3"
 )
 
@@ -17,6 +18,7 @@ const (
 	ineffectiveMatch = "IST0131"
 	badDelegation    = "COX3004"
 	lostDelegate     = "COX3005"
+	overriddenRoot   = "COX3012"
 )
 
 // unreachableRoutes finds routes, and matches of them, that an earlier route takes everything from:
@@ -240,12 +242,35 @@ func delegates(w *world) {
 				w.report(v.Resource, missing(at+".name", "delegate virtual service", key))
 			case len(to.spec.Hosts) > 0:
 				w.report(v.Resource, finding.Errorf(badDelegation, at, "VirtualService %s has hosts of its own, so that nothing can be delegated to it", key).WithHint("remove its hosts"))
+			default:
+				w.overridden(v.Resource, i, r, to.Resource, to.spec)
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if v := all[name]; len(v.spec.Hosts) == 0 && !used[name] {
 			w.report(v.Resource, finding.Warnf(lostDelegate, "metadata.name", "no VirtualService delegates to %s, which has no hosts: it has no effect", name))
+		}
+	}
+}
+
+// overridden reports what a route says that delegates, and a route of the delegate says, too: that
+// takes its place whole, as with istiod.
+func (w *world) overridden(root *Resource, i int, r *networking.HTTPRoute, delegate *Resource, to *networking.VirtualService) {
+	fields := r.ProtoReflect().Descriptor().Fields()
+	for _, name := range []protoreflect.Name{"rewrite", "timeout", "retries", "fault", "mirror", "cors_policy", "headers"} {
+		d := fields.ByName(name)
+		if !r.ProtoReflect().Has(d) {
+			continue
+		}
+		for j, own := range to.Http {
+			if own.ProtoReflect().Has(d) {
+				w.report(root, finding.Warnf(overriddenRoot, fmt.Sprintf("spec.http[%d].%s", i, d.JSONName()),
+					"it doesn't count for requests that spec.http[%d] of VirtualService %s/%s takes: that has a %s of its own",
+					j, delegate.Namespace, delegate.Name, d.JSONName()).
+					WithHint("say all of it there, or leave it out there"))
+				break
+			}
 		}
 	}
 }

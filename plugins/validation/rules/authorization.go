@@ -20,6 +20,7 @@ const (
 	ambiguous      = "COX2613"
 	badDryRun      = "COX2609"
 	badCustom      = "COX2610"
+	portlessHost   = "COX2614"
 )
 
 // dryRun is the annotation of a policy that is only tried out.
@@ -69,7 +70,7 @@ func (c *checker) authzRule(at path, r *security.Rule, action security.Authoriza
 		web = c.source(at.field("from").index(i).field("source"), f.GetSource(), action) || web
 	}
 	for i, t := range r.GetTo() {
-		web = c.operation(at.field("to").index(i).field("operation"), t.GetOperation()) || web
+		web = c.operation(at.field("to").index(i).field("operation"), t.GetOperation(), action) || web
 		ports = ports || len(t.GetOperation().GetPorts()) > 0
 	}
 	for i, w := range r.GetWhen() {
@@ -167,8 +168,25 @@ func (c *checker) account(at path, text string) {
 	}
 }
 
+// hostsWithoutPorts warns of hosts that protect nothing from who names a port, too: clients may do
+// so in any request. Source: Istio, AuthorizationPolicy, operation.hosts.
+func (c *checker) hostsWithoutPorts(at path, hosts []string) {
+	for i, h := range hosts {
+		if h != "" && !strings.HasSuffix(h, "*") && !strings.Contains(h, ":") && !slices.Contains(hosts, h+":*") {
+			c.warn(portlessHost, at.index(i), "%s is not the host of requests for %s", quote(h), quote(h+":8080")).
+				hint("clients may name a port in any request: add %s", quote(h+":*"))
+		}
+	}
+}
+
 // operation checks what is called, and reports whether it looks at HTTP.
-func (c *checker) operation(at path, o *security.Operation) (web bool) {
+func (c *checker) operation(at path, o *security.Operation, action security.AuthorizationPolicy_Action) (web bool) {
+	switch action {
+	case security.AuthorizationPolicy_DENY, security.AuthorizationPolicy_CUSTOM:
+		c.hostsWithoutPorts(at.field("hosts"), o.GetHosts())
+	case security.AuthorizationPolicy_ALLOW:
+		c.hostsWithoutPorts(at.field("notHosts"), o.GetNotHosts())
+	}
 	ports := []values{{"ports", o.GetPorts()}, {"notPorts", o.GetNotPorts()}}
 	paths := []values{{"paths", o.GetPaths()}, {"notPaths", o.GetNotPaths()}}
 	c.listed(at, "operation", slices.Concat(ports, paths, []values{

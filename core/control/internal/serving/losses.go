@@ -47,7 +47,7 @@ func (l *Losses) TellHolds() {
 		switch e.What {
 		case guard.Held:
 			what, n := "rows", e.Rows
-			if e.Proxies > 0 {
+			if e.Rows == 0 {
 				what, n = "proxies", e.Proxies
 			}
 			plugin := e.Plugins[0]
@@ -89,7 +89,7 @@ func (l *Losses) Held(name string) state.Held {
 	if k := l.state.Roster.Plugins[name]; k != nil {
 		rows = l.state.Env.Held.Rows(k.Shard)
 	}
-	return state.Held{Plugin: name, Since: h.Since.UTC(), Rows: rows, Proxies: len(h.Frozen), Reasons: slices.Clone(h.Reasons)}
+	return state.Held{Plugin: name, Since: h.Since.UTC(), Rows: rows, Proxies: h.Proxies(), Reasons: slices.Clone(h.Reasons)}
 }
 
 // ErrNotHeld says that nothing of a plugin is held, and what to do.

@@ -13,7 +13,8 @@ type Shown = guard.Shown[*Connection]
 type Held struct {
 	Plugin string    `json:"plugin"`
 	Since  time.Time `json:"since"`
-	// Rows is how many changes of its rows are kept aside, Proxies how many keep what they had.
+	// Rows is how many changes of its rows are kept aside, Proxies how many keep what they had, or
+	// would lose something by the rows.
 	Rows    int `json:"rows,omitempty"`
 	Proxies int `json:"proxies,omitempty"`
 	// Reasons say what would go.

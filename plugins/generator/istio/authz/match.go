@@ -3,7 +3,6 @@ package authz
 import (
 	"fmt"
 	"net/netip"
-	"regexp"
 	"strings"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -54,20 +53,11 @@ func identity(value string) *matcher.StringMatcher {
 	case value == "*":
 		return anything()
 	case strings.HasPrefix(value, "*"):
-		return pattern(istio.Scheme + ".*" + regexp.QuoteMeta(value[1:]))
+		return pattern(istio.PrincipalPattern(value))
 	case strings.HasSuffix(value, "*"):
 		return prefix(istio.Scheme + strings.TrimSuffix(value, "*"))
 	}
 	return exact(istio.Scheme + value)
-}
-
-// glob is a regular expression for a text in which stars stand for something.
-func glob(value, something string) string {
-	parts := strings.Split(value, "*")
-	for i, p := range parts {
-		parts[i] = regexp.QuoteMeta(p)
-	}
-	return strings.Join(parts, something)
 }
 
 func header(name, value string, ignoreCase bool) headerMatcher {
@@ -86,17 +76,9 @@ func listed(name, value string) headerMatcher {
 	if value == "*" {
 		return sensitive(name, value)
 	}
-	v := regexp.QuoteMeta(value)
-	switch {
-	case strings.HasPrefix(value, "*"):
-		v = ".*" + regexp.QuoteMeta(value[1:])
-	case strings.HasSuffix(value, "*"):
-		v = regexp.QuoteMeta(strings.TrimSuffix(value, "*")) + ".*"
-	}
-	regex := "^" + v + "$|^" + v + ",.*|.*," + v + ",.*|.*," + v + "$"
 	//nolint:staticcheck // the field that Istio writes
 	return &routev3.HeaderMatcher{Name: name, HeaderMatchSpecifier: &routev3.HeaderMatcher_SafeRegexMatch{
-		SafeRegexMatch: &matcher.RegexMatcher{Regex: regex},
+		SafeRegexMatch: &matcher.RegexMatcher{Regex: istio.ListedPattern(value)},
 	}}
 }
 

@@ -2,7 +2,6 @@ package authz
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	rbac "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
@@ -77,16 +76,12 @@ func identities(in *context, values []string) ([]*rbac.Principal, error) {
 
 // namespace is the namespace of a workload; * stands for anything, anywhere.
 func namespace(_ *context, value string) (*rbac.Principal, error) {
-	return authenticated(pattern(".*/ns/" + glob(value, ".*") + "/.*")), nil
+	return authenticated(pattern(istio.NamespacePattern(value))), nil
 }
 
 // serviceAccount is NAMESPACE/NAME or NAME in the policy's own.
 func serviceAccount(in *context, value string) (*rbac.Principal, error) {
-	ns, name, ok := strings.Cut(value, "/")
-	if !ok {
-		ns, name = in.namespace, value
-	}
-	return authenticated(pattern(istio.Scheme + ".+/ns/" + regexp.QuoteMeta(ns) + "/(.+/|)sa/" + regexp.QuoteMeta(name) + "(/.+)?")), nil
+	return authenticated(pattern(istio.ServiceAccountPattern(value, in.namespace))), nil
 }
 
 // trustDomains are those of workloads; one of the mesh's stands for all of them.
@@ -97,7 +92,7 @@ func trustDomains(in *context, values []string) ([]*rbac.Principal, error) {
 		case value == "*":
 			return authenticated(prefix(istio.Scheme)), nil
 		case strings.Contains(value, "*"):
-			return authenticated(pattern(istio.Scheme + glob(value, "[^/]*") + "/.*")), nil
+			return authenticated(pattern(istio.TrustDomainPattern(value))), nil
 		}
 		return authenticated(prefix(istio.Scheme + value + "/")), nil
 	})(in, expanded)

@@ -107,7 +107,7 @@ func (x *Outbound) callersOf(c *incr.Ctx, d dialer, h scope.Host, s *config.Serv
 				continue
 			}
 			for _, a := range x.arrivalsOf(c, d, in, p) {
-				if a.caller.protocol == config.UDP || !d.takes(in.Listener, a) {
+				if a.caller.protocol == config.UDP || !d.takes(a) {
 					continue
 				}
 				k, via := arrival{place{d, a.where.Bind}, h.Host, p.Number}, in.Listener.Place()
@@ -120,13 +120,10 @@ func (x *Outbound) callersOf(c *incr.Ctx, d dialer, h scope.Host, s *config.Serv
 }
 
 // takes reports whether there can be a listener at a place: ports that the proxy has for itself are
-// taken where it listens to all addresses. A service without an address of its own is asked only if
-// it speaks HTTP, as istiod does.
-func (d dialer) takes(l *scope.Listener, a arriving) bool {
-	if a.caller.dialed || l != nil && l.Bind != "" || a.caller.protocol.IsHTTP() {
-		return d.How.Ports.Free(a.where.Bind, d.How.Families, a.caller.dialed)
-	}
-	return true
+// taken where it listens to all addresses. istiod asks so of HTTP alone; an Envoy that starts would
+// refuse one of two listeners at an address, which may be the one that takes all that is sent.
+func (d dialer) takes(a arriving) bool {
+	return d.How.Ports.Free(a.where.Bind, d.How.Families, a.caller.dialed)
 }
 
 type arriving struct {

@@ -14,6 +14,7 @@ import (
 	meshv1 "istio.io/api/mesh/v1alpha1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/expressions"
 )
 
 // Ways in which a workload's traffic comes to its proxy, besides REDIRECT.
@@ -62,6 +63,8 @@ type Metadata struct {
 	// Client and Server say where the proxy has its certificates. `coxswain bootstrap` says it for
 	// proxies that run without an agent.
 	Client, Server encode.Certificates // TLS_CLIENT_…, TLS_SERVER_…, credential, file-credential, COXSWAIN_NO_AGENT, COXSWAIN_SECRETS
+	// Stock: the bootstrap may allow no large regular expressions.
+	Stock bool // COXSWAIN_NO_AGENT, COXSWAIN_REGEX_PROGRAM
 	// Version of Istio's proxy; empty where it says none.
 	Version string // ISTIO_VERSION
 	// Texts are all values that are texts.
@@ -95,6 +98,7 @@ func parseMetadata(s *structpb.Struct) Metadata {
 		Server:         certificates(f, "SERVER"),
 		Version:        f["ISTIO_VERSION"].GetStringValue(),
 		Texts:          texts(f),
+		Stock:          expressions.IsStock(truth(f["COXSWAIN_NO_AGENT"]), f["COXSWAIN_REGEX_PROGRAM"] != nil),
 
 		StatusPort:     port(f["ENVOY_STATUS_PORT"]),
 		PrometheusPort: port(f["ENVOY_PROMETHEUS_PORT"]),

@@ -41,6 +41,7 @@ type Engine struct {
 	watched map[incr.Observed]watched
 	watches uint64
 	holds   *holds
+	regexes *regexes
 	// reported are the faults that were reported last.
 	reported []fault
 	// scopes in use, and by how many views.
@@ -76,6 +77,8 @@ type connection struct {
 	root  *incr.Root[uint64, placement.Placed]
 	// views that it was placed in, by type.
 	views map[string]uint64
+	// stock is what stockOf says of its node.
+	stock string
 	// since is when it ended, if it is retained.
 	since time.Time
 }
@@ -108,6 +111,7 @@ func New(from From) *Engine {
 		watched:     map[incr.Observed]watched{},
 		scopes:      map[scope.Scope]int{},
 		holds:       newHolds(),
+		regexes:     newRegexes(),
 	}
 	e.views = newViews(e)
 	return e
@@ -145,6 +149,7 @@ func (e *Engine) Commit(_ context.Context, change *state.Change, out sdk.Output)
 	e.wave(out)
 	e.assignments.Report(touched, out)
 	e.faults(out)
+	e.regexes.warn(out)
 	return nil
 }
 
@@ -153,9 +158,12 @@ func (e *Engine) load(change *state.Change, out sdk.Output) {
 	for name, load := range e.from.Tables.Load {
 		table := change.State.Table(name)
 		for _, key := range change.Keys[name] {
-			if err := load(key, table.Get(key)); err != nil {
-				out.Fault("read "+name+" "+key, err, state.Name{Table: name, Key: key})
+			at, row := state.Name{Table: name, Key: key}, table.Get(key)
+			if err := load(key, row); err != nil {
+				out.Fault("read "+name+" "+key, err, at)
+				continue
 			}
+			e.regexes.row(at, row)
 		}
 		if change.Before != nil || e.state == nil {
 			continue
@@ -163,6 +171,7 @@ func (e *Engine) load(change *state.Change, out sdk.Output) {
 		for key := range e.state.Table(name).All() {
 			if table.Get(key) == nil {
 				_ = load(key, nil)
+				e.regexes.row(state.Name{Table: name, Key: key}, nil)
 			}
 		}
 	}
@@ -204,7 +213,10 @@ func (e *Engine) Overtake(_ context.Context, change *state.Change, out sdk.Outpu
 func (e *Engine) Attach(_ context.Context, p *sdk.Proxy, out sdk.Output) error {
 	key := keyOf(p)
 	if e.connections[p.Connection] == nil && e.resume(p, key) {
-		placing{e, e.connections[p.Connection]}.report(out)
+		c := e.connections[p.Connection]
+		placing{e, c}.report(out)
+		e.regexes.proxy(p.Connection, c.stock)
+		e.regexes.warn(out)
 		return nil
 	}
 	n, err := node.Parse(p.Node, p.Extensions)
@@ -219,6 +231,8 @@ func (e *Engine) Attach(_ context.Context, p *sdk.Proxy, out sdk.Output) error {
 		e.connections[p.Connection] = c
 	}
 	c.types, c.key = p.Types, key
+	c.stock = stockOf(n)
+	e.regexes.proxy(p.Connection, c.stock)
 	e.from.Placement.Proxies.Set(c.slot, n)
 	if c.root == nil {
 		c.root = incr.Observe(e.from.Placement.At, c.slot)
@@ -229,6 +243,7 @@ func (e *Engine) Attach(_ context.Context, p *sdk.Proxy, out sdk.Output) error {
 		return fmt.Errorf("node %q can't be placed", n.ID)
 	}
 	placing{e, c}.report(out)
+	e.regexes.warn(out)
 	return nil
 }
 
@@ -239,6 +254,7 @@ func (e *Engine) Detach(connection uint64) {
 		return
 	}
 	delete(e.connections, connection)
+	e.regexes.gone(connection)
 	e.retain(c)
 }
 
