@@ -23,8 +23,9 @@ func analysisEntry(t *testing.T, config string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, entry, ok := strings.Cut(string(text), "  - name: analysis\n")
-	if entry, _, ok = strings.Cut(entry, "```"); !ok {
+	_, entry, begins := strings.Cut(string(text), "  - name: analysis\n")
+	entry, _, ends := strings.Cut(entry, "```")
+	if !begins || !ends {
 		t.Fatal("the README has no entry")
 	}
 	return "  - name: analysis\n    config: " + config + "\n" + entry

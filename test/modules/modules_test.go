@@ -4,9 +4,7 @@ package modules
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/pem"
 	"fmt"
 	"net/http"
@@ -55,11 +53,6 @@ func module(t *testing.T, value string, more int) []byte {
 	}
 	text = append(text, byte(size))
 	return append(append(text, name...), make([]byte, more)...)
-}
-
-func sum(text []byte) string {
-	s := sha256.Sum256(text)
-	return hex.EncodeToString(s[:])
 }
 
 // files is a server of HTTPS that has modules, until something else is said of it.

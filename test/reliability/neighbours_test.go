@@ -201,7 +201,7 @@ func firstOfAll(w *world) {
 			for err == nil {
 				var answer *discoveryv3.DiscoveryResponse
 				if answer, err = s.Recv(); err == nil {
-					err = s.Send(&discoveryv3.DiscoveryRequest{TypeUrl: cds, ResponseNonce: answer.Nonce, ErrorDetail: &rpc.Status{Code: 13, Message: "no"}})
+					_ = s.Send(&discoveryv3.DiscoveryRequest{TypeUrl: cds, ResponseNonce: answer.Nonce, ErrorDetail: &rpc.Status{Code: 13, Message: "no"}})
 					ready()
 					pause(ctx, 500*time.Millisecond)
 					return

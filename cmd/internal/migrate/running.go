@@ -43,7 +43,7 @@ func (in *Input) Running(name string) (*Running, error) {
 	r.Deployment, r.Image, r.Files = d.Name, r.of.Image, map[string]string{}
 	r.environment()
 	if err := r.arguments(); err != nil {
-		return nil, fmt.Errorf("Deployment %s: %w", d.Name, err)
+		return nil, fmt.Errorf("the Deployment %s: %w", d.Name, err)
 	}
 	for _, m := range r.of.VolumeMounts {
 		r.mount(m)

@@ -81,7 +81,7 @@ func deprecatedFields(w *world) {
 	}
 	lightstep := map[string]bool{}
 	for _, p := range w.mesh.GetExtensionProviders() {
-		lightstep[p.GetName()] = p.GetLightstep() != nil
+		lightstep[p.GetName()] = p.GetLightstep() != nil //lint:ignore SA1019 that people still set it is what is told
 	}
 	for _, t := range of[*telemetry.Telemetry](w) {
 		for i, each := range t.spec.Tracing {
