@@ -36,6 +36,7 @@ func (c *Controller) Call(ctx context.Context, call sdk.Call) ([]byte, error) {
 	case <-ctx.Done():
 		return nil, &sdk.CallError{Code: codeUnavailable, Message: "the injector has not read its settings yet"}
 	}
+	c.catchUp()
 	s := c.settings.Load()
 	if s == nil {
 		return nil, &sdk.CallError{Code: codeUnavailable, Message: "what is to be injected can't be used; the control plane's log says why"}

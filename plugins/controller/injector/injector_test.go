@@ -13,11 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/meshdefaults"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/render"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
 const method = pb.Webhook + path
@@ -173,6 +175,23 @@ func TestReadme(t *testing.T) {
 	}
 	if a, _ := answered(t, h, method, review("shop", `{"metadata":{"labels":{"batch":"yes"}},"spec":{}}`)); a.Patch != nil {
 		t.Error("a pod is injected into that neverInjectSelector matches")
+	}
+}
+
+// TestNewestState: a pod is told what the core had told before it asked.
+func TestNewestState(t *testing.T) {
+	h := started(t, `{"from": "files", "nativeSidecars": "true"}`)
+	for i := range 50 {
+		m := meshdefaults.Defaults()
+		m.DefaultConfig.ProxyMetadata = map[string]string{"TURN": fmt.Sprint(i)}
+		payload, err := kinds.Encode(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Send(plugintest.Rows{Table: state.Mesh, Upserts: []*sdk.Row{{Key: state.Mesh, Payload: payload}}})
+		if _, pod := answered(t, h, method, review("shop", web)); !strings.Contains(pod, fmt.Sprintf(`{"name":"TURN","value":"%d"}`, i)) {
+			t.Fatalf("turn %d: %s", i, pod)
+		}
 	}
 }
 

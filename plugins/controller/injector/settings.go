@@ -39,6 +39,10 @@ type Controller struct {
 	mesh       atomic.Pointer[mesh.MeshConfig]
 	proxies    atomic.Pointer[[]*render.ProxyObject]
 	namespaces atomic.Pointer[map[string]map[string]string]
+	// out has the newest state, and taken is the one that they are of.
+	out     sdk.Publisher
+	reading sync.Mutex
+	taken   *state.State
 	// nodes are those of the cluster, for `nativeSidecars: auto`.
 	nodes atomic.Pointer[nodes]
 	// ready is closed when all of it was read once.
@@ -78,11 +82,11 @@ func (c *Controller) Run(ctx context.Context, out sdk.Publisher) error {
 	defer running.Wait()
 	defer cancel()
 	running.Go(func() { c.counts.Report(ctx, out) })
-	first, newer, err := kube.FirstState(ctx, out)
-	if err != nil {
+	if _, _, err := kube.FirstState(ctx, out); err != nil {
 		return nil
 	}
-	c.read(first)
+	c.out = out
+	newer := c.catchUp()
 	if c.config.NativeSidecars == "auto" {
 		if err := c.followNodes(ctx, out, &running); err != nil {
 			return err
@@ -109,13 +113,24 @@ func (c *Controller) Run(ctx context.Context, out sdk.Publisher) error {
 		case <-ctx.Done():
 			return nil
 		case <-newer:
-			var next *state.State
-			next, newer = out.State()
-			c.read(next)
+			newer = c.catchUp()
 		case <-changed:
 			t.look()
 		}
 	}
+}
+
+// catchUp takes what counts of the newest state, and returns what is closed when there is a newer
+// one. Calls do so, too: a pod is told what the core had told before it asked.
+func (c *Controller) catchUp() <-chan struct{} {
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	s, newer := c.out.State()
+	if s != c.taken {
+		c.read(s)
+		c.taken = s
+	}
+	return newer
 }
 
 // read takes what counts of the state.
