@@ -299,7 +299,7 @@ identity-live: build kube peer ## Ask a living istiod and Coxswain the same abou
 	@COXSWAIN_TEST_ALL=1 COXSWAIN_PROGRAM='$(CURDIR)/bin/coxswain' go test -count=1 -v -run '^TestIdentity$$' ./test/identity/beside
 
 .PHONY: parity-live
-parity-live: build shared kube peer ## Compare with a living istiod on one API server (STATES='DIR…', MESHES=100 SEED=1 random meshes, HISTORIES=10 random histories; FLAGS='-diff 20'); fails below what is wanted
+parity-live: build shared kube peer helm ## Compare with a living istiod on one API server (STATES='DIR…', MESHES=100 SEED=1 random meshes, HISTORIES=10 random histories; FLAGS='-diff 20'); fails below what is wanted
 	@go build -C $(COXSWAIN_SHARED)/parity -o '$(CURDIR)/$(CACHE)/bin/parity' .
 	@go test -c -o '$(CACHE)/bin/parity-live' ./test/parity
 ifdef HISTORIES

@@ -105,27 +105,65 @@ func Definitions(t testing.TB) string {
 // kinds those that are read), of the version that the istiod of test/peer is built with.
 func GatewayAPI(t testing.TB) string {
 	t.Helper()
-	cmd := exec.Command("go", "mod", "download", "-json", "sigs.k8s.io/gateway-api")
-	cmd.Dir = filepath.Join(root(t), "test/peer")
-	out, err := cmd.Output()
-	var module struct{ Dir string }
-	if err != nil || json.Unmarshal(out, &module) != nil {
-		t.Fatalf("sigs.k8s.io/gateway-api: %v %s", err, out)
-	}
-	files, _ := filepath.Glob(filepath.Join(module.Dir, "config/crd/standard/gateway.networking.k8s.io_*s.yaml"))
-	files = append(files, filepath.Join(module.Dir, "config/crd/experimental/gateway.networking.x-k8s.io_xbackendtrafficpolicies.yaml"))
+	return definitions(t, "config/crd/standard/gateway.networking.k8s.io_*s.yaml", budgets)
+}
+
+// ExperimentalGatewayAPI are the same of the experimental channel, which has more fields.
+func ExperimentalGatewayAPI(t testing.TB) string {
+	t.Helper()
+	return definitions(t, "config/crd/experimental/gateway.networking.k8s.io_*s.yaml", budgets)
+}
+
+const budgets = "config/crd/experimental/gateway.networking.x-k8s.io_xbackendtrafficpolicies.yaml"
+
+// definitions are those of files of the Gateway API's module.
+func definitions(t testing.TB, patterns ...string) string {
+	t.Helper()
+	dir := peerModule(t, "sigs.k8s.io/gateway-api")
 	var all []string
-	for _, f := range files {
-		text, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(text), "kind: CustomResourceDefinition\n") {
-			all = append(all, string(text))
+	for _, pattern := range patterns {
+		files, _ := filepath.Glob(filepath.Join(dir, pattern))
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(text), "kind: CustomResourceDefinition\n") {
+				all = append(all, string(text))
+			}
 		}
 	}
 	if len(all) == 0 {
 		t.Fatal("the Gateway API has no definitions")
 	}
 	return strings.Join(all, "\n---\n")
+}
+
+// InjectorSettings is the ConfigMap by which an istiod injects pods and deploys gateways: what
+// Istio's own chart makes with its defaults.
+func InjectorSettings(t testing.TB) string {
+	t.Helper()
+	helm := filepath.Join(program.Built(t, "test/chart/helm", "helm", "helm"), "helm")
+	chart := filepath.Join(peerModule(t, "istio.io/istio"), "manifests/charts/istio-control/istio-discovery")
+	cmd := exec.Command(helm, "template", "istiod", chart, "--namespace", "istio-system", "--show-only", "templates/istiod-injector-configmap.yaml")
+	home := t.TempDir()
+	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("helm: %v\n%s", err, out)
+	}
+	return string(out)
+}
+
+// peerModule is the folder of a module that test/peer is built with.
+func peerModule(t testing.TB, path string) string {
+	t.Helper()
+	cmd := exec.Command("go", "mod", "download", "-json", path)
+	cmd.Dir = filepath.Join(root(t), "test/peer")
+	out, err := cmd.Output()
+	var module struct{ Dir string }
+	if err != nil || json.Unmarshal(out, &module) != nil {
+		t.Fatalf("%s: %v %s", path, err, out)
+	}
+	return module.Dir
 }

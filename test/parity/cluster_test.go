@@ -26,6 +26,9 @@ type cluster struct {
 	own map[types.UID]bool
 	// others are the clusters beside it that states have had so far.
 	others []*cluster
+	// mirror is a cluster of its own with the same objects and without an istiod, where the control
+	// plane writes; nil until a state asks for it.
+	mirror *cluster
 	// of is the test at whose end it stops.
 	of *testing.T
 }

@@ -8,7 +8,8 @@
 //	edits/      optional: more manifests, one after the other; NAME.delete.yaml names objects to delete. After each both are asked again
 //	start.yaml  optional: what is added to istiod's environment (istiod: [NAME=VALUE]), the flags that mean the same
 //	            here (coxswain: [--flag=value]), flags of both (flags), and entries for the set of plugins (plugins): one of a known name adds to its config;
-//	            gatewayAPI: true, for the definitions of the Gateway API
+//	            gatewayAPI: true, for the definitions of the Gateway API (experimental: true, of its experimental channel),
+//	            and statuses: true, so that what both write is compared, too
 //	case.yaml   a title, and the proxies that ask, with their xDS nodes
 //	clusters/   optional: other clusters of the mesh, a folder of each, by its id, with objects/ and edits/ of its own
 //
@@ -16,6 +17,12 @@
 // makes them: one that the harness writes, or, where manifests of the first cluster have
 // ${kubeconfig ID} (which stands for the kubeconfig as `data` of a Secret has it), what they say.
 // Files of one name in several clusters are applied together.
+//
+// With statuses: true the statuses that both write are compared, of objects of the Gateway API and
+// of Ingresses, and the Deployments, Services and others that both make for Gateways. istiod writes
+// into the state's cluster; another Coxswain, which writes and deploys, has a second cluster with
+// the same objects. ${certificate}, ${key} and ${root} in manifests stand for a certificate, its
+// key (base64, for a Secret) and who signed it (text, for a ConfigMap).
 //
 // Each state has a cluster of its own: all that another one left is wiped. The control plane runs
 // the set for a cluster without its guards: a state may take away all at once. There is no kubelet

@@ -25,6 +25,8 @@ var (
 	least     = flag.Float64("min", 98, "percentage of resources that are to be equal in every field")
 	fields    = flag.Float64("min-fields", 99.5, "percentage of fields that are to be equal")
 	each      = flag.Float64("min-state", 90, "percentage of resources that are to be equal in each state")
+	ofGateway = flag.Float64("min-gateway", 99.5, "percentage of resources that are to be equal in states whose statuses are compared")
+	statuses  = flag.Float64("min-statuses", 99, "percentage of statuses that are to be equal, and of objects that are deployed for Gateways")
 )
 
 // program is the path of the binary under test.
@@ -67,11 +69,13 @@ func TestStates(t *testing.T) {
 		need.Left(t, "`make parity-live` names states")
 	}
 	c := newCluster(t)
-	var total tally
+	var total, gateways tally
+	var written report
 	for _, dir := range strings.Fields(*states) {
 		var sum tally
+		var said report
 		t.Run(filepath.Base(dir), func(t *testing.T) {
-			sum = c.compare(t, dir)
+			sum, said = c.compare(t, dir)
 			if exact, _ := sum.shares(); exact < *each {
 				t.Errorf("%.1f %% of resources are equal, %v are wanted in each state", exact, *each)
 			}
@@ -80,7 +84,23 @@ func TestStates(t *testing.T) {
 		for _, other := range c.others {
 			other.wipe(t)
 		}
+		if c.mirror != nil {
+			c.mirror.wipe(t)
+		}
 		total.add(sum)
+		if said.statuses.all > 0 {
+			gateways.add(sum)
+			written.add(said)
+		}
+	}
+	if written.statuses.all > 0 {
+		fmt.Printf("%-44s %v\n%-44s %v\n", "STATES WITH STATUSES", gateways, "", written)
+		if exact, _ := gateways.shares(); exact < *ofGateway {
+			t.Errorf("%.2f %% of resources are equal in states whose statuses are compared; %v are wanted", exact, *ofGateway)
+		}
+		if s, d := written.statuses.share(), written.deployed.share(); s < *statuses || d < *statuses {
+			t.Errorf("%.2f %% of statuses and %.2f %% of deployed objects are equal; %v are wanted", s, d, *statuses)
+		}
 	}
 	fmt.Printf("%-44s %v\n", "TOTAL", total)
 	if exact, same := total.shares(); exact < *least || same < *fields {
@@ -92,51 +112,74 @@ func TestStates(t *testing.T) {
 // time until their answers stay as they are.
 const patience = 4
 
-// compare asks both control planes in a state, and after each of its edits.
-func (c *cluster) compare(t *testing.T, dir string) (sum tally) {
+// compare asks both control planes in a state, and after each of its edits. Where the state says
+// so, what both have written is compared as well.
+func (c *cluster) compare(t *testing.T, dir string) (sum tally, said report) {
 	places := c.places(t, dir)
-	words := kubeconfigs(t, places)
 	if found, _ := filepath.Glob(filepath.Join(dir, "objects", "*.yaml")); len(found) == 0 {
 		t.Fatalf("%s has no objects/*.yaml", dir)
 	}
 	how := startOf(t, dir)
-	if how.GatewayAPI {
-		for _, p := range places {
-			p.Apply(t, kube.GatewayAPI(t))
+	words := replacements(t, places, how)
+	homes := places
+	if how.Statuses {
+		homes = append(slices.Clone(places), place{c.second(t), dir})
+	}
+	if text := how.definitions(t); text != "" {
+		for _, p := range homes {
+			p.Apply(t, text)
 			p.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
 		}
 	}
-	names, of := files(places, "objects")
-	for _, name := range names {
-		for _, file := range of[name] {
-			file.in.edit(t, file.path, words)
+	if how.Statuses {
+		settings := kube.InjectorSettings(t)
+		c.Apply(t, settings)
+		c.mirror.Apply(t, settings)
+	}
+	change := func(folder string, then func(name string)) {
+		names, of := files(homes, folder)
+		for _, name := range names {
+			for _, file := range of[name] {
+				file.in.edit(t, file.path, words)
+			}
+			then(name)
 		}
 	}
+	change("objects", func(string) {})
 	if more := secrets(t, places); more != "" {
 		c.Apply(t, words.Replace(more))
 	}
 	peer := kube.StartIstiodWith(t, c.Cluster, how.Flags, how.Istiod...)
-	plane := mesh.Start(t, program, "", slices.Concat([]string{"--plugins", how.set(t), "--kubeconfig", c.Kubeconfig}, how.Flags, how.Coxswain)...)
+	arguments := func(of *cluster, writes bool) []string {
+		return slices.Concat([]string{"--plugins", how.set(t, writes), "--kubeconfig", of.Kubeconfig}, how.Flags, how.Coxswain)
+	}
+	plane := mesh.Start(t, program, "", arguments(c, false)...)
+	if how.Statuses {
+		mesh.Start(t, program, "", arguments(c.mirror, true)...)
+	}
 	ask := func(after string) {
+		name := strings.TrimSuffix(filepath.Base(dir)+" "+after, " ")
+		var more report
+		if how.Statuses {
+			more = c.compareWritten(t)
+		}
 		got, differences := score(t, dir, plane.XDS, peer.XDS)
 		for tries := 1; len(places) > 1 && got.Equal < got.Expected+got.Extra && tries < patience; tries++ { // other clusters may be read later
 			got, differences = score(t, dir, plane.XDS, peer.XDS)
 		}
-		for _, difference := range differences {
+		for _, difference := range slices.Concat(differences, more.differences) {
 			fmt.Println("  " + difference)
 		}
-		fmt.Printf("%-44s %v\n", strings.TrimSuffix(filepath.Base(dir)+" "+after, " "), got)
+		fmt.Printf("%-44s %v\n", name, got)
+		if how.Statuses {
+			fmt.Printf("%-44s %v\n", "", more)
+			said.add(more)
+		}
 		sum.add(got)
 	}
 	ask("")
-	names, of = files(places, "edits")
-	for _, name := range names {
-		for _, file := range of[name] {
-			file.in.edit(t, file.path, words)
-		}
-		ask(name)
-	}
-	return sum
+	change("edits", ask)
+	return sum, said
 }
 
 // unguarded is the set for a cluster, whose plugins may take away as much at once as they like, and

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coxswain-mesh/coxswain/test/authority"
 )
 
 // place is one of a state's clusters: where it stands in the folder, and the cluster that has its
@@ -32,15 +34,35 @@ func (c *cluster) places(t *testing.T, dir string) []place {
 	return all
 }
 
-// kubeconfigs makes what is written in manifests into the kubeconfigs that it stands for, ready for
-// `data` of a Secret.
-func kubeconfigs(t *testing.T, places []place) *strings.Replacer {
+// replacements makes what is written in manifests into what it stands for: kubeconfigs, and where
+// statuses are compared a certificate, its key and its root. All are ready for `data` of a Secret
+// but the root, which is text for a ConfigMap in double quotes.
+func replacements(t *testing.T, places []place, how start) *strings.Replacer {
 	t.Helper()
 	var words []string
+	if how.Statuses {
+		words = certificate(t)
+	}
 	for _, p := range places[1:] {
 		words = append(words, kubeconfigOf(p), base64.StdEncoding.EncodeToString([]byte(p.Remote(t, ""))))
 	}
 	return strings.NewReplacer(words...)
+}
+
+// certificate makes one, and returns the words that stand for its parts with these.
+func certificate(t *testing.T) []string {
+	t.Helper()
+	dir := t.TempDir()
+	authority.New(t).IssueLocal(t, dir)
+	read := func(file string) []byte {
+		text, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	secret := func(file string) string { return base64.StdEncoding.EncodeToString(read(file)) }
+	return []string{"${certificate}", secret("cert-chain.pem"), "${key}", secret("key.pem"), "${root}", strings.ReplaceAll(string(read("root-cert.pem")), "\n", "\\n")}
 }
 
 // kubeconfigOf stands for a cluster's kubeconfig in manifests.
