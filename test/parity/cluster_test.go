@@ -2,6 +2,7 @@ package parity
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +27,8 @@ type cluster struct {
 	own map[types.UID]bool
 	// others are the clusters beside it that states have had so far.
 	others []*cluster
+	// definitions are those of the Gateway API that it has, from one state to the next.
+	definitions string
 	// mirror is a cluster of its own with the same objects and without an istiod, where the control
 	// plane writes; nil until a state asks for it.
 	mirror *cluster
@@ -90,10 +93,36 @@ func (c *cluster) each(t *testing.T, visit func(schema.GroupVersionResource, *un
 	}
 }
 
-// wipe deletes all that was made since the start.
+// define gives it definitions of the Gateway API in place of those that it had. Many states ask for
+// the same, which cost an API server more than all else in them.
+func (c *cluster) define(t *testing.T, text string) {
+	t.Helper()
+	if c.definitions == text {
+		return
+	}
+	if c.definitions != "" {
+		c.definitions = ""
+		c.wipe(t)
+	}
+	if text != "" {
+		c.Apply(t, text)
+		c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
+		c.definitions = text
+	}
+}
+
+// kept reports whether an object is one of the definitions that it keeps.
+func (c *cluster) kept(at schema.GroupVersionResource, o *unstructured.Unstructured) bool {
+	return c.definitions != "" && at.Resource == "customresourcedefinitions" && strings.Contains(o.GetName(), ".gateway.networking.")
+}
+
+// wipe deletes all that was made since the start, but for definitions of the Gateway API.
 func (c *cluster) wipe(t *testing.T) {
 	t.Helper()
 	c.each(t, func(at schema.GroupVersionResource, o *unstructured.Unstructured) {
+		if c.kept(at, o) {
+			return
+		}
 		if !c.own[o.GetUID()] {
 			c.remove(t, at, o)
 			return

@@ -125,11 +125,9 @@ func (c *cluster) compare(t *testing.T, dir string) (sum tally, said report) {
 	if how.Statuses {
 		homes = append(slices.Clone(places), place{c.second(t), dir})
 	}
-	if text := how.definitions(t); text != "" {
-		for _, p := range homes {
-			p.Apply(t, text)
-			p.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
-		}
+	definitions := how.definitions(t)
+	for _, p := range homes {
+		p.define(t, definitions)
 	}
 	if how.Statuses {
 		settings := kube.InjectorSettings(t)
@@ -139,9 +137,7 @@ func (c *cluster) compare(t *testing.T, dir string) (sum tally, said report) {
 	change := func(folder string, then func(name string)) {
 		names, of := files(homes, folder)
 		for _, name := range names {
-			for _, file := range of[name] {
-				file.in.edit(t, file.path, words)
-			}
+			together(t, name, of[name], words)
 			then(name)
 		}
 	}
@@ -157,11 +153,13 @@ func (c *cluster) compare(t *testing.T, dir string) (sum tally, said report) {
 	if how.Statuses {
 		mesh.Start(t, program, "", arguments(c.mirror, true)...)
 	}
+	asked := 0
 	ask := func(after string) {
 		name := strings.TrimSuffix(filepath.Base(dir)+" "+after, " ")
 		var more report
 		if how.Statuses {
-			more = c.compareWritten(t)
+			asked++
+			more = c.compareWritten(t, asked)
 		}
 		got, differences := score(t, dir, plane.XDS, peer.XDS)
 		for tries := 1; len(places) > 1 && got.Equal < got.Expected+got.Extra && tries < patience; tries++ { // other clusters may be read later
@@ -209,6 +207,22 @@ func score(t *testing.T, dir, ours, peer string) (tally, []string) {
 		t.Fatalf("%v: %s", err, failed.String())
 	}
 	return result.Total, lines[:last]
+}
+
+// together applies the files of one name at once, each to its cluster.
+func together(t *testing.T, name string, files []placed, words *strings.Replacer) {
+	t.Helper()
+	done := t.Run(name, func(t *testing.T) {
+		for _, file := range files {
+			t.Run("", func(t *testing.T) {
+				t.Parallel()
+				file.in.edit(t, file.path, words)
+			})
+		}
+	})
+	if !done {
+		t.FailNow()
+	}
 }
 
 // edit applies a file, with words in it replaced, or deletes what it names.

@@ -1,20 +1,24 @@
 package parity
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
 // Both would write into the same objects. So each has a cluster with the same ones: istiod that
@@ -84,14 +88,19 @@ func (c *cluster) second(t *testing.T) *cluster {
 
 // What is written must stay as it is for so long to count: for less where it is the same.
 const (
-	calm   = 1500 * time.Millisecond
-	calmer = 6 * time.Second
+	calm   = time.Second
+	calmer = 5 * time.Second
 	ever   = time.Minute
 )
 
-// compareWritten waits until what both have written stays as it is, and compares it.
-func (c *cluster) compareWritten(t *testing.T) (r report) {
+// compareWritten compares what both have written once both have seen all that was applied, and it
+// stays as it is. Each time that it is called has another number.
+func (c *cluster) compareWritten(t *testing.T, number int) (r report) {
 	t.Helper()
+	c.mark(t, number)
+	c.mirror.mark(t, number)
+	c.marked(t)
+	c.mirror.marked(t)
 	var last string
 	began := time.Now()
 	for since := began; ; time.Sleep(100 * time.Millisecond) {
@@ -105,6 +114,53 @@ func (c *cluster) compareWritten(t *testing.T) (r report) {
 			return r
 		}
 	}
+}
+
+// The marker is a Gateway that nothing is deployed for and no proxy serves. It is changed after all
+// else: who has written its status has seen what was changed before.
+var markers = schema.GroupVersionResource{Group: "gateway.networking.k8s.io", Version: "v1", Resource: "gateways"}
+
+const marker = "marker"
+
+// mark makes the marker, or changes it.
+func (c *cluster) mark(t *testing.T, number int) {
+	t.Helper()
+	_, err := c.objects.Resource(markers).Namespace("istio-system").Apply(context.Background(), marker, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": map[string]any{"name": marker, "namespace": "istio-system"},
+		"spec": map[string]any{
+			"gatewayClassName": "istio",
+			"addresses":        []any{map[string]any{"type": "Hostname", "value": "nobody.istio-system.svc.cluster.local"}},
+			"listeners":        []any{map[string]any{"name": "marker", "port": int64(40000 + number), "protocol": "TCP"}},
+		}}}, metav1.ApplyOptions{FieldManager: "parity", Force: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// marked waits until the statuses of the marker and of its class are those of what they are now.
+func (c *cluster) marked(t *testing.T) {
+	t.Helper()
+	class := c.objects.Resource(markers.GroupVersion().WithResource("gatewayclasses"))
+	c.says(t, class, "istio", "Accepted")
+	c.says(t, c.objects.Resource(markers).Namespace("istio-system"), marker, "Programmed")
+}
+
+// says waits until an object has a condition that is no older than what the object is now.
+func (c *cluster) says(t *testing.T, objects dynamic.ResourceInterface, name, condition string) {
+	t.Helper()
+	wait.For(t, "a condition of "+name+" is written", func() error {
+		is, err := objects.Get(context.Background(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		conditions, _, _ := unstructured.NestedSlice(is.Object, "status", "conditions")
+		for _, c := range conditions {
+			if m, _ := c.(map[string]any); m["type"] == condition && m["observedGeneration"] == is.GetGeneration() {
+				return nil
+			}
+		}
+		return fmt.Errorf("generation %d has %v", is.GetGeneration(), conditions)
+	})
 }
 
 // written is what a control plane has written: statuses and deployed objects, by what names them.
@@ -132,6 +188,9 @@ func (c *cluster) written(t *testing.T) written {
 			}
 			for i := range found.Items {
 				o := &found.Items[i]
+				if o.GetName() == marker {
+					continue
+				}
 				visit(fmt.Sprintf("%s %s/%s", o.GetKind(), o.GetNamespace(), o.GetName()), o)
 			}
 		}
@@ -141,13 +200,13 @@ func (c *cluster) written(t *testing.T) written {
 	return w
 }
 
-// plain is a status without times, with conditions and parents in the order of their names.
+// plain is a status without times and supportedFeatures (docs/differences.md), with conditions and parents in the order of their names.
 func plain(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := map[string]any{}
 		for key, e := range v {
-			if key != "lastTransitionTime" {
+			if key != "lastTransitionTime" && key != "supportedFeatures" {
 				out[key] = plain(e)
 			}
 		}
@@ -189,6 +248,9 @@ func own(o *unstructured.Unstructured) any {
 		o.SetOwnerReferences([]metav1.OwnerReference{ref})
 	}
 	delete(o.Object, "status")
+	if o.GetKind() == "Deployment" {
+		trim(o.Object)
+	}
 	if o.GetKind() == "Service" {
 		for _, name := range []string{"clusterIP", "clusterIPs", "healthCheckNodePort"} {
 			unstructured.RemoveNestedField(o.Object, "spec", name)
@@ -202,6 +264,24 @@ func own(o *unstructured.Unstructured) any {
 	return o.Object
 }
 
+// trim takes the newline from the end of environment variables: a template of istiod's that has one
+// on a line of its own ends it so.
+func trim(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		if text, is := v["value"].(string); is {
+			v["value"] = strings.TrimSuffix(text, "\n")
+		}
+		for _, e := range v {
+			trim(e)
+		}
+	case []any:
+		for _, e := range v {
+			trim(e)
+		}
+	}
+}
+
 // compareBoth compares what both have written.
 func compareBoth(theirs, ours written) (r report) {
 	compare := func(theirs, ours map[string]any) (s share) {
@@ -209,8 +289,8 @@ func compareBoth(theirs, ours written) (r report) {
 		maps.Copy(both, ours)
 		for _, name := range slices.Sorted(maps.Keys(both)) {
 			s.all++
-			if diff := cmp.Diff(theirs[name], ours[name]); diff != "" {
-				r.differences = append(r.differences, name+" (-istiod +ours):\n"+diff)
+			if more := unequal(theirs[name], ours[name]); len(more) > 0 {
+				r.differences = append(r.differences, name+":\n    "+strings.Join(more, "\n    "))
 				continue
 			}
 			s.equal++
@@ -219,4 +299,44 @@ func compareBoth(theirs, ours written) (r report) {
 	}
 	r.statuses, r.deployed = compare(theirs.statuses, ours.statuses), compare(theirs.deployed, ours.deployed)
 	return r
+}
+
+// unequal are the fields in which two values differ, as a line each.
+func unequal(theirs, ours any) (out []string) {
+	a, b := map[string]string{}, map[string]string{}
+	leaves(a, "", theirs)
+	leaves(b, "", ours)
+	both := maps.Clone(a)
+	maps.Copy(both, b)
+	for _, path := range slices.Sorted(maps.Keys(both)) {
+		if a[path] != b[path] {
+			out = append(out, fmt.Sprintf("%s: istiod %s, ours %s", path, cmp.Or(a[path], "none"), cmp.Or(b[path], "none")))
+		}
+	}
+	return out
+}
+
+// leaves adds the fields of a value that have no others in them, by their paths, as JSON.
+func leaves(to map[string]string, path string, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, e := range v {
+			leaves(to, path+"."+key, e)
+		}
+		if len(v) > 0 {
+			return
+		}
+	case []any:
+		for i, e := range v {
+			leaves(to, path+"["+cmp.Or(titleOf(e), strconv.Itoa(i))+"]", e)
+		}
+		if len(v) > 0 {
+			return
+		}
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	to[path] = string(text)
 }
