@@ -29,6 +29,8 @@ type cluster struct {
 	others []*cluster
 	// definitions are those of the Gateway API that it has, from one state to the next.
 	definitions string
+	// settings are those of injection; empty until a state asks for them.
+	settings string
 	// mirror is a cluster of its own with the same objects and without an istiod, where the control
 	// plane writes; nil until a state asks for it.
 	mirror *cluster
@@ -58,6 +60,15 @@ func newCluster(t *testing.T) *cluster {
 	}
 	c.each(t, func(_ schema.GroupVersionResource, o *unstructured.Unstructured) { c.own[o.GetUID()] = true })
 	return c
+}
+
+// injection is the ConfigMap of injection, made once.
+func (c *cluster) injection(t *testing.T) string {
+	t.Helper()
+	if c.settings == "" {
+		c.settings = kube.InjectorSettings(t)
+	}
+	return c.settings
 }
 
 // each visits all objects that can be deleted, those in namespaces first.

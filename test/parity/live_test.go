@@ -129,11 +129,6 @@ func (c *cluster) compare(t *testing.T, dir string) (sum tally, said report) {
 	for _, p := range homes {
 		p.define(t, definitions)
 	}
-	if how.Statuses {
-		settings := kube.InjectorSettings(t)
-		c.Apply(t, settings)
-		c.mirror.Apply(t, settings)
-	}
 	change := func(folder string, then func(name string)) {
 		names, of := files(homes, folder)
 		for _, name := range names {
@@ -141,7 +136,11 @@ func (c *cluster) compare(t *testing.T, dir string) (sum tally, said report) {
 			then(name)
 		}
 	}
-	change("objects", func(string) {})
+	if how.Statuses {
+		together(t, "objects", joined(t, homes, "objects", c.injection(t)+classes), words)
+	} else {
+		change("objects", func(string) {})
+	}
 	if more := secrets(t, places); more != "" {
 		c.Apply(t, words.Replace(more))
 	}

@@ -113,6 +113,28 @@ func files(places []place, folder string) (names []string, of map[string][]place
 	return names, of
 }
 
+// joined are the manifests of a folder of each of the clusters, behind a text, as one file of each.
+func joined(t *testing.T, places []place, folder, text string) (out []placed) {
+	t.Helper()
+	for _, p := range places {
+		all := []string{text}
+		found, _ := filepath.Glob(filepath.Join(p.dir, folder, "*.yaml"))
+		for _, path := range found {
+			more, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, string(more))
+		}
+		path := filepath.Join(t.TempDir(), folder+".yaml")
+		if err := os.WriteFile(path, []byte(strings.Join(all, "\n---\n")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, placed{p.cluster, path})
+	}
+	return out
+}
+
 // placed is a manifest, and the cluster that it is for.
 type placed struct {
 	in   *cluster

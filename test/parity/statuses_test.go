@@ -86,6 +86,21 @@ func (c *cluster) second(t *testing.T) *cluster {
 	return c.mirror
 }
 
+// classes are there from the start: they are made as fast as definitions are seen, which may take
+// one a minute longer than the other.
+const classes = `
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: istio}
+spec: {controllerName: istio.io/gateway-controller, description: The default Istio GatewayClass}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: istio-remote}
+spec: {controllerName: istio.io/unmanaged-gateway, description: Remote to this cluster. Does not deploy or affect configuration.}
+`
+
 // What is written must stay as it is for so long to count: for less where it is the same.
 const (
 	calm   = time.Second
@@ -163,6 +178,9 @@ func (c *cluster) says(t *testing.T, objects dynamic.ResourceInterface, name, co
 	})
 }
 
+// nothing is the status that the API server gives an Ingress. It doesn't count, as none doesn't.
+var nothing = map[string]any{"loadBalancer": map[string]any{}}
+
 // written is what a control plane has written: statuses and deployed objects, by what names them.
 type written struct{ statuses, deployed map[string]any }
 
@@ -195,7 +213,11 @@ func (c *cluster) written(t *testing.T) written {
 			}
 		}
 	}
-	list(reporting, "", func(name string, o *unstructured.Unstructured) { w.statuses[name] = plain(o.Object["status"]) })
+	list(reporting, "", func(name string, o *unstructured.Unstructured) {
+		if status, _ := plain(o.Object["status"]).(map[string]any); len(unequal(status, nothing)) > 0 && len(status) > 0 {
+			w.statuses[name] = status
+		}
+	})
 	list(deployed, "gateway.istio.io/managed", func(name string, o *unstructured.Unstructured) { w.deployed[name] = own(o) })
 	return w
 }
