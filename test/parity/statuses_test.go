@@ -222,7 +222,12 @@ func (c *cluster) written(t *testing.T) written {
 	return w
 }
 
-// plain is a status without times and supportedFeatures (docs/differences.md), with conditions and parents in the order of their names.
+// deployedCondition is what a Gateway says in which nothing can be deployed as it asks. istiod says
+// nothing (docs/differences.md).
+const deployedCondition = "coxswain-mesh.github.io/Deployed"
+
+// plain is a status without times, supportedFeatures (docs/differences.md) and that condition, with
+// conditions and parents in the order of their names.
 func plain(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -234,9 +239,11 @@ func plain(v any) any {
 		}
 		return out
 	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = plain(e)
+		out := make([]any, 0, len(v))
+		for _, e := range v {
+			if m, _ := e.(map[string]any); m["type"] != deployedCondition {
+				out = append(out, plain(e))
+			}
 		}
 		slices.SortStableFunc(out, func(a, b any) int { return strings.Compare(titleOf(a), titleOf(b)) })
 		return out
@@ -311,11 +318,18 @@ func compareBoth(theirs, ours written) (r report) {
 		maps.Copy(both, ours)
 		for _, name := range slices.Sorted(maps.Keys(both)) {
 			s.all++
-			if more := unequal(theirs[name], ours[name]); len(more) > 0 {
+			their, there := theirs[name]
+			our, here := ours[name]
+			switch more := unequal(their, our); {
+			case !here:
+				r.differences = append(r.differences, name+": istiod's alone")
+			case !there:
+				r.differences = append(r.differences, name+": ours alone")
+			case len(more) > 0:
 				r.differences = append(r.differences, name+":\n    "+strings.Join(more, "\n    "))
-				continue
+			default:
+				s.equal++
 			}
-			s.equal++
 		}
 		return s
 	}
