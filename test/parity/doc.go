@@ -21,12 +21,14 @@
 // With statuses: true the statuses that both write are compared, of objects of the Gateway API and
 // of Ingresses, and the Deployments, Services and others that both make for Gateways. istiod writes
 // into the state's cluster; another Coxswain, which writes and deploys, has a second cluster with
-// the same objects. ${certificate}, ${key} and ${root} in manifests stand for a certificate, its
-// key (base64, for a Secret) and who signed it (text, for a ConfigMap).
+// the same objects. What they wrote is compared once both have written the status of a marker, a
+// Gateway that is changed last. ${certificate}, ${key} and ${root} in manifests stand for a
+// certificate, its key (base64, for a Secret) and who signed it (text, for a ConfigMap).
 //
-// Each state has a cluster of its own: all that another one left is wiped. The control plane runs
-// the set for a cluster without its guards: a state may take away all at once. There is no kubelet
-// and no controller: pods, nodes and slices are manifests.
+// Each state has a cluster of its own: all that another one left is wiped, but for definitions of
+// the Gateway API that it wants, too. The control plane runs the set for a cluster without its
+// guards: a state may take away all at once. There is no kubelet and no controller: pods, nodes and
+// slices are manifests.
 //
 // TestMeshes makes random meshes instead: a world of namespaces, Services and pods that stays
 // (random_world_test.go), and objects of Istio's kinds, settings of the mesh and proxies that come

@@ -86,8 +86,8 @@ func (c *cluster) second(t *testing.T) *cluster {
 	return c.mirror
 }
 
-// classes are there from the start: they are made as fast as definitions are seen, which may take
-// one a minute longer than the other.
+// classes are those that both make. They are there from the start, for one of both may see a minute
+// later than the other that there is a definition of them.
 const classes = `
 ---
 apiVersion: gateway.networking.k8s.io/v1
