@@ -62,7 +62,8 @@ func certificate(t *testing.T) []string {
 		return text
 	}
 	secret := func(file string) string { return base64.StdEncoding.EncodeToString(read(file)) }
-	return []string{"${certificate}", secret("cert-chain.pem"), "${key}", secret("key.pem"), "${root}", strings.ReplaceAll(string(read("root-cert.pem")), "\n", "\\n")}
+	root := strings.ReplaceAll(string(read("root-cert.pem")), "\n", "\\n")
+	return []string{"${certificate}", secret("cert-chain.pem"), "${key}", secret("key.pem"), "${root}", root}
 }
 
 // kubeconfigOf stands for a cluster's kubeconfig in manifests.
