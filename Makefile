@@ -298,6 +298,10 @@ bad-logins: build ## 10,000 bad logins in a minute at the secure port, and what 
 identity-live: build kube peer ## Ask a living istiod and Coxswain the same about who is calling, and print the table (half a minute)
 	@COXSWAIN_TEST_ALL=1 COXSWAIN_PROGRAM='$(CURDIR)/bin/coxswain' go test -count=1 -v -run '^TestIdentity$$' ./test/identity/beside
 
+.PHONY: inject-live
+inject-live: build shared kube peer helm ## Have a living istiod's webhook and Coxswain inject into the same pods, with Istio's templates and our own; fails where they differ otherwise than is known (minutes)
+	@COXSWAIN_TEST_ALL=1 COXSWAIN_PROGRAM='$(CURDIR)/bin/coxswain' go test -count=1 -v -timeout 30m -run '^TestLive$$' ./test/inject
+
 .PHONY: parity-live
 parity-live: build shared kube peer helm ## Compare with a living istiod on one API server (STATES='DIR…', MESHES=100 SEED=1 random meshes, HISTORIES=10 random histories; FLAGS='-diff 20'); fails below what is wanted
 	@go build -C $(COXSWAIN_SHARED)/parity -o '$(CURDIR)/$(CACHE)/bin/parity' .

@@ -250,7 +250,7 @@ func (f fixture) check(t *testing.T, dir string) {
 	}
 	text := read(t, dir, f.want)
 	is := pods(t, got)
-	if !strings.Contains(string(text), "GOMAXPROCS") { // Istio's templates have it since these were recorded.
+	if !strings.Contains(string(text), "GOMAXPROCS") { // Istio's templates have it since these were recorded; test/inject asks a living istiod.
 		is = without(is, "GOMAXPROCS").([]any)
 	}
 	if diff := cmp.Diff(pods(t, documents(t, text)), is); diff != "" {

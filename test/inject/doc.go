@@ -1,0 +1,7 @@
+// Package inject sends the same reviews of pods to a living istiod's webhook and to ours, and
+// compares what the pods become: with the templates and values of Istio's own chart, and with our
+// own templates in the place of these.
+//
+// settings_test.go has what both are told, pods_test.go makes pods of workloads as Kubernetes'
+// controllers do, live_test.go asks and compares.
+package inject
