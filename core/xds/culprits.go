@@ -156,7 +156,7 @@ func (w *watch) tryNext() {
 // by sending parts of it again. The others wait in groups of their own until that is answered.
 func (m *machine) singly(w *watch, b *batch) {
 	most := 1
-	if len(w.flights) > 0 {
+	if slices.ContainsFunc(w.flights, func(f flight) bool { return f.resources > 0 }) {
 		most = 0 // a refusal is about all that was not accepted
 	}
 	if w.url != typeExtensions || len(b.upserts) <= most || b.first && w.initial != nil {

@@ -64,8 +64,8 @@ func (p *player) fence(c *conversation) error {
 		}
 		_, done := got.resources[name]
 		c.take(got)
-		if done {
-			return nil
+		if done { // extension configurations go on once those before are answered
+			return c.send(request{kind: fenceKind, names: r.names, nonce: got.nonce, version: got.version})
 		}
 	}
 }
