@@ -104,20 +104,16 @@ func serve(ctx context.Context, p *program, s settings.Settings, trial bool, log
 	if file == kubernetesSet && !pod && s.Kubeconfig == "" && p.variable("KUBECONFIG") == "" {
 		s.Kubeconfig = filepath.Join(p.variable("HOME"), ".kube/config") // plugins don't know the user's folder
 	}
-	parse := func(text []byte) (*manifest.Set, error) { return set(s.Inputs, file, text) }
+	read := set
 	if trial {
-		parse = func(text []byte) (*manifest.Set, error) { return trialSet(s.Inputs, file, text) }
+		read = trialSet
 	}
+	parse := func(text []byte) (*manifest.Set, error) { return read(s.Inputs, file, text) }
 	plugins, err := parse(text)
 	if err != nil {
 		return err
 	}
-	if s.Webhooks && !answersWebhooks(plugins) {
-		log.Warn("nobody answers webhooks: httpsAddr is given, and no plugin that runs is a controller that could; plugins.yaml has to have controller/injector or controller/validator")
-	}
-	if err := sandbox.Hide(); err != nil {
-		log.Warn("the core's memory can be read by other processes of this user, or may be in core dumps", "error", err)
-	}
+	hideAndWarn(s, plugins, log)
 	exe, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("this program's own path: %w", err)
@@ -126,15 +122,9 @@ func serve(ctx context.Context, p *program, s settings.Settings, trial bool, log
 	if err != nil {
 		return err
 	}
-	inputs, err := settings.Given(s.Inputs)
+	inputs, err := toldInputs(s.Inputs, file == kubernetesSet)
 	if err != nil {
 		return err
-	}
-	if s.Plugins == "" && s.Registries == "auto" { // what that is elsewhere depends on where
-		inputs["registries"] = ""
-		if file == kubernetesSet {
-			inputs["registries"] = "Kubernetes"
-		}
 	}
 	files, memory := s.Mounted(), memoryLimit(s.MemoryLimit, p.environ)
 	istiod.DeclareSecrets()
@@ -199,6 +189,30 @@ func serve(ctx context.Context, p *program, s settings.Settings, trial bool, log
 		}
 	}()
 	return core.Run(ctx)
+}
+
+// hideAndWarn hides the core's memory, and says what is wrong although it can serve.
+func hideAndWarn(s settings.Settings, plugins *manifest.Set, log *slog.Logger) {
+	if s.Webhooks && !answersWebhooks(plugins) {
+		log.Warn("nobody answers webhooks: httpsAddr is given, and no plugin that runs is a controller that could; " +
+			"plugins.yaml has to have controller/injector or controller/validator")
+	}
+	if err := sandbox.Hide(); err != nil {
+		log.Warn("the core's memory can be read by other processes of this user, or may be in core dumps", "error", err)
+	}
+}
+
+// toldInputs are the inputs as commands are told them; kubernetes: the set is that for a cluster.
+func toldInputs(in settings.Inputs, kubernetes bool) (map[string]string, error) {
+	inputs, err := settings.Given(in)
+	if err != nil || in.Plugins != "" || in.Registries != "auto" {
+		return inputs, err
+	}
+	inputs["registries"] = "" // what auto is elsewhere depends on where
+	if kubernetes {
+		inputs["registries"] = "Kubernetes"
+	}
+	return inputs, nil
 }
 
 // readOnly tells built-in plugins by their environment whether they may write in clusters: neither

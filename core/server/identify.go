@@ -136,6 +136,14 @@ func (i *identify) verified(tls credentials.TLSInfo) (chain [][]byte, revoked st
 // maxHeaders is how many bytes of headers travel to authenticators.
 const maxHeaders = 64 << 10
 
+// readerOf is reader; nil: no plugin of the set can say who is calling.
+func (i *identify) readerOf(set *manifest.Set) func(context.Context, admin.Shown) ([]string, error) {
+	if !authenticates(set) {
+		return nil
+	}
+	return i.reader
+}
+
 // reader is an admin.Config's Caller: who asks for a debug page.
 func (i *identify) reader(ctx context.Context, shown admin.Shown) ([]string, error) {
 	headers, err := i.headers(shown.Headers.Values)

@@ -197,10 +197,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	if s.control, err = control.New(control.Config{
 		Plugins: control.ExpectAll(cfg.Set), Rules: control.RulesOf(cfg.Set),
-		Timing: cfg.Commit.Timing, Retention: cfg.Keep.Views, Earlier: control.Earlier{
-			NoQuarantine: cfg.Commit.NoQuarantine, NoPushes: cfg.Commit.NoPushes, Spare: cfg.Words.Spare,
-			History: past, Stages: cfg.Keep.Rollout.Stages, Seen: s.cfg.Keep.seen,
-		}, Bounds: cfg.Commit.Namespaces, Gather: len(cfg.Set.Tables()) > 0,
+		Timing: cfg.Commit.Timing, Retention: cfg.Keep.Views, Earlier: s.cfg.earlier(past), Bounds: cfg.Commit.Namespaces, Gather: len(cfg.Set.Tables()) > 0,
 		Log: of("control"), Metrics: m,
 		Shown:     identify.shown,
 		Naming:    cfg.Words.Naming,
@@ -244,8 +241,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	identify.asks(s.control, cfg.Words.Issuer)
 	s.issue(of("server"))
-	cfg.XDS.Calls = identify.call
-	cfg.XDS.Identify = identify.caller
+	cfg.XDS.Calls, cfg.XDS.Identify = identify.call, identify.caller
 	s.cfg.Log = of("server")
 	questions := &admin.Questions{Naming: cfg.Words.Naming, Tools: cfg.Words.Tools}
 	cfg.XDS.Answerer = questions
@@ -258,10 +254,6 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.pages.xds = s.xds
-	var reader func(context.Context, admin.Shown) ([]string, error)
-	if authenticates(cfg.Set) {
-		reader = identify.reader
-	}
 	if cfg.shares() {
 		s.shared = mux.New()
 	}
@@ -272,10 +264,18 @@ func New(cfg Config) (*Server, error) {
 		HTTPAddr: cfg.HTTPAddr, Shared: s.shared, MonitoringAddr: cfg.MonitoringAddr, Source: s.pages,
 		Registry: registry, Gatherer: gathered{registry, cfg.Words.Metrics}, Version: cfg.Version,
 		Budget: s.xds.Budget, Metadata: cfg.Words.Tools.Metadata, Recent: last.all, Log: of("admin"),
-		Listening: cfg.Listening, Caller: reader, Naming: cfg.Words.Naming,
+		Listening: cfg.Listening, Caller: identify.readerOf(cfg.Set), Naming: cfg.Words.Naming,
 	})
 	questions.Server = s.admin
 	return s, err
+}
+
+// earlier is what is kept of earlier revisions, in past among others, and what comes of it.
+func (c *Config) earlier(past *history.History) control.Earlier {
+	return control.Earlier{
+		NoQuarantine: c.Commit.NoQuarantine, NoPushes: c.Commit.NoPushes, Spare: c.Words.Spare,
+		History: past, Stages: c.Keep.Rollout.Stages, Seen: c.Keep.seen,
+	}
 }
 
 // more are the pages that are not the core's own.

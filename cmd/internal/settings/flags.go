@@ -40,6 +40,14 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.Bool("dualStack", d.DualStack,
 		"proxies, services and pods with addresses of both families use both, for the set's generator/istio and registry/kubernetes (istiod: ISTIO_DUAL_STACK)")
 
+	clusterFlags(fs, d)
+	callerFlags(fs, d)
+	portFlags(fs, d)
+	servingFlags(fs, d)
+}
+
+// clusterFlags are those of the clusters and registries that are read.
+func clusterFlags(fs *pflag.FlagSet, d Settings) {
 	fs.String("registries", d.Registries, "Kubernetes: run the set for a cluster; Consul or Eureka: the one for files "+
 		"with registry/consul or registry/eureka; empty: the one for files; auto: Kubernetes with --kubeconfig, and in "+
 		"a pod without --configDir. ZooKeeper, Nacos, etcd, and several at once: by a plugins.yaml")
@@ -67,7 +75,10 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.Int("kubernetesApiBurst", d.Burst, "how many of them at once, beyond that")
 	fs.Duration("remoteClusterTimeout", d.Remotes.Timeout,
 		"how long the start waits for other clusters that can't be reached (of entries with forEach: where they don't say)")
+}
 
+// callerFlags are those of certificates, and of who is believed to call.
+func callerFlags(fs *pflag.FlagSet, d Settings) {
 	fs.Bool("enableCAServer", d.Callers.Signing.CAServer,
 		"whether the set for a cluster signs certificates of workloads (controller/ca), as istiod's ENABLE_CA_SERVER (which is read, too)")
 	fs.String("externalCA", d.Callers.Signing.ExternalCA, "who signs in the place of the set's controller/ca, as "+
@@ -104,7 +115,10 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 		"let callers come whose trust domain is neither the mesh's (trustDomain of its settings) nor one of its aliases, as istiod does")
 	fs.String("jwtRule", d.Callers.JWTRule, "whose tokens of OpenID Connect count, as istiod's JWT_RULE (which is read, "+
 		"too): JSON with issuer, audiences, and jwksUri or jwks; for the set's authenticator/jwt")
+}
 
+// portFlags are those of addresses and TLS.
+func portFlags(fs *pflag.FlagSet, d Settings) {
 	fs.Bool("istiodDefaults", d.IstiodDefaults, "listen where istiod does unless told otherwise: httpAddr is :8080, "+
 		"monitoringAddr :15014, secureGRPCAddr :15012, and grpcAddr none, as plain text is to be asked for")
 	fs.String("grpcAddr", d.GRPCAddr, "address for xDS in plain text; empty: that of httpAddr, beside pages; none: no address")
@@ -130,7 +144,10 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.String("tlsKeyFile", d.KeyFile, "PEM file with its key, in the same directory")
 	fs.String("tls-min-version", d.MinVersion, "least TLS version of secureGRPCAddr: 1.2 or 1.3")
 	fs.String("tls-cipher-suites", d.CipherSuites, "cipher suites of TLS 1.2 on secureGRPCAddr, IANA's names separated by commas; empty: Go's choice")
+}
 
+// servingFlags are those of when and how much is served.
+func servingFlags(fs *pflag.FlagSet, d Settings) {
 	declared(fs, d.Timing)
 	fs.Bool("followPushes", d.FollowPushes, "keep what the last pushes were for and whom they reached, for the commands watch and wait, and for the history")
 	fs.Bool("quarantine", d.Quarantine,
