@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
+	"github.com/coxswain-mesh/coxswain/test/wait"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	clusters "github.com/envoyproxy/go-control-plane/envoy/service/cluster/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -108,23 +109,27 @@ func TestUnknownTypeAndHealth(t *testing.T) {
 	if o := source.reported(); len(o) != 1 || !o[0].Health || o[0].Refused != "unwell" {
 		t.Fatal(o)
 	}
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var have []string
-	for _, f := range families {
-		have = append(have, f.GetName())
-	}
-	for _, name := range []string{
-		"coxswain_xds_streams", "coxswain_xds_responses_total", "coxswain_xds_send_seconds",
-		"coxswain_xds_response_seconds", "coxswain_xds_queue_seconds", "coxswain_xds_response_bytes",
-		"coxswain_xds_write_timeouts_total", "coxswain_xds_turns_total",
-	} {
-		if !slices.Contains(have, name) {
-			t.Errorf("no metric %s in %v", name, have)
+	// a response is counted once gRPC has written it, which may be after its client had it
+	wait.For(t, "its metrics", func() error {
+		families, err := registry.Gather()
+		if err != nil {
+			return err
 		}
-	}
+		var have []string
+		for _, f := range families {
+			have = append(have, f.GetName())
+		}
+		for _, name := range []string{
+			"coxswain_xds_streams", "coxswain_xds_responses_total", "coxswain_xds_send_seconds",
+			"coxswain_xds_response_seconds", "coxswain_xds_queue_seconds", "coxswain_xds_response_bytes",
+			"coxswain_xds_write_timeouts_total", "coxswain_xds_turns_total",
+		} {
+			if !slices.Contains(have, name) {
+				return fmt.Errorf("no metric %s in %v", name, have)
+			}
+		}
+		return nil
+	})
 }
 
 func count(t *testing.T, c prometheus.Metric) float64 {

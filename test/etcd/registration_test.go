@@ -32,7 +32,7 @@ func TestRegistration(t *testing.T) {
 	s := etcd.Start(t)
 	object(t, s, "WorkloadGroup", "web", "{template: {serviceAccount: machine, labels: {app: web}}}")
 	plugins := set(t, fmt.Sprintf(`
-  - {name: resources, kind: config, builtin: config/etcd, config: {endpoints: ["http://%s"]}}
+  - {name: resources, kind: config, builtin: config/etcd, onLoss: apply, config: {endpoints: ["http://%s"]}}
   - name: registration
     kind: controller
     builtin: controller/registration
