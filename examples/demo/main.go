@@ -18,14 +18,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/examples/internal/stage"
 )
 
-// Ports of the demo. Those of the services stand in config/ too.
-const (
-	xds, pages, metrics   = "127.0.0.1:15010", "127.0.0.1:8080", "127.0.0.1:15014"
-	gateway, gatewayAdmin = "127.0.0.1:7080", "127.0.0.1:15100"
-	sidecar, sidecarAdmin = "127.0.0.1:9080", "127.0.0.1:15200"
-	v1Ports, v2Ports      = "9101,9102", "9201,9202"
-	host                  = "hello.example"
-)
+const host = "hello.example"
 
 func main() {
 	// Children die with the thread that started them, so it must last as long as the program.
@@ -50,6 +43,7 @@ func main() {
 type demo struct {
 	coxswain, envoy, backend string
 	config, plugins, dir     string
+	ports                    ports
 	*stage.Stage
 }
 
@@ -75,15 +69,15 @@ func (d *demo) run(ctx context.Context) error {
 	}
 }
 
-// prepare checks that the ports are free and makes the copy of the configuration that is served.
+// prepare finds ports and makes the copy of the configuration that is served.
 func (d *demo) prepare() error {
-	if err := stage.Free(xds, pages, metrics, gateway, gatewayAdmin, sidecar, sidecarAdmin); err != nil {
+	if err := d.ports.find(); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(d.dir); err != nil {
 		return err
 	}
-	return os.CopyFS(filepath.Join(d.dir, "config"), os.DirFS(d.config))
+	return d.ports.copy(d.config, filepath.Join(d.dir, "config"))
 }
 
 // start starts everything, in an order in which nothing has to wait for long, and returns when the
@@ -94,38 +88,38 @@ func (d *demo) start(ctx context.Context) error {
 		name string
 		args []string
 	}{
-		{"backend-v1", []string{d.backend, "-version", "v1", "-ports", v1Ports}},
-		{"backend-v2", []string{d.backend, "-version", "v2", "-ports", v2Ports}},
+		{"backend-v1", []string{d.backend, "-version", "v1", "-ports", d.ports.list(v1a, v1b)}},
+		{"backend-v2", []string{d.backend, "-version", "v2", "-ports", d.ports.list(v2a, v2b)}},
 		{"coxswain", []string{d.coxswain, "discovery", "--plugins", d.plugins, "--configDir", filepath.Join(d.dir, "config"),
-			"--grpcAddr", xds, "--httpAddr", pages, "--monitoringAddr", metrics}},
+			"--grpcAddr", d.ports.at(xds), "--httpAddr", d.ports.at(pages), "--monitoringAddr", d.ports.at(metrics)}},
 	} {
 		if err := d.Launch(c.name, c.args...); err != nil {
 			return err
 		}
 	}
-	if err := d.Wait(ctx, "the control plane", serves("http://"+pages+"/ready")); err != nil {
+	if err := d.Wait(ctx, "the control plane", serves("http://"+d.ports.at(pages)+"/ready")); err != nil {
 		return err
 	}
 	fmt.Println("starting an ingress gateway and a client's sidecar, two Envoys")
 	if err := d.proxy("gateway", "--type", "router", "--namespace", "demo", "--ip", "127.0.0.21",
-		"--labels", "istio=ingressgateway", "--admin", gatewayAdmin); err != nil {
+		"--labels", "istio=ingressgateway", "--admin", d.ports.at(gatewayAdmin)); err != nil {
 		return err
 	}
 	// No traffic is intercepted on this machine: the sidecar's listeners get ports of their own.
 	if err := d.proxy("client", "--type", "sidecar", "--namespace", "demo", "--ip", "127.0.0.20",
-		"--labels", "app=client", "--interception", "NONE", "--protocol", "delta", "--admin", sidecarAdmin); err != nil {
+		"--labels", "app=client", "--interception", "NONE", "--protocol", "delta", "--admin", d.ports.at(sidecarAdmin)); err != nil {
 		return err
 	}
-	if err := d.Wait(ctx, "the gateway", serves("http://"+gateway)); err != nil {
+	if err := d.Wait(ctx, "the gateway", serves("http://"+d.ports.at(gateway))); err != nil {
 		return err
 	}
-	return d.Wait(ctx, "the sidecar", serves("http://"+sidecar))
+	return d.Wait(ctx, "the sidecar", serves("http://"+d.ports.at(sidecar)))
 }
 
 // proxy starts an Envoy with what `coxswain bootstrap` prints for it.
 func (d *demo) proxy(name string, args ...string) error {
 	file := filepath.Join(d.dir, name+".json")
-	args = append([]string{"bootstrap", "--name", name, "--xds", xds}, args...)
+	args = append([]string{"bootstrap", "--name", name, "--xds", d.ports.at(xds)}, args...)
 	if err := stage.Output(file, d.coxswain, args...); err != nil {
 		return err
 	}
@@ -154,6 +148,10 @@ func serves(url string) func(context.Context) error {
 
 func (d *demo) tell() {
 	d.Tell()
+	at := d.ports.at
+	if pages != d.ports[pages] {
+		fmt.Printf("\nfor commands such as bin/coxswain config: export COXSWAIN_ADDR=%s\n", at(pages))
+	}
 	fmt.Printf(`
 control plane    xDS %s, pages http://%s/debug, metrics http://%s/metrics
 backends         v1 on 127.0.0.1:%s, v2 on 127.0.0.1:%s
@@ -168,6 +166,6 @@ Try, in another terminal:
 
 The first shows the split of 80 to 20 at the gateway, the second sends everything to v2 within a second. The third shows the header x-patched-by; a WASM module adds
 it (examples/patch-header, the last entry of %s). The fourth shows what runs. Ctrl-C stops everything.
-`, xds, pages, metrics, v1Ports, v2Ports, gateway, gatewayAdmin, sidecar, sidecarAdmin, host, gateway,
-		filepath.Join(d.dir, "config", "routes.yaml"), host, gateway, d.plugins)
+`, at(xds), at(pages), at(metrics), d.ports.list(v1a, v1b), d.ports.list(v2a, v2b), at(gateway), at(gatewayAdmin),
+		at(sidecar), at(sidecarAdmin), host, at(gateway), filepath.Join(d.dir, "config", "routes.yaml"), host, at(gateway), d.plugins)
 }

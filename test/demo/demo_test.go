@@ -5,6 +5,7 @@ package demo
 import (
 	"bufio"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,8 +16,10 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/makerun"
 )
 
-var demo = makerun.Demo{Target: "run", Variable: "DEMO_DIR", During: try, After: gone, Steps: []string{
-	"1/3 building the control plane", "  done", "2/3 building", "  done", "3/3 Envoy ", "starting two backends",
+var demo = makerun.Demo{Target: "run", Variable: "DEMO_DIR", Before: take, During: try, After: gone, Steps: []string{
+	"1/3 building the control plane", "  done", "2/3 building", "  done", "3/3 Envoy ",
+	"127.0.0.1:8080 is taken: pages is at 127.0.0.1:8081", "127.0.0.1:7080 is taken: gateway is at 127.0.0.1:7082",
+	"127.0.0.1:9101 is taken: backend v1 is at 127.0.0.1:9103", "starting two backends",
 	"waiting until the control plane serves", "starting an ingress gateway", "waiting until the sidecar serves",
 	"Ctrl-C stops everything", "stopping",
 }}
@@ -26,7 +29,21 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestDemo: make run says what it does, one step after the other, and what it says then is so.
+// taken are ports that somebody else has: three of the demo's, and one after them.
+var taken = []string{"127.0.0.1:8080", "127.0.0.1:7080", "127.0.0.1:7081", "127.0.0.1:9101"}
+
+// take listens at them for as long as the process lives.
+func take() error {
+	for _, at := range taken {
+		if _, err := net.Listen("tcp", at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestDemo: make run says what it does, one step after the other, and what it says then is so, where
+// ports are taken, too.
 func TestDemo(t *testing.T) { demo.Run(t) }
 
 // TestDuring: while a step takes long there is another line every now and then; how it ended is

@@ -29,6 +29,8 @@ const visits, ready = "visit", "Ctrl-C stops everything."
 type Demo struct {
 	// Target is make's, Variable the one that names the directory that the demo writes into.
 	Target, Variable string
+	// Before, if it isn't nil, is called first, in the network namespace of the demo.
+	Before func() error
 	// During is called once the demo serves, with what it has said, the repository and the demo's
 	// directory; After, if it isn't nil, once the demo has ended.
 	During func(said, root, dir string) error
@@ -88,6 +90,11 @@ func (d Demo) Run(t *testing.T) {
 
 // visit runs the demo and what goes with it.
 func (d Demo) visit(root, dir string) error {
+	if d.Before != nil {
+		if err := d.Before(); err != nil {
+			return err
+		}
+	}
 	cmd := exec.Command("make", "--no-print-directory", "-C", root, d.Target, d.Variable+"="+dir)
 	cmd.Stderr = os.Stdout
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
