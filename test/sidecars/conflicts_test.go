@@ -2,6 +2,8 @@ package sidecars
 
 import (
 	"fmt"
+	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,10 +22,13 @@ type conflict struct {
 	First, Second string
 	// Asks are answered before, with both, and by sidecars that start with both.
 	Asks []scenario.Ask
+	// Told are those of which `coxswain analyze` says what they lose.
+	Told []string
 }
 
 // TestConflicts: of objects that ask for the same, sidecars refuse nothing, neither those that run
-// nor those that start; who came first is served as before, and so is everybody else.
+// nor those that start; who came first is served as before, and so is everybody else; who loses is told by
+// `coxswain analyze`.
 func TestConflicts(t *testing.T) {
 	var all []conflict
 	read(t, "testdata/conflicts/cases.yaml", &all)
@@ -38,6 +43,7 @@ func TestConflicts(t *testing.T) {
 			c.answered(t, w, "the first alone")
 			w.write(t, "second.yaml", c.Second)
 			w.second(t)
+			c.told(t, w)
 			c.answered(t, w, "both")
 			w.accepted(t)
 			for p, account := range map[*netns.Pod]string{w.client: "client", w.server: "web"} {
@@ -47,6 +53,24 @@ func TestConflicts(t *testing.T) {
 			c.answered(t, w, "both, for sidecars that start")
 			w.accepted(t)
 		})
+	}
+}
+
+// told sees who is told, of those that run, that sidecars can't serve both.
+func (c conflict) told(t *testing.T, w *world) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), program, "analyze", "--live", "--addr", w.plane.HTTP).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, name := range []string{"first", "second"} {
+		told := false
+		for line := range strings.Lines(string(out)) {
+			told = told || strings.Contains(line, "ServiceEntry shop/"+name+":") && strings.Contains(line, "(COX3013)")
+		}
+		if want := slices.Contains(c.Told, name); told != want {
+			t.Errorf("%s is told: %v, want %v:\n%s", name, told, want, out)
+		}
 	}
 }
 

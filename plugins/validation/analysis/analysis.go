@@ -99,7 +99,7 @@ var analyzers = [...]func(*world){
 	unmatchedSelectors, policyNamespaces, gatewaySelectors, sidecars, ambientSidecars, telemetries, peerPolicies, hiddenHosts,
 	mtlsConflicts, unverifiedServers, tokens, claimRoutes,
 	annotations, relativePatches, protocols, ingresses, regexes,
-	proxysUsers, portNames, sharedDeployments, injection, autoImages, proxyImages,
+	proxysUsers, portNames, sharedDeployments, listeners, injection, autoImages, proxyImages,
 	injectingWebhooks, externalWebhooks, definitions, conditions, networks,
 }
 

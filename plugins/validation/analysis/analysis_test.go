@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -255,6 +256,55 @@ spec: {hosts: [api.example.com], exportTo: [` + exportTo + `], resolution: DNS, 
 		got := codesOf(t, c.text)
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: found %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestListeners: ServiceEntries whose connections sidecars can't tell apart are told so, those that
+// are one service or that no client sees together are not.
+func TestListeners(t *testing.T) {
+	entry := func(name, exportTo, address, protocol string, port int, end string) string {
+		return fmt.Sprintf(`---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: %[1]s, namespace: %[1]s}
+spec: {hosts: [%[1]s.example.com], exportTo: [%[2]s], addresses: [%[3]s], resolution: STATIC,
+  ports: [{number: %[5]d, name: p, protocol: %[4]s}], endpoints: [{address: %[6]s}]}
+`, name, exportTo, address, protocol, port, end)
+	}
+	const one, at, end = listenerClash + " spec.ports", "10.9.0.1", "10.0.0.1"
+	const number = listenerClash + " spec.ports[0].number"
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"TCP twice":             {entry("a", "", at, "TCP", 70, end) + entry("b", "", at, "TCP", 70, end), []string{one, one}},
+		"without addresses":     {entry("a", "", "", "MONGO", 70, end) + entry("b", "", "", "MONGO", 70, end), []string{one, one}},
+		"at other ports":        {entry("a", "", at, "TCP", 70, end) + entry("b", "", at, "TCP", 71, end), nil},
+		"at other addresses":    {entry("a", "", at, "TCP", 70, end) + entry("b", "", "10.9.0.2", "TCP", 70, end), nil},
+		"in namespaces apart":   {entry("a", ".", at, "TCP", 70, end) + entry("b", ".", at, "TCP", 70, end), nil},
+		"one for all":           {entry("a", ".", at, "TCP", 70, end) + entry("b", "", at, "TCP", 70, end), []string{one, one}},
+		"HTTP and TCP":          {entry("a", "", at, "HTTP", 70, end) + entry("b", "", at, "TCP", 70, "10.0.0.2"), []string{one}},
+		"TLS and TLS":           {entry("a", "", at, "TLS", 70, end) + entry("b", "", at, "TLS", 70, end), nil},
+		"HTTP and HTTP":         {entry("a", "", at, "HTTP", 70, end) + entry("b", "", at, "HTTP", 70, end), nil},
+		"one workload's port":   {entry("a", "", at, "HTTP", 70, end) + entry("b", "", "10.9.0.2", "TLS", 70, end), []string{one, one}},
+		"UDP":                   {entry("a", "", at, "UDP", 70, end) + entry("b", "", at, "UDP", 70, end), nil},
+		"a sidecar's own":       {entry("a", "", "", "MONGO", 15001, end), []string{number}},
+		"one at an address":     {entry("a", "", at, "TCP", 15001, end), nil},
+		"HTTP, at every one":    {entry("a", "", at, "HTTP", 15006, end), []string{number}},
+		"one host, two objects": {entry("a", "", at, "TCP", 70, end) + strings.Replace(entry("a", "", at, "TCP", 70, end), "name: a", "name: c", 1), nil},
+	} {
+		if got := codesOf(t, c.text); !slices.Equal(got, c.want) {
+			t.Errorf("%s: found %v, want %v", name, got, c.want)
+		}
+	}
+	var text strings.Builder
+	for i := range 2000 {
+		text.WriteString(entry(fmt.Sprintf("n%d", i), "", "", "MONGO", 70, end))
+	}
+	for _, r := range analyzed(t, finding.Example{Documents: text.String()}) {
+		if len(r.Message) > 400 {
+			t.Fatalf("of 2000 it is told in %d characters: %.200s", len(r.Message), r.Message)
 		}
 	}
 }
