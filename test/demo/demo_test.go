@@ -42,8 +42,8 @@ func take() error {
 	return nil
 }
 
-// TestDemo: make run says what it does, one step after the other, and what it says then is so, where
-// ports are taken, too.
+// TestDemo: make run says what it does, one step after the other, and what it says then is so,
+// where ports are taken, too.
 func TestDemo(t *testing.T) { demo.Run(t) }
 
 // TestDuring: while a step takes long there is another line every now and then; how it ended is

@@ -27,8 +27,8 @@ type conflict struct {
 }
 
 // TestConflicts: of objects that ask for the same, sidecars refuse nothing, neither those that run
-// nor those that start; who came first is served as before, and so is everybody else; who loses is told by
-// `coxswain analyze`.
+// nor those that start; who came first is served as before, and so is everybody else; who loses is
+// told by `coxswain analyze`.
 func TestConflicts(t *testing.T) {
 	var all []conflict
 	read(t, "testdata/conflicts/cases.yaml", &all)
