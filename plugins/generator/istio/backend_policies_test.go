@@ -149,6 +149,23 @@ func TestPolicyFillsRules(t *testing.T) {
 	}
 }
 
+// TestRuleOfTheClientsNamespace: of the rules for a host those of the client's own namespace count
+// alone, as with istiod; a policy is one of the service's. `coxswain analyze` tells (COX3014).
+func TestRuleOfTheClientsNamespace(t *testing.T) {
+	w := newWorld(t)
+	w.commit(append(web("10.1.0.1"), rows(config.DestinationRules,
+		resource("bank/web", &networking.DestinationRule{Host: webHost, TrafficPolicy: &networking.TrafficPolicy{ConnectionPool: atMost(7)}}),
+		backendPolicy(1, &networking.TrafficPolicy{Tls: simple("policy")})))...)
+	w.attach(1, proxy("sidecar~10.9.0.1~client.bank~bank.svc.cluster.local", nil, nil))
+	w.attach(2, proxy("sidecar~10.9.0.2~client.other~other.svc.cluster.local", nil, nil))
+	if got := w.originated(1, webCluster); got != nil {
+		t.Errorf("a client of bank speaks TLS for %q", got.Sni)
+	}
+	if got := w.originated(2, webCluster); got.GetSni() != "policy" {
+		t.Errorf("a client of another namespace speaks TLS for %q", got.GetSni())
+	}
+}
+
 // TestCertificateForBackends: what a Gateway shows to backends its own proxies show, to those that
 // a BackendTLSPolicy is for, and not where a rule of their owner's says how TLS is spoken.
 func TestCertificateForBackends(t *testing.T) {

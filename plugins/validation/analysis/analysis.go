@@ -97,7 +97,7 @@ var analyzers = [...]func(*world){
 	meshHosts, gatewayHosts, gatewayServers, conflictingGateways, unusedGateways, duplicateCertificates, gatewayPorts, shadowedRoutes,
 	alone, delegates, deprecatedFields,
 	unmatchedSelectors, policyNamespaces, gatewaySelectors, sidecars, ambientSidecars, telemetries, peerPolicies, hiddenHosts,
-	mtlsConflicts, unverifiedServers, tokens, claimRoutes,
+	mtlsConflicts, unverifiedServers, plainBackends, tokens, claimRoutes,
 	annotations, relativePatches, protocols, ingresses, regexes,
 	proxysUsers, portNames, sharedDeployments, listeners, injection, autoImages, proxyImages,
 	injectingWebhooks, externalWebhooks, definitions, conditions, networks,
