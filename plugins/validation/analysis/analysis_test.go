@@ -309,8 +309,8 @@ spec: {hosts: [%[1]s.example.com], exportTo: [%[2]s], addresses: [%[3]s], resolu
 	}
 }
 
-// TestPlainBackends: what a control plane that runs has derived of a BackendTLSPolicy is known as one,
-// and rules that speak TLS, or stand beside the policy, are told nothing.
+// TestPlainBackends: what a control plane that runs has derived of a BackendTLSPolicy is known as
+// one, and rules that speak TLS, or stand beside the policy, are told nothing.
 func TestPlainBackends(t *testing.T) {
 	const host = "web.shop.svc.cluster.local"
 	rule := func(namespace, name, host string, tls bool) Resource {

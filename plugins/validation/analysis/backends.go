@@ -38,7 +38,8 @@ func plainBackends(w *world) {
 		for _, p := range policies {
 			if p.namespace != r.Namespace && (rule == p.host || istio.IsWildcard(rule) && istio.Covers(rule, p.host)) {
 				w.reportOnce(r.Resource, finding.Warnf(plainBackend, "spec.trafficPolicy", "clients of namespace %s speak to %s in plain text: "+
-					"BackendTLSPolicy %s/%s doesn't count for them, as this rule of their own namespace says nothing of TLS", r.Namespace, p.host, p.namespace, p.name).
+					"BackendTLSPolicy %s/%s doesn't count for them, as this rule of their own namespace says nothing of TLS",
+					r.Namespace, p.host, p.namespace, p.name).
 					WithHint("say trafficPolicy.tls here, too"))
 			}
 		}
