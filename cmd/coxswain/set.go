@@ -100,6 +100,7 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 	path("networksConfig", &in.NetworksConfig)
 	path("kubeconfig", &in.Kubeconfig)
 	path("clusterKubeconfigs", &in.Remotes.Kubeconfigs)
+	path("modulesDir", &in.Modules.Dir)
 	readers := []string{"config/kubernetes", "registry/kubernetes", "registry/clusters", "controller/exports", "config/mesh", "authenticator/kubernetes", "config/secrets", "controller/ca", "controller/injector", "controller/validator", "controller/gateway"}
 	for _, s := range []struct {
 		shorthand
@@ -133,10 +134,23 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 	if len(aliases) > 0 {
 		given = append(given, shorthand{"clusterAliases", aliases, []string{"generator/istio", "generator/grpc", "generator/sds", "authenticator/kubernetes"}, "clusterAliases", false})
 	}
+	given = append(given, modulesOf(in.Modules)...)
 	callers, wrong := callersOf(in.Callers)
 	trust, bad := trustOf(in)
 	given = append(append(given, signersOf(in.Callers.Signing)...), trust...)
 	return append(given, callers...), errors.Join(err, failed, wrong, bad)
+}
+
+// modulesOf are what has a set fetch modules for Envoys without an agent.
+func modulesOf(m settings.Modules) (given []shorthand) {
+	fetches := []string{"config/modules"}
+	if m.Dir != "" {
+		given = append(given, shorthand{"modulesDir", m.Dir, fetches, "directory", false})
+	}
+	if blocked := m.BlockedCIDRs(); len(blocked) > 0 {
+		given = append(given, shorthand{"modulesBlocked", blocked, fetches, "blockedCIDRs", false})
+	}
+	return given
 }
 
 // set returns the plugins that a text names, with the config that flags stand for.

@@ -73,11 +73,11 @@ func trustOf(in settings.Inputs) (given []shorthand, err error) {
 }
 
 // enable has plugins run that a built-in set disables until they are told whose credentials, or
-// authorities, count, or that there is a port for webhooks.
+// authorities, count, that there is a port for webhooks, or where modules are to be kept.
 func (h shorthand) enable(s *manifest.Set) {
 	for _, b := range h.builtins {
 		for _, e := range s.Builtins(b) {
-			e.Disabled = e.Disabled && !strings.HasPrefix(b, "authenticator/") && b != "config/spiffe" && h.setting != "httpsAddr"
+			e.Disabled = e.Disabled && !strings.HasPrefix(b, "authenticator/") && b != "config/spiffe" && h.setting != "httpsAddr" && h.setting != "modulesDir"
 		}
 	}
 }

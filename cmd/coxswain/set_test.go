@@ -377,6 +377,39 @@ func TestDNSAddr(t *testing.T) {
 	}
 }
 
+// TestModulesDir: a setting has the sets' config/modules run, and a set without it says so; one of
+// one's own says itself whether it runs.
+func TestModulesDir(t *testing.T) {
+	for name, text := range map[string][]byte{kubernetesSet: coxswain.KubernetesSet(), "plugins.yaml (built in)": coxswain.DefaultSet()} {
+		for config, in := range map[string]settings.Modules{
+			`{"directory":"/m"}`: {Dir: "/m"},
+			`{"blockedCIDRs":["10.0.0.0/8","fd00::/8"],"directory":"/m"}`: {Dir: "/m", Blocked: "10.0.0.0/8, fd00::/8"},
+			"": {},
+		} {
+			all := settings.Defaults().Inputs
+			all.Modules = in
+			s, err := set(all, name, text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e := s.Builtins("config/modules"); len(e) != 1 || e[0].Runs() != (config != "") || string(e[0].Config) != config {
+				t.Errorf("%s, %+v: %+v", name, in, e)
+			}
+		}
+	}
+	in := settings.Defaults().Inputs
+	in.Modules.Dir = "/m"
+	if _, err := set(in, "own.yaml", []byte("plugins: [{name: files, kind: config, builtin: config/file}]\n")); err == nil ||
+		!strings.Contains(err.Error(), "--modulesDir has no one to go to") {
+		t.Errorf("a set without it: %v", err)
+	}
+	in.Plugins = "own.yaml"
+	s, err := set(in, "own.yaml", []byte("plugins: [{name: modules, kind: config, builtin: config/modules, disabled: true}]\n"))
+	if err != nil || s.Plugins[0].Runs() {
+		t.Errorf("it runs though the file disables it: %v", err)
+	}
+}
+
 // TestReadOnlySet: where nothing is to be written no controller runs, whoever made it, and each
 // says why; what was disabled anyway says nothing. Plugins are told by their environment.
 func TestReadOnlySet(t *testing.T) {

@@ -145,12 +145,12 @@ func (ln *launcher) inherited(e *manifest.Entry, more ...string) []string {
 }
 
 // tuned is what this binary's own children get: what is inherited, with the core's settings of Go's
-// runtime, and for those that are built in the way to a Kubernetes API server. The entry's limit of
-// memory takes the place of the core's.
+// runtime, and for those that are built in the way to a Kubernetes API server, and which
+// authorities servers are checked with. The entry's limit of memory takes the place of the core's.
 func (ln *launcher) tuned(e *manifest.Entry) []string {
 	names := []string{"GOMAXPROCS", "GOGC", "COXSWAIN_GOGC", "GORACE"}
 	if e.Builtin != "" {
-		names = append(names, clusterVariables...)
+		names = append(names, builtinVariables...)
 	}
 	if limit := ln.allowance(e); e.Limits.Memory > 0 || limit > 0 && ln.environ("GOMEMLIMIT") == "" {
 		return append(ln.inherited(e, names...), goMemory(limit))
@@ -158,13 +158,13 @@ func (ln *launcher) tuned(e *manifest.Entry) []string {
 	return ln.inherited(e, append(names, "GOMEMLIMIT")...)
 }
 
-// clusterVariables say where an API server is, by a file, in a pod, and through a proxy, and
-// whether anything may be written there. Source:
+// builtinVariables say where an API server is, by a file, in a pod, and through a proxy, whether
+// anything may be written there, and where the system's roots are. Sources:
 // Kubernetes, "Organizing Cluster Access Using kubeconfig Files", "Accessing the Kubernetes API
-// from a Pod".
-var clusterVariables = []string{
+// from a Pod"; Go, package crypto/x509, SystemCertPool.
+var builtinVariables = []string{
 	"KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy",
-	ReadOnlyVariable,
+	ReadOnlyVariable, "SSL_CERT_FILE", "SSL_CERT_DIR",
 }
 
 // ReadOnlyVariable tells plugins that are built in, if it is "true", to write in no cluster,

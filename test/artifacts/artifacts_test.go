@@ -1,11 +1,10 @@
-// Package artifacts tries plugins of a real registry as users have them: pushed, run, swapped and
-// run again without the registry, by the real program.
+// Package artifacts_test tries plugins of a real registry as users have them: pushed, run, swapped
+// and run again without the registry, by the real program.
 package artifacts_test
 
 import (
 	"encoding/base64"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,41 +13,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coxswain-mesh/coxswain/test/artifacts"
 	"github.com/coxswain-mesh/coxswain/test/authority"
 	"github.com/coxswain-mesh/coxswain/test/mesh"
 	"github.com/coxswain-mesh/coxswain/test/need"
 	"github.com/coxswain-mesh/coxswain/test/program"
-	"github.com/coxswain-mesh/coxswain/test/wait"
-	"golang.org/x/crypto/bcrypt"
 )
 
 // binary is the path of the program under test.
 var binary string
 
 func TestMain(m *testing.M) { mesh.Plain(&binary, m.Run) }
-
-// registry starts CNCF's distribution, and returns its address and what ends it. more are lines of
-// its settings.
-func registry(t *testing.T, more string) (at string, server *program.Process) {
-	t.Helper()
-	tool := filepath.Join(program.Built(t, "test/artifacts/servers", "registry", "registry"), "registry")
-	at = wait.Address(t)
-	file := filepath.Join(t.TempDir(), "registry.yaml")
-	text := fmt.Sprintf("version: 0.1\nlog: {accesslog: {disabled: true}}\nstorage: {filesystem: {rootdirectory: %s}}\n"+
-		"http:\n  addr: %s\n%s", t.TempDir(), at, more)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	server = program.Start(t, exec.Command(tool, "serve", file))
-	wait.For(t, "the registry answers", func() error {
-		c, err := net.Dial("tcp", at)
-		if err == nil {
-			err = c.Close()
-		}
-		return err
-	})
-	return at, server
-}
 
 // say runs the program.
 func say(t *testing.T, args ...string) (string, error) {
@@ -77,7 +52,7 @@ var digests = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
 func TestStory(t *testing.T) {
 	need.All(t)
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
-	at, server := registry(t, "")
+	at, server := artifacts.Start(t)
 	mesh.RuntimeDir(t)
 	dir := t.TempDir()
 	name := at + "/team/memory"
@@ -158,25 +133,15 @@ func TestPrivate(t *testing.T) {
 	need.All(t)
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	dir := t.TempDir()
-	authority.New(t).IssueLocal(t, dir)
 	const password = "a-word-that-nobody-may-see"
-	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
-	if err != nil {
-		t.Fatal(err)
-	}
-	users, docker := filepath.Join(dir, "users"), filepath.Join(dir, ".dockerconfigjson")
-	if err := os.WriteFile(users, append([]byte("me:"), hash...), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	more := fmt.Sprintf("  tls: {certificate: %[1]s/cert-chain.pem, key: %[1]s/key.pem}\nauth: {htpasswd: {realm: x, path: %[2]s}}\n", dir, users)
-	ca := filepath.Join(dir, "root-cert.pem")
+	docker := filepath.Join(dir, ".dockerconfigjson")
+	at, ca, _ := artifacts.StartSecure(t, "me", password)
 	login := func(at, as string) {
 		text := fmt.Sprintf(`{"auths":{%q:{"auth":%q}}}`, at, base64.StdEncoding.EncodeToString([]byte("me:"+as)))
 		if err := os.WriteFile(docker, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	at, _ := registry(t, more)
 	login("other.example", password)
 	name, file := at+"/team/module:1", module(t, dir)
 	refused := func(word string, args ...string) {
@@ -210,7 +175,7 @@ func TestSigned(t *testing.T) {
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	t.Setenv("COSIGN_PASSWORD", "")
 	tool := filepath.Join(program.Built(t, "test/artifacts/cosign", "cosign", "cosign"), "cosign")
-	at, _ := registry(t, "")
+	at, _ := artifacts.Start(t)
 	dir := t.TempDir()
 	cosign := func(args ...string) {
 		t.Helper()

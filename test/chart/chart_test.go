@@ -218,6 +218,7 @@ func TestRightsAreOnes(t *testing.T) {
 	of = objects(t, "--set", "coxswain.settings.manageGateways=true")
 	is(of, wide, slices.Concat(want["rights.yaml ClusterRole"], want["gateways.yaml ClusterRole"], want["webhooks.yaml ClusterRole"])...)
 	is(of, own, slices.Concat(want["rights.yaml Role"], want["gateways.yaml Role"], want["webhooks.yaml Role"])...)
+	is(objects(t, "--set", "coxswain.modules.enabled=true"), wide, slices.Concat(want["rights.yaml ClusterRole"], want["webhooks.yaml ClusterRole"])...)
 	of = objects(t, "--set", "coxswain.settings.autoRegistration=true")
 	is(of, wide, slices.Concat(want["rights.yaml ClusterRole"], want["registration.yaml ClusterRole"], want["webhooks.yaml ClusterRole"])...)
 	is(of, own, slices.Concat(want["rights.yaml Role"], want["registration.yaml Role"], want["webhooks.yaml Role"])...)
@@ -249,6 +250,7 @@ func TestValues(t *testing.T) {
 		{"global.logging.level=default:warn", "Deployment/istiod", `"--logLevel=warn"`},
 		{"global.logAsJson=true", "Deployment/istiod", `"--logFormat=json"`},
 		{"global.multiCluster.clusterName=east", "Deployment/istiod", `"--clusterID=east"`},
+		{"global.multiCluster.clusterName=east", "Deployment/istiod", `{"name":"CLUSTER_ID","value":"east"}`},
 		{"global.imagePullSecrets={a}", "ServiceAccount/istiod", `"imagePullSecrets":[{"name":"a"}]`},
 		{"global.networkPolicy.enabled=true", "NetworkPolicy/istiod", `"port":15012`},
 		{"global.meshID=one", "ConfigMap/istio", `meshId: one`},
@@ -270,10 +272,38 @@ func TestValues(t *testing.T) {
 		{"coxswain.settings.dnsAddr=0.0.0.0:15053", "Deployment/istiod", `{"containerPort":15053,"name":"dns-tcp","protocol":"TCP"}`},
 		{"coxswain.settings.dnsAddr=0.0.0.0:15053", "ConfigMap/coxswain", `dnsAddr: 0.0.0.0:15053`},
 		{"coxswain.settings.dnsAddr=0.0.0.0:15053,global.networkPolicy.enabled=true", "NetworkPolicy/istiod", `{"port":15053,"protocol":"UDP"}`},
+		{"coxswain.modules.enabled=true", "Deployment/istiod", `"--modulesDir=/var/lib/coxswain/modules"`},
+		{"coxswain.modules.enabled=true", "Deployment/istiod", `"emptyDir":{"sizeLimit":"1Gi"},"name":"modules"`},
+		{"coxswain.modules.enabled=true,coxswain.modules.blockedCIDRs={10.96.0.0/12,fd00::/8}", "Deployment/istiod",
+			`"--modulesBlocked=10.96.0.0/12,fd00::/8"`},
 		{"coxswain.pluginImages[0].name=a,coxswain.pluginImages[0].image=" + image, "Deployment/istiod", `"mountPath":"/plugins/a"`},
 	} {
 		if got := string(objects(t, "--set", c.set)[c.id]); !strings.Contains(got, c.has) {
 			t.Errorf("with %s %s is %s, without %s", c.set, c.id, got, c.has)
+		}
+	}
+}
+
+// TestTaken: the program takes the command line, environment, settings and plugins that pods get,
+// whatever the values ask for.
+func TestTaken(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		nil,
+		{"--set-file", "coxswain.plugins=" + deployed + "/plugins.yaml"},
+		{"--set", "revision=canary,coxswain.settings.debounceAfter=50ms,coxswain.settings.dnsAddr=0.0.0.0:15053"},
+		{"--set", "coxswain.modules.enabled=true,coxswain.modules.blockedCIDRs={10.96.0.0/12,fd00::/8}"},
+		{"--set", "coxswain.settings.manageGateways=true,coxswain.settings.autoRegistration=true,webhooks.enabled=false,global.logAsJson=true"},
+		{"--set", "global.multiCluster.clusterName=east,env.PILOT_ENABLE_STATUS=true,global.proxy.clusterDomain=example.org"},
+	} {
+		text, err := template(t, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(binary, "upgrade", "check", "-f", "-")
+		cmd.Stdin = strings.NewReader(text)
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "they are taken") {
+			t.Errorf("with %q: %v: %s", args, err, out)
 		}
 	}
 }
@@ -318,6 +348,7 @@ func TestRefused(t *testing.T) {
 		"revisionTags={a},webhooks.enabled=false": "they are webhooks",
 		"sidecarInjectorWebhook.unknown=1":        "additional properties 'unknown' not allowed",
 		"coxswain.settings.httpsAddr=x":           "it is said by webhooks.enabled",
+		"coxswain.settings.modulesDir=/x":         "it is said by coxswain.modules",
 		"coxswain.settings.clusterID=east":        "it is said by global.multiCluster.clusterName",
 		"env.EXTERNAL_CA=x":                       "name them in global.certSigners",
 		"coxswain.pluginImages[0].name=a,coxswain.pluginImages[0].image=registry.example.com/a:1": "name it by its digest",

@@ -39,6 +39,11 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 		"answer DNS queries for services at IP:PORT, by UDP and TCP, by the set's controller/dns, for clients without an agent; empty: nowhere")
 	fs.Bool("dualStack", d.DualStack,
 		"proxies, services and pods with addresses of both families use both, for the set's generator/istio and registry/kubernetes (istiod: ISTIO_DUAL_STACK)")
+	fs.String("modulesDir", d.Modules.Dir, "directory for modules of WasmPlugins and TrafficExtensions that images "+
+		"(oci://) and servers (https://) have, which are fetched for Envoys without an agent, by the set's "+
+		"config/modules; empty: they are not")
+	fs.String("modulesBlocked", d.Modules.Blocked,
+		"addresses that are never connected to for them, separated by commas: whoever may write a WasmPlugin names who is asked")
 
 	clusterFlags(fs, d)
 	callerFlags(fs, d)

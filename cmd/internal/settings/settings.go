@@ -49,10 +49,23 @@ type Inputs struct {
 	DNSAddr string `setting:"dnsAddr"`
 	// DualStack is handed to the set's generator/istio and registry/kubernetes: what has addresses
 	// of both families is reached by both.
-	DualStack bool `setting:"dualStack"`
+	DualStack bool    `setting:"dualStack"`
+	Modules   Modules `setting:",squash"`
 	Cluster   `setting:",squash"`
 	Callers   Callers `setting:",squash"`
 }
+
+// Modules is how the set's config/modules fetches modules of WebAssembly, for Envoys without an
+// agent.
+type Modules struct {
+	// Dir is where they are kept, and enables it; empty: none are fetched.
+	Dir string `setting:"modulesDir"`
+	// Blocked are addresses that are never asked for one, joined by commas.
+	Blocked string `setting:"modulesBlocked"`
+}
+
+// BlockedCIDRs returns the list of Blocked.
+func (m Modules) BlockedCIDRs() []string { return list(m.Blocked) }
 
 // Callers says whose credentials count. istiod's variables for these are read, too: who is let in
 // is not to change because a variable has another name here.
