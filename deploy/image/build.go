@@ -26,6 +26,7 @@ import (
 // Where things are in the image, and the user and group that it runs as.
 const (
 	entry        = "/usr/local/bin/coxswain"
+	alias        = "/usr/local/bin/pilot-discovery" // by which istioctl bug-report asks for pages: `pilot-discovery request GET …`
 	certificates = "/etc/ssl/certs/ca-certificates.crt"
 	zoneinfo     = "/usr/share/zoneinfo.zip"
 	documents    = "/usr/share/doc/coxswain"
@@ -46,7 +47,11 @@ type program struct {
 	file     string
 }
 
-// file of a layer; one whose name ends with a slash is a folder.
+// link is the mode of symbolic links.
+const link = 0o777
+
+// file of a layer; one whose name ends with a slash is a folder, and a link leads to what its text
+// names.
 type file struct {
 	name string
 	mode int64
@@ -102,7 +107,7 @@ const spdxType = types.MediaType("application/spdx+json")
 
 // image for a platform.
 func (s spec) image(base v1.Layer, p program, text, parts []byte) (v1.Image, error) {
-	own, err := s.layer([]file{{path.Join(documents, "sbom.spdx.json"), 0o644, parts}, {entry, 0o755, text}})
+	own, err := s.layer([]file{{path.Join(documents, "sbom.spdx.json"), 0o644, parts}, {entry, 0o755, text}, {alias, link, []byte(path.Base(entry))}})
 	if err != nil {
 		return nil, err
 	}
@@ -204,6 +209,9 @@ func (s spec) layer(files []file) (v1.Layer, error) {
 		}
 		if strings.HasSuffix(f.name, "/") {
 			h.Typeflag = tar.TypeDir
+		}
+		if f.mode == link {
+			h.Typeflag, h.Linkname, h.Size, f.text = tar.TypeSymlink, string(f.text), 0, nil
 		}
 		if err := w.WriteHeader(h); err != nil {
 			return nil, err

@@ -123,7 +123,10 @@ func looked(t *testing.T, image v1.Image) {
 		if files["/"+h.Name], err = io.ReadAll(r); err != nil {
 			t.Fatal(err)
 		}
-		mode := map[string]int64{entry[1:]: 0o755, "tmp": 0o1777}[strings.Trim(h.Name, "/")]
+		if h.Typeflag == tar.TypeSymlink {
+			files["/"+h.Name] = []byte("-> " + h.Linkname)
+		}
+		mode := map[string]int64{entry[1:]: 0o755, alias[1:]: link, "tmp": 0o1777}[strings.Trim(h.Name, "/")]
 		if mode == 0 {
 			mode = 0o644
 			if h.Typeflag == tar.TypeDir {
@@ -137,6 +140,9 @@ func looked(t *testing.T, image v1.Image) {
 	program, _ := os.Executable()
 	if text, err := os.ReadFile(program); err != nil || string(files[entry]) != string(text) {
 		t.Errorf("the program is another: %v", err)
+	}
+	if to := string(files[alias]); to != "-> coxswain" {
+		t.Errorf("istioctl finds %q", to)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(files[certificates]) || strings.Count(string(files[certificates]), "BEGIN CERTIFICATE") < 80 {
