@@ -41,6 +41,11 @@ func (c *Controller) Call(ctx context.Context, call sdk.Call) ([]byte, error) {
 	if s == nil {
 		return nil, &sdk.CallError{Code: codeUnavailable, Message: "what is to be injected can't be used; the control plane's log says why"}
 	}
+	return c.review(s, call)
+}
+
+// review answers a review by settings.
+func (c *Controller) review(s *render.Settings, call sdk.Call) ([]byte, error) {
 	review, err := admission.Read(call.Request)
 	if err != nil {
 		c.counts.Add(counted, "outcome", "failure")

@@ -9,6 +9,7 @@ import (
 	"istio.io/api/annotation"
 	mesh "istio.io/api/mesh/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // status is what was injected into a pod, as its annotation says.
@@ -138,11 +139,17 @@ func (i *injection) override(o overrides) error {
 		if kind.Containers == nil {
 			kind.Containers = []corev1.Container{}
 		}
-		over, err := json.Marshal(&corev1.Pod{Spec: kind})
+		if len(kind.Containers)+len(kind.InitContainers) == 0 {
+			if i.pod.Spec.Containers == nil {
+				i.pod.Spec.Containers = kind.Containers
+			}
+			continue
+		}
+		tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&corev1.Pod{Spec: kind})
 		if err != nil {
 			return err
 		}
-		if i.pod, err = lie(i.pod, over); err != nil {
+		if i.pod, err = (&sheet{tree: tree, plain: true}).over(i.pod); err != nil {
 			return fmt.Errorf("its own container %s: %w", proxyName, err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -43,14 +44,18 @@ var builtin = map[string]overlay{
 // made is a template that is a function: it changes an empty pod to what is laid over.
 type made func(f *form)
 
-func (m made) over(d *Data) ([]byte, error) {
+func (m made) over(d *Data, _ sheets) (*sheet, error) {
 	f := &form{Data: d, values: d.Values}
 	f.pod.Spec.Containers = []corev1.Container{}
 	m(f)
 	if f.err != nil {
 		return nil, f.err
 	}
-	return json.Marshal(&f.pod)
+	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&f.pod)
+	if err != nil {
+		return nil, err
+	}
+	return &sheet{tree: tree, pod: &f.pod, plain: true}, nil
 }
 
 // form is a pod that is being filled in.

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Change is an operation of a JSON patch (RFC 6902): add, remove or replace.
@@ -19,11 +22,17 @@ type Change struct {
 
 // MarshalJSON writes a value that is null, false or empty, too, unless something is removed.
 func (c Change) MarshalJSON() ([]byte, error) {
-	all := map[string]any{"op": c.Op, "path": c.Path}
-	if c.Op != "remove" {
-		all["value"] = c.Value
+	if c.Op == "remove" {
+		return json.Marshal(struct {
+			Op   string `json:"op"`
+			Path string `json:"path"`
+		}{c.Op, c.Path})
 	}
-	return json.Marshal(all)
+	return json.Marshal(struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value any    `json:"value"`
+	}{c.Op, c.Path, c.Value})
 }
 
 // Changes returns what makes one value of another, as operations that leave alone what is the same:
@@ -43,6 +52,9 @@ func Changes(from, to any) ([]Change, error) {
 
 // tree is a value as JSON has it.
 func tree(v any) (out any, err error) {
+	if pod, ok := v.(*corev1.Pod); ok {
+		return runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
+	}
 	text, err := json.Marshal(v)
 	if err == nil {
 		err = json.Unmarshal(text, &out)
@@ -50,10 +62,14 @@ func tree(v any) (out any, err error) {
 	return out, err
 }
 
+// escape and unescape are how a path has keys with slashes.
+var (
+	escape   = strings.NewReplacer("~", "~0", "/", "~1")
+	unescape = strings.NewReplacer("~1", "/", "~0", "~")
+)
+
 // step is a path with one more key.
-func step(path, key string) string {
-	return path + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
-}
+func step(path, key string) string { return path + "/" + escape.Replace(key) }
 
 func differ(path string, a, b any) []Change {
 	if reflect.DeepEqual(a, b) {
@@ -142,7 +158,7 @@ func Apply(to any, changes []Change) (any, error) {
 	for _, c := range changes {
 		keys := strings.Split(c.Path, "/")[1:]
 		for i := range keys {
-			keys[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(keys[i])
+			keys[i] = unescape.Replace(keys[i])
 		}
 		var err error
 		if to, err = apply(to, keys, c); err != nil {

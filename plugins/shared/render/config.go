@@ -42,6 +42,8 @@ type Settings struct {
 	values        Values
 	templates     map[string]overlay
 	never, always []labels.Selector
+	// sheets are what templates have written.
+	sheets sheets
 }
 
 // Values are what templates call .Values: the key `values` of ConfigMap istio-sidecar-injector.
@@ -61,7 +63,7 @@ func Read(config, values string, allowed Names) (*Settings, error) {
 	if len(config)+len(values) > mostText {
 		return nil, fmt.Errorf("the configuration has %d bytes; %d are the most", len(config)+len(values), mostText)
 	}
-	s := &Settings{templates: map[string]overlay{}}
+	s := &Settings{templates: map[string]overlay{}, sheets: newSheets()}
 	if err := yaml.Unmarshal([]byte(config), &s.config); err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}

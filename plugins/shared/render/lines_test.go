@@ -53,7 +53,7 @@ func TestValuesStayInTheirLine(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		got, err := o.over(c.data)
+		got, err := o.(*text).write(c.data)
 		switch {
 		case c.want == "" && (err == nil || !strings.Contains(err.Error(), "several lines")):
 			t.Errorf("%s: %q, %v", name, got, err)

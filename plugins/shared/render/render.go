@@ -1,9 +1,7 @@
 package render
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,8 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	"sigs.k8s.io/yaml"
 )
 
 // Request is a pod that is to get a proxy.
@@ -79,7 +75,8 @@ type injection struct {
 	*Settings
 	Request
 	env map[string]string
-	// pod is what has become of the pod; laid is what the templates laid over it, by itself.
+	// pod is what has become of the pod; laid is what the templates laid over it, by itself,
+	// which doesn't change.
 	pod, laid *corev1.Pod
 }
 
@@ -154,51 +151,30 @@ func (i *injection) layOver() error {
 	if len(names) > mostAsked {
 		return fmt.Errorf("%d templates are asked for; %d are the most", len(names), mostAsked)
 	}
-	i.pod, i.laid = i.Pod.DeepCopy(), &corev1.Pod{}
+	i.pod, i.laid = i.Pod.DeepCopy(), nil
 	for _, name := range names {
 		t := i.templates[name]
 		if t == nil {
 			return fmt.Errorf("there is no template %q; there are %s", name, strings.Join(i.Templates(), ", "))
 		}
-		out, err := t.over(d)
+		out, err := t.over(d, i.sheets)
 		if err != nil {
 			return fmt.Errorf("template %s: %w", name, err)
 		}
-		if i.laid, err = lie(i.laid, out); err != nil {
+		if i.laid == nil {
+			i.laid = out.pod
+		} else if i.laid, err = out.over(i.laid); err != nil {
 			return fmt.Errorf("template %s: %w", name, err)
 		}
 		if native(i.pod.Annotations, i.Native) && find(i.laid.Spec.InitContainers, proxyName) != nil {
 			i.pod.Spec.Containers, i.pod.Spec.InitContainers = moved(i.pod.Spec.Containers, i.pod.Spec.InitContainers, proxyName)
 		}
-		if i.pod, err = lie(i.pod, out); err != nil {
+		if i.pod, err = out.over(i.pod); err != nil {
 			return fmt.Errorf("template %s: %w", name, err)
 		}
 	}
+	i.laid = cmp.Or(i.laid, &corev1.Pod{})
 	return nil
-}
-
-// lie lays YAML over a pod, by the rules of a strategic merge patch: lists of things with names are
-// merged by name.
-func lie(pod *corev1.Pod, over []byte) (*corev1.Pod, error) {
-	under, err := json.Marshal(pod)
-	if err != nil {
-		return nil, err
-	}
-	if over, err = yaml.YAMLToJSON(over); err != nil {
-		return nil, fmt.Errorf("what it writes is no YAML: %w", err)
-	}
-	if bytes.Equal(bytes.TrimSpace(over), []byte("null")) {
-		return pod, nil
-	}
-	merged, err := strategicpatch.StrategicMergePatch(under, over, corev1.Pod{})
-	if err != nil {
-		return nil, fmt.Errorf("what it writes can't be laid over a pod: %w", err)
-	}
-	out := &corev1.Pod{}
-	if err := json.Unmarshal(merged, out); err != nil {
-		return nil, fmt.Errorf("what it writes makes no pod: %w", err)
-	}
-	return out, nil
 }
 
 // find returns the container of a name; nil if there is none.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,6 +56,37 @@ func TestTemplatesAreBounded(t *testing.T) {
 		_, err := settingsOf(t, template, render.Names{}).Inject(request())
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60s: the error is %v; %q is to be in it", template, err, want)
+		}
+	}
+}
+
+// TestManyAtOnce: pods that come at once wait for each other, and each gets what its own template
+// says of it, however many are alike.
+func TestManyAtOnce(t *testing.T) {
+	s := settingsOf(t, `metadata: {annotations: {of: "{{.ObjectMeta.Name}}{{range until 2000}}{{end}}"}}`, render.Names{})
+	var all sync.WaitGroup
+	for n := range 200 {
+		all.Go(func() {
+			r, name := request(), fmt.Sprintf("web-%d", n%50)
+			r.Pod.Name = name
+			if pod, err := s.Inject(r); err != nil || pod.Annotations["of"] != name {
+				t.Errorf("%s: %v %v", name, pod.GetAnnotations(), err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestSpelling: what a template spells as people do is what it is, and what no pod has is left out.
+func TestSpelling(t *testing.T) {
+	s := settingsOf(t, "Metadata: {annotations: {a: b}}\nmetadata: {labels: {c: d}}\nspec: {nothing: 1, containers: [{name: istio-proxy, Image: proxy}]}\n", render.Names{})
+	for range 2 {
+		pod, err := s.Inject(request())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := pod.Spec.Containers; pod.Annotations["a"] != "b" || pod.Labels["c"] != "d" || len(c) != 2 || c[0].Image+c[1].Image != "appproxy" {
+			t.Errorf("%v %v %v", pod.Annotations, pod.Labels, c)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"text/template"
 	"text/template/parse"
 	"time"
@@ -39,9 +40,9 @@ type Data struct {
 	CompliancePolicy         string
 }
 
-// overlay makes the text, YAML or JSON, of what is laid over a pod.
+// overlay makes what is laid over a pod; what was read before is among those that are kept.
 type overlay interface {
-	over(d *Data) ([]byte, error)
+	over(d *Data, kept sheets) (*sheet, error)
 }
 
 // Bounds of a template's run: how long it may take, how much it may write, how long a list or a
@@ -59,6 +60,8 @@ var errSlow = fmt.Errorf("the template ran for longer than %s", mostTime)
 type text struct {
 	of      *template.Template
 	allowed Names
+	// idle are runners that nobody uses.
+	idle sync.Pool
 }
 
 // running are the runs of templates: one that doesn't end, in a function, keeps its place.
@@ -106,15 +109,26 @@ func watch(list *parse.ListNode, call parse.Node) {
 	}
 }
 
-// over runs the template. What is still at it when the time is over is left alone.
-func (t *text) over(d *Data) ([]byte, error) {
-	select {
-	case running <- struct{}{}:
-	default:
-		return nil, fmt.Errorf("%d templates run already; try again", mostRunning)
+// over runs the template, and reads what it writes.
+func (t *text) over(d *Data, kept sheets) (*sheet, error) {
+	out, err := t.write(d)
+	if err != nil {
+		return nil, err
 	}
+	return kept.read(out)
+}
+
+// write runs the template, once it has a place. What is still at it when the time is over is left
+// alone.
+func (t *text) write(d *Data) ([]byte, error) {
 	end := time.NewTimer(mostTime)
 	defer end.Stop()
+	select {
+	case running <- struct{}{}:
+	case <-end.C:
+		return nil, fmt.Errorf("%d templates run already; try again", mostRunning)
+	}
+	end.Reset(mostTime)
 	type result struct {
 		out []byte
 		err error
@@ -133,19 +147,40 @@ func (t *text) over(d *Data) ([]byte, error) {
 	}
 }
 
-func (t *text) run(d *Data, until time.Time) ([]byte, error) {
-	one, err := t.of.Clone()
+// runner runs a template, once at a time, until a time.
+type runner struct {
+	of    *template.Template
+	until time.Time
+}
+
+func (t *text) runner() (*runner, error) {
+	if r, ok := t.idle.Get().(*runner); ok {
+		return r, nil
+	}
+	of, err := t.of.Clone()
 	if err != nil {
 		return nil, err
 	}
-	one.Funcs(template.FuncMap{tick: func() (string, error) {
-		if time.Now().After(until) {
+	r := &runner{}
+	r.of = of.Funcs(template.FuncMap{tick: func() (string, error) {
+		if time.Now().After(r.until) {
 			return "", errSlow
 		}
 		return "", nil
 	}})
+	return r, nil
+}
+
+func (t *text) run(d *Data, until time.Time) ([]byte, error) {
+	r, err := t.runner()
+	if err != nil {
+		return nil, err
+	}
+	r.until = until
 	out := &bounded{until: until}
-	if err := one.Execute(out, d); err != nil {
+	err = r.of.Execute(out, d)
+	t.idle.Put(r)
+	if err != nil {
 		return nil, err
 	}
 	return out.Bytes(), nil
