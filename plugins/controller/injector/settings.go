@@ -47,6 +47,14 @@ type Controller struct {
 	nodes atomic.Pointer[nodes]
 	// ready is closed when all of it was read once.
 	ready chan struct{}
+	// last is what settings were made of, for who follows them.
+	last texts
+}
+
+// texts are what settings are made of, and the settings.
+type texts struct {
+	config, values string
+	settings       *render.Settings
 }
 
 // mostFile is how large a file may be.
@@ -72,7 +80,20 @@ func (c *Controller) files() (*render.Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	return render.Read(config, values, c.config.allowed())
+	return c.made(config, values)
+}
+
+// made makes settings of texts, unless they are those of before: what templates wrote of pods that
+// are alike is kept with them.
+func (c *Controller) made(config, values string) (*render.Settings, error) {
+	if l := &c.last; l.settings == nil || l.config != config || l.values != values {
+		s, err := render.Read(config, values, c.config.allowed())
+		if err != nil {
+			return nil, err
+		}
+		*l = texts{config, values, s}
+	}
+	return c.last.settings, nil
 }
 
 // Run follows settings until ctx ends.
@@ -234,10 +255,10 @@ func (c *Controller) follow(ctx context.Context, t *teller, running *sync.WaitGr
 			if s := c.settings.Load(); s != nil {
 				return s, nil
 			}
-			return render.Read("", "", c.config.allowed())
+			return c.made("", "")
 		}
 		data, _, _ := unstructured.NestedStringMap(m.Object, "data")
-		return render.Read(data["config"], data["values"], c.config.allowed())
+		return c.made(data["config"], data["values"])
 	}
 	if cache.WaitForCacheSync(ctx.Done(), i.HasSynced) {
 		t.look()
