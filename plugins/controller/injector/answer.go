@@ -28,9 +28,9 @@ const path = "/inject"
 // Codes of gRPC.
 const codeInvalidArgument, codeUnavailable = 3, 14
 
-// garbage is how much of it may gather once pods come, in percent of what is in use: there is little
-// in use, and of what a pod takes nothing stays. With what built-in plugins have otherwise, to look
-// for garbage takes as long as the pods do.
+// garbage is how much of it may gather once pods come, in percent of what is in use: little is, and
+// of what a pod takes nothing stays. With what built-in plugins have otherwise, looking for garbage
+// takes as long as pods do.
 const garbage = 200
 
 var lenient = sync.OnceFunc(func() {

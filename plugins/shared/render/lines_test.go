@@ -3,6 +3,7 @@ package render
 import (
 	"strings"
 	"testing"
+	"time"
 
 	mesh "istio.io/api/mesh/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,5 +61,24 @@ func TestValuesStayInTheirLine(t *testing.T) {
 		case c.want != "" && (err != nil || strings.TrimRight(string(got), " ") != c.want):
 			t.Errorf("%s: %q, %v, want %q", name, got, err, c.want)
 		}
+	}
+}
+
+// TestWaitsForAPlace: a template runs later where many run already.
+func TestWaitsForAPlace(t *testing.T) {
+	o, err := compile("t", "x", Names{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range mostRunning {
+		running <- struct{}{}
+	}
+	time.AfterFunc(50*time.Millisecond, func() {
+		for range mostRunning {
+			<-running
+		}
+	})
+	if got, err := o.(*text).write(&Data{}); err != nil || string(got) != "x" {
+		t.Errorf("%q %v", got, err)
 	}
 }

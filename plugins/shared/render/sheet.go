@@ -24,8 +24,8 @@ type sheet struct {
 	plain bool
 }
 
-// Bounds of sheets that are kept, so that pods that are alike, such as those of one Deployment, have
-// what the template writes read once: how many, of how many bytes each at most, and for how long.
+// Bounds of sheets that are kept, so that pods that are alike, as those of one Deployment are, have
+// what the template writes read once: how many, of how many bytes each, and for how long.
 const (
 	mostSheets   = 256
 	largestSheet = 16 << 10

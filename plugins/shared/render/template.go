@@ -46,9 +46,11 @@ type overlay interface {
 }
 
 // Bounds of a template's run: how long it may take, how much it may write, how long a list or a
-// repetition that a function makes may be, and how many may run at once.
+// repetition that a function makes may be, how many may run at once, and for how long others wait
+// to.
 const (
 	mostTime    = 2 * time.Second
+	mostWait    = 10 * time.Second
 	mostOutput  = 1 << 20
 	mostItems   = 100_000
 	mostRunning = 16
@@ -121,7 +123,7 @@ func (t *text) over(d *Data, kept sheets) (*sheet, error) {
 // write runs the template, once it has a place. What is still at it when the time is over is left
 // alone.
 func (t *text) write(d *Data) ([]byte, error) {
-	end := time.NewTimer(mostTime)
+	end := time.NewTimer(mostWait)
 	defer end.Stop()
 	select {
 	case running <- struct{}{}:
