@@ -31,13 +31,16 @@ func TestRowsAreJudged(t *testing.T) {
 	if err := load("demo/v", row("good.example", 0, nil)); err != nil {
 		t.Error(err)
 	}
-	for _, bad := range []*pb.Row{row("bad host!", 1, nil), row("good.example", -5, nil)} {
+	derived := row("good.example", 0, map[string]string{"internal.istio.io/route-semantics": "gateway"})
+	derived.Key = "demo/v~gateway~http"
+	if err := load(derived.Key, derived); err != nil {
+		t.Error(err)
+	}
+	marked := row("bad host!", 1, map[string]string{"internal.istio.io/route-semantics": "gateway"})
+	for _, bad := range []*pb.Row{row("bad host!", 1, nil), row("good.example", -5, nil), marked} {
 		if err := load("demo/v", bad); err == nil || !strings.Contains(err.Error(), "(COX") {
 			t.Errorf("%v", err)
 		}
-	}
-	if err := load("demo/v", row("bad host!", 1, map[string]string{"internal.istio.io/route-semantics": "gateway"})); err != nil {
-		t.Error(err)
 	}
 	if err := load("demo/v", &pb.Row{Key: "demo/v", Payload: []byte{0xff}}); err == nil {
 		t.Error("what is no message is taken")
