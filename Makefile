@@ -116,8 +116,8 @@ LONGEST := ./test/kube ./test/e2e ./test/live ./test/guides ./test/registries/..
 
 # The packages that take longest come first: otherwise they are the last to end, with a processor idle beside them. The
 # program is linked once for all. Lines of packages without tests are left out. A program with the race detector would sleep for a second at its end.
-# The race detector watches all tests but those of SEQUENTIAL, and the program that some start with its plugins (COXSWAIN_TEST_PROGRAM): those of test/e2e, test/misbehave
-# and others that call mesh.Main. Others start what users run (COXSWAIN_TEST_PLAIN), which is several times faster; in make test-all most of these are watched, too.
+# The race detector watches all tests but those of SEQUENTIAL, and the program that some start with its plugins (COXSWAIN_TEST_PROGRAM): those of test/misbehave, test/xds,
+# test/traffic and others that call mesh.Main. Others start what users run (COXSWAIN_TEST_PLAIN), which is several times faster; in make test-all most of these are watched, too.
 # It sees nothing where all is one goroutine, and takes six times as long: such packages (test/sequential_test.go) run without it, random histories do first.
 SEQUENTIAL := ./core/environment ./core/view ./plugins/internal/protoyaml ./test
 OTHERS = $(filter-out $(SEQUENTIAL:./%=$(MODULE)/%),$(or $(shell go list ./...),$(error go list names no packages)))

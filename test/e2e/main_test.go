@@ -12,5 +12,5 @@ import (
 var program string
 
 func TestMain(m *testing.M) {
-	mesh.Main(&program, m.Run)
+	mesh.Quick(&program, m.Run)
 }
