@@ -31,7 +31,7 @@ func TestRowsAreJudged(t *testing.T) {
 	if err := load("demo/v", row("good.example", 0, nil)); err != nil {
 		t.Error(err)
 	}
-	derived := row("good.example", 0, map[string]string{"internal.istio.io/route-semantics": "gateway"})
+	derived := row("*", 0, map[string]string{"internal.istio.io/route-semantics": "gateway"})
 	derived.Key = "demo/v~gateway~http"
 	if err := load(derived.Key, derived); err != nil {
 		t.Error(err)
