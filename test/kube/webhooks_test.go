@@ -1,12 +1,17 @@
 package kube_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/coxswain-mesh/coxswain/test/kube"
 	"github.com/coxswain-mesh/coxswain/test/mesh"
@@ -35,8 +40,8 @@ const bare = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: %s, lab
 	"default, containers: [{name: app, image: app}]}\n"
 
 // TestWebhooks: pods that are created come back with a proxy, by the label of their namespace and
-// by revision; a resource that is wrong is refused, once that was seen to work; and without the
-// control plane what is to be created elsewhere is created.
+// by revision; a resource that is wrong is refused, once that was seen to work; of templates the
+// last good ones count; and without the control plane what is to be created elsewhere is created.
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	c := kube.Start(t)
@@ -102,10 +107,69 @@ func TestWebhooks(t *testing.T) {
 		return nil
 	})
 
+	breaksTemplates(t, c, p)
 	p.Kill()
 	c.Apply(t, fmt.Sprintf(bare, "alone", "istio-system", `istio-injection: enabled, sidecar.istio.io/inject: "true"`))
 	c.Apply(t, fmt.Sprintf(bare, "alone", "kube-system", `sidecar.istio.io/inject: "true"`))
 	c.Apply(t, fmt.Sprintf(bare, "alone", "plain", "app: web"))
+}
+
+// templates is the ConfigMap with a template for sidecars.
+const templates = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: istio-sidecar-injector, namespace: istio-system}
+data:
+  config: |
+    policy: enabled
+    templates:
+      sidecar: "metadata: {labels: {of: %s}}\nspec: {containers: [{name: istio-proxy, image: proxy}]}"
+`
+
+// breaksTemplates changes the templates to good ones, broken ones and good ones: pods get a proxy
+// all the while, by the last good ones, and `coxswain config` says what is wrong.
+func breaksTemplates(t *testing.T, c *kube.Cluster, p *mesh.Plane) {
+	t.Helper()
+	client := c.Client(t)
+	by := func(want string) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "trial", Namespace: "shop"},
+			Spec:       corev1.PodSpec{ServiceAccountName: "default", Containers: []corev1.Container{{Name: "app", Image: "app"}}},
+		}
+		is, err := client.CoreV1().Pods("shop").Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil && (is.Labels["of"] != want || len(is.Spec.Containers) != 2) {
+			err = fmt.Errorf("it has labels %v and %d containers", is.Labels, len(is.Spec.Containers))
+		}
+		return err
+	}
+	said := func() string {
+		out, _ := exec.Command(program, "config", "--addr", p.HTTP).CombinedOutput() // fails where there are faults
+		return string(out)
+	}
+	const place, wrong = "ConfigMap istio-system/istio-sidecar-injector", "templates: sidecar"
+	c.Apply(t, fmt.Sprintf(templates, "first"))
+	wait.For(t, "the template counts", func() error { return by("first") })
+	for what, text := range map[string]string{"a template": "{{ if }}", "what calls a function that there isn't": "{{ nosuch 1 }}"} {
+		c.Apply(t, fmt.Sprintf(templates, text))
+		wait.For(t, "`coxswain config` says that "+what+" is broken", func() error {
+			if text := said(); !strings.Contains(text, place) || !strings.Contains(text, wrong) {
+				return errors.New(text)
+			}
+			return nil
+		})
+		if err := by("first"); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	c.Apply(t, fmt.Sprintf(templates, "second"))
+	wait.For(t, "the mended template counts", func() error { return by("second") })
+	wait.For(t, "nothing is wrong", func() error {
+		if text := said(); strings.Contains(text, place) {
+			return errors.New(text)
+		}
+		return nil
+	})
 }
 
 // printed are the configurations that the command prints.
