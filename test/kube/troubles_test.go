@@ -42,6 +42,11 @@ const pluggedSet = `plugins:
     builtin: controller/injector
     allow: {store: [coordination.k8s.io/Lease]}
     config: {webhooks: [coxswain-injector]}
+  - name: validator
+    kind: controller
+    builtin: controller/validator
+    allow: {store: [coordination.k8s.io/Lease]}
+    config: {webhooks: [coxswain-validator]}
 `
 
 // pluggedCA is a CA of a test's own that is plugged in.
@@ -99,7 +104,7 @@ func (s *pluggedCA) plug(t *testing.T, dir string, roots ...*pluggedCA) {
 	}
 }
 
-// creator creates pods, one after the other, until it is told to stop.
+// creator creates things, one after the other, until it is told to stop.
 type creator struct {
 	stop          context.CancelFunc
 	ended         sync.WaitGroup
@@ -110,18 +115,29 @@ type creator struct {
 // creates begins to create pods of a namespace. What fails is counted: the failure policy is Fail.
 // A pod without its proxy, and a call that is not answered within 30 s, are faults.
 func creates(t *testing.T, client kubernetes.Interface, namespace string) *creator {
+	return tries(t, func() (wrong string, err error) {
+		by, err := created(t, client, namespace, nil)
+		if err == nil && by == "" {
+			wrong = "no proxy"
+		}
+		return wrong, err
+	})
+}
+
+// tries begins to create things, each of which fails, is as it has to be, or says what is wrong.
+func tries(t *testing.T, create func() (wrong string, err error)) *creator {
 	ctx, stop := context.WithCancel(t.Context())
 	c := &creator{stop: stop}
 	c.ended.Go(func() {
 		for ctx.Err() == nil {
 			c.total++
-			switch by, err := created(t, client, namespace, nil); {
+			switch wrong, err := create(); {
 			case errors.Is(err, context.DeadlineExceeded):
 				c.bare = append(c.bare, "no answer")
 			case err != nil:
 				c.failed++
-			case by == "":
-				c.bare = append(c.bare, "no proxy")
+			case wrong != "":
+				c.bare = append(c.bare, wrong)
 			}
 		}
 	})
@@ -134,9 +150,9 @@ func (c *creator) ends(t *testing.T, what string) int {
 	c.stop()
 	c.ended.Wait()
 	if len(c.bare) > 0 || c.total == 0 {
-		t.Errorf("while %s, of %d pods %q", what, c.total, c.bare)
+		t.Errorf("while %s, of %d %q", what, c.total, c.bare)
 	}
-	t.Logf("while %s: %d of %d pods could not be created", what, c.failed, c.total)
+	t.Logf("while %s: %d of %d could not be created", what, c.failed, c.total)
 	return c.failed
 }
 
@@ -260,6 +276,33 @@ func TestRotatesWithWebhooks(t *testing.T) {
 	w.creatable(t)
 }
 
+// troubles are what may become of a plugin.
+func troubles(t *testing.T, p *mesh.Plane, name string) map[string]func() {
+	return map[string]func(){
+		"the plugin is killed": func() { p.Signal(t, name, syscall.SIGKILL) },
+		"the plugin hangs": func() {
+			hung := p.Signal(t, name, syscall.SIGSTOP)
+			t.Cleanup(func() { _ = syscall.Kill(hung.PID, syscall.SIGCONT) })
+		},
+		"the plugin is swapped": func() {
+			if out, err := exec.Command(program, "plugins", "restart", name, "--addr", p.HTTP).CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		},
+	}
+}
+
+// replaced waits until another process of a plugin serves.
+func replaced(t *testing.T, p *mesh.Plane, name string, before int, after string) {
+	t.Helper()
+	wait.For(t, "another process answers after "+after, func() error {
+		if is := p.Plugins(t)[name]; is.PID == before || is.State != "serving" {
+			return fmt.Errorf("it is %s, by process %d", is.State, is.PID)
+		}
+		return nil
+	})
+}
+
 // TestPluginOfWebhookDies: while pods are created the plugin is killed, hangs and is swapped: each
 // pod has its proxy or is refused, every call is answered, and it heals.
 func TestPluginOfWebhookDies(t *testing.T) {
@@ -268,31 +311,83 @@ func TestPluginOfWebhookDies(t *testing.T) {
 	w := newTroubled(t, newPluggedCA(t, "one", time.Now().Add(time.Hour)))
 	p := w.start(t, w.at)
 	w.injects(t, "pods get proxies")
-	for what, do := range map[string]func(){
-		"the plugin is killed": func() { p.Signal(t, "injector", syscall.SIGKILL) },
-		"the plugin hangs": func() {
-			hung := p.Signal(t, "injector", syscall.SIGSTOP)
-			t.Cleanup(func() { _ = syscall.Kill(hung.PID, syscall.SIGCONT) })
-		},
-		"the plugin is swapped": func() {
-			if out, err := exec.Command(program, "plugins", "restart", "injector", "--addr", p.HTTP).CombinedOutput(); err != nil {
-				t.Errorf("%v: %s", err, out)
-			}
-		},
-	} {
+	for what, do := range troubles(t, p, "injector") {
 		pods := creates(t, w.client, "shop")
 		before := p.Plugins(t)["injector"].PID
 		do()
-		wait.For(t, "another process answers after "+what, func() error {
-			if is := p.Plugins(t)["injector"]; is.PID == before || is.State != "serving" {
-				return fmt.Errorf("it is %s, by process %d", is.State, is.PID)
-			}
-			return nil
-		})
+		replaced(t, p, "injector", before, what)
 		w.creatable(t)
 		w.injects(t, "pods get proxies after "+what)
 		if failed := pods.ends(t, what); failed > 0 && strings.Contains(what, "swapped") {
 			t.Errorf("%d pods could not be created while %s", failed, what)
+		}
+	}
+}
+
+// judges has an API server try to write a VirtualService, a good one or one without routes, and says
+// whether the webhook refused it. The error is that it could not be asked.
+func (w *troubled) judges(t *testing.T, routes string) (refused bool, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // no answer would be a hang
+	defer cancel()
+	body := `{"apiVersion":"networking.istio.io/v1","kind":"VirtualService","metadata":{"name":"trial"},"spec":{"hosts":["a"]` + routes + `}}`
+	err = w.client.CoreV1().RESTClient().Post().AbsPath("/apis/networking.istio.io/v1/namespaces/shop/virtualservices").
+		Param("dryRun", "All").SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(ctx).Error()
+	if err != nil && strings.Contains(err.Error(), "denied the request: configuration is invalid") {
+		return true, nil
+	}
+	return false, err
+}
+
+const routed = `,"http":[{"route":[{"destination":{"host":"a"}}]}]`
+
+// TestValidatorDies: while objects are created the validator is killed, hangs and is swapped: a bad
+// one is never taken, a good one never refused by what was wrong with another, every call is
+// answered, as the policy Fail says, and it heals.
+func TestValidatorDies(t *testing.T) {
+	need.All(t)
+	t.Parallel()
+	w := newTroubled(t, newPluggedCA(t, "one", time.Now().Add(time.Hour)))
+	p := w.start(t, w.at)
+	wait.For(t, "what can't be judged is refused", func() error {
+		if out := w.cluster.Kubectl(t, "get", "validatingwebhookconfiguration", "coxswain-validator", "-o",
+			"jsonpath={.webhooks[*].failurePolicy}"); strings.Trim(out, "Fail ") != "" || out == "" {
+			return errors.New("the policy is " + out)
+		}
+		return nil
+	})
+	one := func(good bool) (wrong string, err error) {
+		routes := ""
+		if good {
+			routes = routed
+		}
+		refused, err := w.judges(t, routes)
+		switch {
+		case err != nil:
+		case good && refused:
+			wrong = "a good one is refused"
+		case !good && !refused:
+			wrong = "a bad one is taken"
+		}
+		return wrong, err
+	}
+	for what, do := range troubles(t, p, "validator") {
+		n := 0
+		objects := tries(t, func() (string, error) { n++; return one(n%2 == 0) })
+		before := p.Plugins(t)["validator"].PID
+		do()
+		replaced(t, p, "validator", before, what)
+		for _, good := range []bool{true, false} {
+			wait.For(t, "objects are judged after "+what, func() error {
+				wrong, err := one(good)
+				if err == nil && wrong != "" {
+					err = errors.New(wrong)
+				}
+				return err
+			})
+		}
+		if failed := objects.ends(t, what); failed > 0 && strings.Contains(what, "swapped") {
+			t.Errorf("%d objects could not be judged while %s", failed, what)
 		}
 	}
 }
