@@ -302,6 +302,10 @@ identity-live: build kube peer ## Ask a living istiod and Coxswain the same abou
 inject-live: build shared kube peer helm ## Have a living istiod's webhook and Coxswain inject into the same pods, with Istio's templates and our own; fails where they differ otherwise than is known (minutes)
 	@COXSWAIN_TEST_ALL=1 COXSWAIN_PROGRAM='$(CURDIR)/bin/coxswain' go test -count=1 -v -timeout 30m -run '^TestLive$$' ./test/inject
 
+.PHONY: bench-webhooks
+bench-webhooks: build shared kube peer helm ## 200 pods and 20 objects to validate a second, asked of a living istiod's webhooks and Coxswain's in turns: times and CPU (4 minutes; WEBHOOK_FLAGS='-pods 50 -objects 5')
+	@COXSWAIN_TEST_ALL=1 COXSWAIN_PROGRAM='$(CURDIR)/bin/coxswain' go test -count=1 -v -run '^TestPace$$' ./test/inject -pace 30s -pace-rounds 2 $(WEBHOOK_FLAGS)
+
 .PHONY: parity-live
 parity-live: build shared kube peer helm ## Compare with a living istiod on one API server (STATES='DIR…', MESHES=100 SEED=1 random meshes, HISTORIES=10 random histories; FLAGS='-diff 20'); fails below what is wanted
 	@go build -C $(COXSWAIN_SHARED)/parity -o '$(CURDIR)/$(CACHE)/bin/parity' .
