@@ -21,6 +21,8 @@ const (
 	// shortest and longest are how long it is waited until what was not written is tried again.
 	shortest = time.Second
 	longest  = time.Minute
+	// longestOfClasses is the same for classes: a definition of their kind may come at any time.
+	longestOfClasses = 10 * time.Second
 	// settle is how long at least lies between two looks at what there is to be said.
 	settle = 200 * time.Millisecond
 	// page is how many objects are read at once.
@@ -70,6 +72,10 @@ type writer struct {
 	// not be, pause how long the next such wait is.
 	lookAt, again time.Time
 	pause         time.Duration
+	// classesAt is when classes are to be made that could not be, classesPause how long the next
+	// such wait is. Zero: there are none.
+	classesAt    time.Time
+	classesPause time.Duration
 }
 
 // follow writes what is new in each state, until ctx ends. All that there is is read first, for
@@ -87,6 +93,9 @@ func (w *writer) follow(ctx context.Context) error {
 			s, newer := w.out.State()
 			w.take(s, newer)
 			w.failed(ctx, w.makeClasses(ctx, false))
+		}
+		if !w.classesAt.IsZero() && !now.Before(w.classesAt) {
+			w.failed(ctx, w.makeClasses(ctx, true))
 		}
 		if !now.Before(w.lookAt) {
 			w.lookAt = now.Add(w.config.Look)
@@ -130,6 +139,9 @@ func (w *writer) rest(ctx context.Context) {
 	until, newer, other := w.lookAt, w.newer, w.other
 	if w.work.waits() && w.again.Before(until) {
 		until = w.again
+	}
+	if !w.classesAt.IsZero() && w.classesAt.Before(until) {
+		until = w.classesAt
 	}
 	if w.stale() {
 		newer, other = nil, nil
@@ -337,7 +349,8 @@ func (w *writer) lookAtObject(table string, text []byte, trusted bool) error {
 }
 
 // makeClasses makes the GatewayClasses that istiod makes, where there are none. One that is there,
-// and not read, is not asked for again, but with again.
+// and not read, is not asked for again, but with again. Those that can't be made, such as where the
+// API server has no definition of their kind yet, are tried again soon.
 func (w *writer) makeClasses(ctx context.Context, again bool) error {
 	if !w.config.Classes || w.config.Controller != defaults().Controller {
 		return nil
@@ -355,22 +368,33 @@ func (w *writer) makeClasses(ctx context.Context, again bool) error {
 		if missing&(1<<i) == 0 {
 			continue
 		}
-		text, err := json.Marshal(map[string]any{
-			"apiVersion": gatewayapi.Group + "/v1", "kind": "GatewayClass", "metadata": map[string]any{"name": c.name},
-			"spec": map[string]any{"controllerName": c.controller, "description": c.description},
-		})
-		if err != nil {
-			return err
-		}
-		_, err = w.objects.Create(ctx, gatewayapi.GatewayClass, text)
-		switch sdk.CodeOf(err) {
-		case 0, sdk.StoreAlreadyExists, sdk.StoreUnsupported:
-		default:
+		if err := w.makeClass(ctx, i); err != nil {
+			w.classesPause = min(max(2*w.classesPause, shortest), longestOfClasses)
+			w.classesAt = time.Now().Add(w.classesPause)
+			if sdk.CodeOf(err) == sdk.StoreUnsupported {
+				return nil
+			}
 			return fmt.Errorf("the GatewayClass %s: %w", c.name, err)
 		}
 	}
-	w.missing = missing
+	w.missing, w.classesAt, w.classesPause = missing, time.Time{}, 0
 	return nil
+}
+
+// makeClass makes one of builtins, if it isn't there.
+func (w *writer) makeClass(ctx context.Context, i int) error {
+	c := builtins[i]
+	text, err := json.Marshal(map[string]any{
+		"apiVersion": gatewayapi.Group + "/v1", "kind": "GatewayClass", "metadata": map[string]any{"name": c.name},
+		"spec": map[string]any{"controllerName": c.controller, "description": c.description},
+	})
+	if err != nil {
+		return err
+	}
+	if _, err = w.objects.Create(ctx, gatewayapi.GatewayClass, text); sdk.CodeOf(err) == sdk.StoreAlreadyExists {
+		return nil
+	}
+	return err
 }
 
 // builtins are classes that istiod makes, of those that are served. Source: Istio, Kubernetes

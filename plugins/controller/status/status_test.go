@@ -377,6 +377,40 @@ func TestClasses(t *testing.T) {
 	<-lists
 }
 
+// TestClassesLater: classes that can't be made yet, for want of a definition of their kind, are made
+// once there is one, without anything else that happens, and before all statuses are read again.
+func TestClassesLater(t *testing.T) {
+	h := plugintest.Start(t, Plugin(), []byte(`{"alone": true, "look": "24h"}`))
+	s := newServer(t, h)
+	refused, looks := 0, 0
+	s.before = func(m *pb.Store) *pb.Stored {
+		if m.Verb == pb.VerbList && m.Table == gatewayapi.GatewayClass {
+			looks++
+		}
+		if m.Verb == pb.VerbCreate && refused < 2 {
+			refused++
+			return &pb.Stored{Code: sdk.StoreUnsupported, Error: "there is no definition"}
+		}
+		return nil
+	}
+	h.Update(state.Services, nil)
+	wait.For(t, "classes are there", func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, c := range builtins {
+			if s.objects[gatewayapi.GatewayClass+"/"+c.name] == nil {
+				return errors.New("one is missing")
+			}
+		}
+		return nil
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if refused != 2 || looks > 1 {
+		t.Errorf("refused %d times, and made after %d looks", refused, looks)
+	}
+}
+
 // TestPace: no more statuses are written a second than the rate says, and what changes alone comes
 // before what changed with many others.
 func TestPace(t *testing.T) {
