@@ -17,6 +17,7 @@ var sleeps = map[string]string{
 	"test/bench/server.go":              "profiles of other processes begin, which nobody can see",
 	"test/churn/churn_test.go":          "memory is measured after a time of quiet",
 	"test/churn/cluster_test.go":        "the pace of changes",
+	"test/churn/gateways_test.go":       "the pace of edits",
 	"test/e2e/soak_test.go":             "a wait that looks less often than others, as looking costs the core something",
 }
 

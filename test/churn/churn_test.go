@@ -267,10 +267,13 @@ func table(all []figures) string {
 	return out.String()
 }
 
-func median(all []figures, server string, of func(figures) float64) float64 {
+func (f figures) server() string { return f.Server }
+
+// median of a figure of a server's rounds.
+func median[F interface{ server() string }](all []F, server string, of func(F) float64) float64 {
 	var values []float64
 	for _, f := range all {
-		if f.Server == server {
+		if f.server() == server {
 			values = append(values, of(f))
 		}
 	}

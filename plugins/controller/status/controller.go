@@ -225,7 +225,11 @@ func (w *writer) put(ctx context.Context, table, key string, text []byte) error 
 	if err != nil {
 		return &sdk.StoreError{Code: sdk.StoreInvalid, Reason: err.Error()}
 	}
-	want, ours := w.work.want[key]
+	want, err := w.work.want(key)
+	if err != nil {
+		return err
+	}
+	ours := want != nil
 	var status fields
 	var changed bool
 	switch {
@@ -336,7 +340,11 @@ func (w *writer) lookAtObject(table string, text []byte, trusted bool) error {
 	}
 	key := gatewayapi.StatusKey(table, name)
 	changed := false
-	if want, ours := w.work.want[key]; ours {
+	want, err := w.work.want(key)
+	if err != nil {
+		return err
+	}
+	if want != nil {
 		_, changed = merge(o, want, time.Now())
 		changed = changed && !w.work.asKept(key, want.status, o.status)
 	} else if trusted && w.concerns(o) {

@@ -13,43 +13,116 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// services are those by which Gateways can be reached, at one state.
+// services are those by which Gateways can be reached. Of all others nothing is decoded.
 type services struct {
 	state *state.State
-	// endpoints are those of the services that were asked for, by NAMESPACE/HOST.
-	endpoints map[string][]*pb.Endpoint
+	// services and ends are the versions of the tables that were read last.
+	services, ends *state.Table
+	// by are the keys of statuses that name a host, of the services that each names, with their
+	// endpoints; unread are those whose endpoints are still to be looked for.
+	by        map[string]map[string]bool
+	of        map[string][]string
+	endpoints map[string]*reachedBy
+	unread    map[string]bool
 }
 
-// newServices finds the endpoints of the services that Gateways name: of all others nothing is
-// decoded.
-func newServices(s *state.State, of map[string]*gatewayapi.Judged) *services {
-	out := &services{state: s, endpoints: map[string][]*pb.Endpoint{}}
-	for _, j := range of {
-		if j.At != nil {
-			for _, host := range j.At.Services {
-				out.endpoints[sdk.ServiceKey(j.At.Namespace, host)] = nil
-			}
-		}
-	}
-	if len(out.endpoints) == 0 {
-		return out
-	}
-	for key, row := range s.Table(state.Endpoints).All() {
-		service := key
-		if first := strings.IndexByte(key, '/'); first >= 0 {
-			if second := strings.IndexByte(key[first+1:], '/'); second >= 0 {
-				service = key[:first+1+second]
-			}
-		}
-		if _, wanted := out.endpoints[service]; !wanted {
-			continue
-		}
-		if e, err := sdk.EndpointOf(row); err == nil {
-			out.endpoints[service] = append(out.endpoints[service], e)
-		}
-	}
-	return out
+// reachedBy is a service that Gateways name: how many do, and its endpoints, by their keys.
+type reachedBy struct {
+	named     int
+	endpoints map[string]*pb.Endpoint
 }
+
+func newServices() *services {
+	return &services{by: map[string]map[string]bool{}, of: map[string][]string{}, endpoints: map[string]*reachedBy{}, unread: map[string]bool{}}
+}
+
+// take reads a state, and returns the keys of statuses that something has changed for.
+func (s *services) take(now *state.State) (concerned map[string]bool) {
+	concerned = map[string]bool{}
+	services, ends := now.Table(state.Services), now.Table(state.Endpoints)
+	if s.state != nil {
+		for key := range services.Changed(s.services) {
+			maps.Copy(concerned, s.by[hostOf(key)])
+		}
+		for key, row := range ends.Changed(s.ends) {
+			if service := serviceOf(key); s.endpoints[service] != nil {
+				s.endpoint(service, key, row)
+				maps.Copy(concerned, s.by[hostOf(service)])
+			}
+		}
+	}
+	s.state, s.services, s.ends = now, services, ends
+	return concerned
+}
+
+// name notes by which services a Gateway can be reached; nil: it is none any more.
+func (s *services) name(key string, at *gatewayapi.Reachable) {
+	for _, service := range s.of[key] {
+		host := hostOf(service)
+		if delete(s.by[host], key); len(s.by[host]) == 0 {
+			delete(s.by, host)
+		}
+		r := s.endpoints[service]
+		if r.named--; r.named == 0 {
+			delete(s.endpoints, service)
+			delete(s.unread, service)
+		}
+	}
+	delete(s.of, key)
+	if at == nil {
+		return
+	}
+	for _, host := range at.Services {
+		service := sdk.ServiceKey(at.Namespace, host)
+		s.of[key] = append(s.of[key], service)
+		if s.by[host] == nil {
+			s.by[host] = map[string]bool{}
+		}
+		s.by[host][key] = true
+		if s.endpoints[service] == nil {
+			s.endpoints[service] = &reachedBy{endpoints: map[string]*pb.Endpoint{}}
+			s.unread[service] = true
+		}
+		s.endpoints[service].named++
+	}
+}
+
+// read looks for the endpoints of services that are named since a moment.
+func (s *services) read() {
+	if len(s.unread) == 0 {
+		return
+	}
+	for key, row := range s.ends.All() {
+		if service := serviceOf(key); s.unread[service] {
+			s.endpoint(service, key, row)
+		}
+	}
+	clear(s.unread)
+}
+
+// endpoint takes the row of an endpoint; nil: it is gone.
+func (s *services) endpoint(service, key string, row *sdk.Row) {
+	of := s.endpoints[service].endpoints
+	delete(of, key)
+	if row == nil {
+		return
+	}
+	if e, err := sdk.EndpointOf(row); err == nil {
+		of[key] = e
+	}
+}
+
+// serviceOf is the key of the service that an endpoint's key belongs to.
+func serviceOf(key string) string {
+	if first := strings.IndexByte(key, '/'); first >= 0 {
+		if second := strings.IndexByte(key[first+1:], '/'); second >= 0 {
+			return key[:first+1+second]
+		}
+	}
+	return key
+}
+
+func hostOf(service string) string { _, host, _ := strings.Cut(service, "/"); return host }
 
 // Service implements judge.Services.
 func (s *services) Service(namespace, host string) *pb.Service {
@@ -77,7 +150,10 @@ func (s *services) Elsewhere(host string) (out []string) {
 
 // Endpoints implements judge.Services.
 func (s *services) Endpoints(namespace, host string) []*pb.Endpoint {
-	return s.endpoints[sdk.ServiceKey(namespace, host)]
+	if r := s.endpoints[sdk.ServiceKey(namespace, host)]; r != nil {
+		return slices.Collect(maps.Values(r.endpoints))
+	}
+	return nil
 }
 
 // Pending implements judge.Services.
@@ -86,17 +162,20 @@ func (s *services) Pending(namespace, host string) bool {
 	return service != nil && service.AwaitsAddress
 }
 
-// complete adds to what was judged what follows from where the Gateway can be reached.
-func complete(j *gatewayapi.Judged, in judge.Services) (*wanted, error) {
+// wantedOf is what was judged.
+func wantedOf(j *gatewayapi.Judged) (*wanted, error) {
 	w := &wanted{generation: j.Generation}
-	if err := decode(j.Status, &w.status); err != nil {
-		return nil, err
-	}
 	for _, c := range j.Controllers {
 		w.controllers = append(w.controllers, string(c))
 	}
-	if j.At == nil {
-		return w, nil
+	return w, decode(j.Status, &w.status)
+}
+
+// complete adds to what was judged what follows from where the Gateway can be reached.
+func complete(j *gatewayapi.Judged, in judge.Services) (*wanted, error) {
+	w, err := wantedOf(j)
+	if err != nil || j.At == nil {
+		return w, err
 	}
 	at := judge.Find(j.At, in)
 	if !j.At.Unserved {

@@ -3,6 +3,7 @@ package status
 import (
 	"encoding/json"
 	"hash/maphash"
+	"maps"
 	"slices"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi"
@@ -11,17 +12,20 @@ import (
 )
 
 // work is what is to be said of objects, and of which of them it is still to be written. It has no
-// clock and asks nobody.
+// clock and asks nobody. What it keeps of an object is little: the rest is in the object's row.
 type work struct {
-	// rows are those that were read last, by key, judged what they say, want that with where
-	// Gateways can be reached.
-	rows   map[string]*sdk.Row
-	judged map[string]*gatewayapi.Judged
-	want   map[string]*wanted
+	// table is the version of Statuses that was read last, rows its rows, by key: of one that can't
+	// be read the one before.
+	table *state.Table
+	rows  map[string]*sdk.Row
+	// sums are of what is to be said, by key. finished is what is to be said where more goes into it
+	// than the row says: where Gateways can be reached, and what is refused.
+	sums     map[string]uint64
+	finished map[string][]byte
 	// refused are what proxies refuse of objects.
 	refused map[string]refusal
-	// services and endpoints are the tables that were looked at last.
-	services, endpoints *state.Table
+	// at is where Gateways can be reached.
+	at *services
 	// soon are objects that changed by themselves, later those that changed with many others.
 	// queued are those that are in one of both.
 	soon, later []string
@@ -36,42 +40,39 @@ type work struct {
 type kept struct{ wrote, has uint64 }
 
 func newWork() *work {
-	return &work{rows: map[string]*sdk.Row{}, judged: map[string]*gatewayapi.Judged{}, want: map[string]*wanted{}, queued: map[string]bool{},
-		stored: map[string]kept{}, seed: maphash.MakeSeed()}
+	return &work{rows: map[string]*sdk.Row{}, sums: map[string]uint64{}, finished: map[string][]byte{}, at: newServices(),
+		queued: map[string]bool{}, stored: map[string]kept{}, seed: maphash.MakeSeed()}
 }
 
 // many is how many objects may change at once and still come before those of larger changes.
 const many = 100
 
-// take reads a state: what is to be said otherwise now is queued. Errors are rows that can't be
-// read; what was known of them counts.
+// take reads a state: what is to be said otherwise now is queued. It goes through what has changed
+// since the last one alone. Errors are rows that can't be read; what was known of them counts.
 func (w *work) take(s *state.State, refused map[string]refusal) (errs []error) {
-	changed := map[string]bool{}
+	changed, again := map[string]bool{}, w.at.take(s)
 	table := s.Table(gatewayapi.Statuses)
-	for key, row := range table.All() {
-		if w.rows[key] == row {
+	for key, row := range table.Changed(w.table) {
+		if row == nil {
+			w.forget(key)
+			changed[key] = true
 			continue
 		}
-		w.rows[key] = row
 		j, err := gatewayapi.DecodeJudged(row)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		if was := w.judged[key]; was == nil || !gatewayapi.SameJudged(was, j) {
-			w.judged[key] = j
-			changed[key] = true
+		before := w.rows[key]
+		if w.rows[key] = row; before != nil {
+			if was, err := gatewayapi.DecodeJudged(before); err == nil && gatewayapi.SameJudged(was, j) {
+				continue
+			}
 		}
+		changed[key] = true
+		w.at.name(key, j.At)
 	}
-	for key := range w.rows {
-		if table.Get(key) == nil {
-			delete(w.rows, key)
-			delete(w.judged, key)
-			delete(w.want, key)
-			changed[key] = true
-		}
-	}
-	again := map[string]bool{}
+	w.table = table
 	for _, of := range []map[string]refusal{refused, w.refused} {
 		for key := range of {
 			if !same(refused[key], w.refused[key]) {
@@ -80,37 +81,75 @@ func (w *work) take(s *state.State, refused map[string]refusal) (errs []error) {
 		}
 	}
 	w.refused = refused
-	errs = append(errs, w.complete(s, changed, again)...)
+	w.at.read()
+	maps.Copy(again, changed)
+	for key := range again {
+		if row := w.rows[key]; row != nil {
+			is, err := w.complete(key, row)
+			if err != nil {
+				errs = append(errs, err)
+			}
+			if is {
+				changed[key] = true
+			}
+		}
+	}
 	w.queue(changed)
 	return errs
 }
 
-// complete adds to what is said of objects where Gateways can be reached, and what is refused.
-func (w *work) complete(s *state.State, changed, again map[string]bool) (errs []error) {
-	all := w.services != s.Table(state.Services) || w.endpoints != s.Table(state.Endpoints)
-	w.services, w.endpoints = s.Table(state.Services), s.Table(state.Endpoints)
-	of := map[string]*gatewayapi.Judged{}
-	for key, j := range w.judged {
-		if changed[key] || again[key] || all && j.At != nil {
-			of[key] = j
-		}
+// forget drops what is known of an object of which nothing is said any more.
+func (w *work) forget(key string) {
+	delete(w.rows, key)
+	delete(w.sums, key)
+	delete(w.finished, key)
+	w.at.name(key, nil)
+}
+
+// complete adds to what a row says where the Gateway can be reached, and what is refused, and
+// reports whether something else is to be said than before.
+func (w *work) complete(key string, row *sdk.Row) (changed bool, err error) {
+	j, err := gatewayapi.DecodeJudged(row)
+	if err != nil {
+		return false, err
 	}
-	in := newServices(s, of)
-	for key, j := range of {
-		now, err := complete(j, in)
+	refused := w.refused[key]
+	text := []byte(j.Status)
+	if j.At != nil || len(refused) > 0 {
+		now, err := complete(j, w.at)
 		if err == nil {
-			err = now.refuse(w.refused[key])
+			err = now.refuse(refused)
+		}
+		if err == nil {
+			text, err = json.Marshal(now.status)
 		}
 		if err != nil {
-			errs = append(errs, err)
-			continue
+			return false, err
 		}
-		if was := w.want[key]; was == nil || was.generation != now.generation || !same(was.status, now.status) {
-			w.want[key] = now
-			changed[key] = true
-		}
+		w.finished[key] = text
+	} else {
+		delete(w.finished, key)
 	}
-	return errs
+	sum := maphash.Bytes(w.seed, text)
+	was, known := w.sums[key]
+	w.sums[key] = sum
+	return !known || was != sum, nil
+}
+
+// want is what is to be said of an object; nil: nothing is.
+func (w *work) want(key string) (*wanted, error) {
+	row := w.rows[key]
+	if row == nil {
+		return nil, nil
+	}
+	j, err := gatewayapi.DecodeJudged(row)
+	if err != nil {
+		return nil, err
+	}
+	if text := w.finished[key]; text != nil {
+		j.Status = text
+	}
+	return wantedOf(j)
 }
 
 // queue adds objects to those that are to be written: classes and Gateways first.

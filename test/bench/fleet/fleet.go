@@ -163,13 +163,11 @@ func (f *Fleet) arrival(times []time.Duration, missing int, bytes, messages int6
 // Change makes a change, and returns when all sidecars that aren't slow have a response of a type
 // (cds, eds, lds, rds) with a text in it.
 func (f *Fleet) Change(typ, text string, change func() error) (Arrival, error) {
-	url, ok := map[string]string{"cds": clusters, "eds": endpoints, "lds": listeners, "rds": routes}[typ]
-	if !ok {
-		return Arrival{}, errors.New("the type must be cds, eds, lds or rds")
+	w, err := f.want(typ, text)
+	if err != nil {
+		return Arrival{}, err
 	}
-	w := &wanted{typ: url, text: []byte(text), at: make([]atomic.Int64, len(f.sidecars))}
 	bytes, messages := f.bytes.Load(), f.messages.Load()
-	f.wanted.Store(w)
 	defer f.wanted.Store(nil)
 	began := time.Now()
 	if err := change(); err != nil {
@@ -192,6 +190,44 @@ func (f *Fleet) Change(typ, text string, change func() error) (Arrival, error) {
 		}
 	}
 	return f.arrival(times, missing(), bytes, messages), nil
+}
+
+// First makes a change, and returns how long it took until a sidecar had a response of a type with a
+// text in it.
+func (f *Fleet) First(typ, text string, change func() error) (time.Duration, error) {
+	w, err := f.want(typ, text)
+	if err != nil {
+		return 0, err
+	}
+	defer f.wanted.Store(nil)
+	began := time.Now()
+	if err := change(); err != nil {
+		return 0, err
+	}
+	var first int64
+	within(f.config.Patience, func() bool {
+		for i := range w.at {
+			if at := w.at[i].Load(); at > 0 && (first == 0 || at < first) {
+				first = at
+			}
+		}
+		return first > 0
+	})
+	if first == 0 {
+		return 0, fmt.Errorf("nobody has %q after %v", text, f.config.Patience)
+	}
+	return time.Duration(first - began.UnixNano()), nil
+}
+
+// want has responses of a type looked through for a text.
+func (f *Fleet) want(typ, text string) (*wanted, error) {
+	url, ok := map[string]string{"cds": clusters, "eds": endpoints, "lds": listeners, "rds": routes}[typ]
+	if !ok {
+		return nil, errors.New("the type must be cds, eds, lds or rds")
+	}
+	w := &wanted{typ: url, text: []byte(text), at: make([]atomic.Int64, len(f.sidecars))}
+	f.wanted.Store(w)
+	return w, nil
 }
 
 // Concerns makes a change, waits until nothing has arrived for a time, and returns how many

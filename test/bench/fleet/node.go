@@ -24,6 +24,8 @@ const meshNamespaces = 10
 type Pod struct {
 	Name, Namespace, Address string
 	Labels                   map[string]string
+	// Router: it is a gateway.
+	Router bool
 }
 
 // node encodes who sidecar i is.
@@ -36,7 +38,11 @@ func (c Config) node(i int) ([]byte, error) {
 	for k, v := range p.Labels {
 		labels[k] = v
 	}
-	return encode(p.Name, p.Namespace, p.Address, labels, map[string]any{"concurrency": 2})
+	kind := "sidecar"
+	if p.Router {
+		kind = "router"
+	}
+	return encode(kind, p.Name, p.Namespace, p.Address, labels, map[string]any{"concurrency": 2})
 }
 
 // node encodes who sidecar i is that runs in no pod of the mesh, or in one that the mesh's
@@ -61,11 +67,11 @@ func node(i, namespaces int, own Own) ([]byte, error) {
 			"customTags": map[string]any{"pod": map[string]any{"literal": map[string]any{"value": name}}},
 		}
 	}
-	return encode(name, namespace, address, labels, proxy)
+	return encode("sidecar", name, namespace, address, labels, proxy)
 }
 
-// encode encodes who a sidecar is, as Istio's agent writes it.
-func encode(name, namespace, address string, labels, proxy map[string]any) ([]byte, error) {
+// encode encodes who a sidecar is, or a gateway (a router), as Istio's agent writes it.
+func encode(kind, name, namespace, address string, labels, proxy map[string]any) ([]byte, error) {
 	metadata, err := structpb.NewStruct(map[string]any{
 		"NAME": name, "NAMESPACE": namespace, "LABELS": labels, "INSTANCE_IPS": address, "CLUSTER_ID": "Kubernetes", "MESH_ID": "cluster.local",
 		"ISTIO_VERSION": "1.31.0", "INTERCEPTION_MODE": "REDIRECT", "SERVICE_ACCOUNT": "default", "WORKLOAD_NAME": name, "PROXY_CONFIG": proxy,
@@ -74,7 +80,7 @@ func encode(name, namespace, address string, labels, proxy map[string]any) ([]by
 		return nil, err
 	}
 	return proto.Marshal(&corev3.Node{
-		Id:       fmt.Sprintf("sidecar~%s~%s.%s~%s.svc.cluster.local", address, name, namespace, namespace),
+		Id:       fmt.Sprintf("%s~%s~%s.%s~%s.svc.cluster.local", kind, address, name, namespace, namespace),
 		Cluster:  fmt.Sprint(labels["app"], ".", namespace),
 		Metadata: metadata,
 	})
