@@ -68,6 +68,25 @@ spec:
   http: [{route: [{destination: {host: reg.example}}]}]
 `
 
+// apiGateway and apiRoute are the same in the Gateway API.
+const apiGateway = `apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: gateway, namespace: test}
+spec:
+  gatewayClassName: istio
+  listeners: [{name: http, port: %d, protocol: HTTP}]
+`
+
+const apiRoute = `---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: %[1]s, namespace: test}
+spec:
+  parentRefs: [{name: gateway}]
+  hostnames: [%[1]s.example]
+  rules: [{backendRefs: [{group: networking.istio.io, kind: Hostname, name: %[1]s.example, port: 80}]}]
+`
+
 const webConfig = `apiVersion: networking.istio.io/v1
 kind: ServiceEntry
 metadata: {name: web, namespace: test}

@@ -37,6 +37,10 @@ func pluginTrials() []trial {
 			limits: "{progress: 3s}", late: true, restarts: []string{kind}, do: func(w *world) { w.stopped(kind) },
 		})
 	}
+	all = append(all, trial{
+		name: "stopped: gatewayapi", promise: "it is noticed, shown and started again; its Gateways serve, edits of others arrive",
+		limits: "{progress: 3s}", set: gatewayAPI, late: true, restarts: []string{"gatewayapi"}, do: func(w *world) { w.stopped("gatewayapi") },
+	})
 	for _, what := range []string{"log-flood", "row-flood", "free-flood", "large-frame", "endless-rows", "hungry"} {
 		all = append(all, trial{
 			name: "plugin: " + what, promise: "it alone fails; nobody else waits", restarts: []string{"rogue"},
@@ -52,6 +56,13 @@ func beside(what string) func(w *world) string {
 		return fmt.Sprintf("- {name: rogue, kind: registry, optional: true, insecure: true, process: {command: %s, args: [%s]},\n"+
 			"   config: {host: rogue.example, port: %d, begin: %s, secret: {env: RELIABILITY_SECRET}}}\n", rogue, what, w.backends[1].Port, w.signal())
 	}
+}
+
+// gatewayAPI has the Gateway and its routes be those of the Gateway API.
+func gatewayAPI(w *world) string {
+	w.place("gateway.yaml", fmt.Sprintf(apiGateway, w.port))
+	w.place("routes.yaml", fmt.Sprintf(apiRoute, "web")+fmt.Sprintf(apiRoute, "reg"))
+	return "- {name: gatewayapi, kind: config, builtin: config/gatewayapi, limits: " + w.trial.limits + "}\n"
 }
 
 // registry is in place of the one that has reg.example.
