@@ -36,6 +36,7 @@ type quick struct {
 	least, most      int64
 	minimum, maximum float64
 	enum             []string
+	numbers          []float64 // the same of numbers
 	pattern          *regexp.Regexp
 	format           string
 	claims           []claim
@@ -117,7 +118,7 @@ func (k *quickener) below(q *quick, s *schema.Structural, ruled bool) (err error
 // formats are those that are checked. Those of the second kind are strings to whoever writes them,
 // but not to rules.
 var (
-	formats = []string{"", "int32", "double"}
+	formats = []string{"", "int32", "int64", "double"}
 	typed   = []string{"byte", "date-time"}
 )
 
@@ -137,11 +138,16 @@ func (q *quick) bound(v *schema.ValueValidation, ruled bool) error {
 	set(&q.least, low)
 	set(&q.most, high)
 	for _, e := range v.Enum {
-		text, ok := e.Object.(string)
-		if !ok {
+		switch v := e.Object.(type) {
+		case string:
+			q.enum = append(q.enum, v)
+		case int64:
+			q.numbers = append(q.numbers, float64(v))
+		case float64:
+			q.numbers = append(q.numbers, v)
+		default:
 			return errNotQuick
 		}
-		q.enum = append(q.enum, text)
 	}
 	if v.Pattern != "" {
 		var err error
@@ -172,9 +178,13 @@ func sizes(kind string, v *schema.ValueValidation) (least, most *int64) {
 	return v.MinLength, v.MaxLength
 }
 
+// hasReserved and reserved are fields that are called as a reserved word of CEL.
+var hasReserved, reserved = regexp.MustCompile(`has\((\w+)\.__namespace__\)`), regexp.MustCompile(`(\w)\.__namespace__`)
+
 // program compiles a rule for values as they are in the text. The API server has other names for
 // fields that are reserved words, and the object as it was before.
 func program(env *cel.Env, rule string) (cel.Program, error) {
+	rule = reserved.ReplaceAllString(hasReserved.ReplaceAllString(rule, `('namespace' in $1)`), `$1['namespace']`)
 	if strings.Contains(rule, "__") || strings.Contains(rule, "oldSelf") {
 		return nil, errNotQuick
 	}
@@ -212,7 +222,7 @@ func (q *quick) accepts(value any) bool {
 }
 
 func (q *quick) text(v string) bool {
-	if q.kind != "string" && q.kind != intOrString || len(q.enum) > 0 && !slices.Contains(q.enum, v) || q.pattern != nil && !q.pattern.MatchString(v) {
+	if q.kind != "string" && q.kind != intOrString || !q.listed(slices.Contains(q.enum, v)) || q.pattern != nil && !q.pattern.MatchString(v) {
 		return false
 	}
 	var err error
@@ -225,11 +235,14 @@ func (q *quick) text(v string) bool {
 	return err == nil && q.fits(utf8.RuneCountInString(v))
 }
 
+// listed reports whether a value may be that is among those that are listed, or not.
+func (q *quick) listed(is bool) bool { return is || len(q.enum)+len(q.numbers) == 0 }
+
 // fits reports whether there may be so many characters, items or fields.
 func (q *quick) fits(n int) bool { return q.least <= int64(n) && int64(n) <= q.most }
 
 func (q *quick) number(v float64, whole bool) bool {
-	if q.kind != "number" && !(whole && (q.kind == "integer" || q.kind == intOrString)) || len(q.enum) > 0 {
+	if q.kind != "number" && !(whole && (q.kind == "integer" || q.kind == intOrString)) || !q.listed(slices.Contains(q.numbers, v)) {
 		return false
 	}
 	if q.format == "int32" && (v < math.MinInt32 || v > math.MaxInt32) {
