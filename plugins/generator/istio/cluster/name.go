@@ -22,8 +22,15 @@ type Name struct {
 	ByName bool
 }
 
+// unknown is the cluster of destinations without a host: a backend that a route of the Gateway API
+// may not lead to, or that is not there. No proxy has it.
+const unknown = "UnknownService"
+
 // String writes it as Istio does: outbound|PORT|SUBSET|HOST.
 func (n Name) String() string {
+	if n.Host == "" {
+		return unknown
+	}
 	if n.ByName {
 		return n.SNI()
 	}
