@@ -239,7 +239,7 @@ bench-kube: build kube peer ## 5000 pods on a real API server, 100 replaced a se
 bench-gateways: build kube peer ## 500 Gateways and 5000 HTTPRoutes on a real API server, their edits and statuses, beside a living istiod (20 minutes; GATEWAY_FLAGS='-gateways 50 -routes 500')
 	@go test -c -o '$(CACHE)/bin/churn' ./test/churn
 	@cd test/churn && COXSWAIN_TEST_ALL=1 COXSWAIN_PROGRAM='$(CURDIR)/bin/coxswain' '$(CURDIR)/$(CACHE)/bin/churn' -test.v -test.run '^TestGateways$$' -test.timeout 90m \
-		-services 100 -pods 300 -gateways 500 -routes 5000 -edits 100 -edit-rate 50 -editing 20s -rounds 1 -servers coxswain,istiod \
+		-services 100 -pods 300 -gateways 500 -routes 5000 -edits 100 -edit-rate 50 -editing 20s -at-rest 20s -rounds 1 -servers coxswain,istiod \
 		-result '$(CURDIR)/$(CACHE)/bench-gateways.json' $(GATEWAY_FLAGS)
 
 REGISTRIES ?= $(notdir $(patsubst %/,%,$(wildcard test/registries/*/)))

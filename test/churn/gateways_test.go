@@ -380,16 +380,20 @@ func measureGateways(t *testing.T, server string) (f gatewayFigures) {
 	f.Processes, f.Resting = memory.Processes(), memory.Latest()
 
 	e.measureEdits(&f, connected, a, pid)
+	least := 0 // a server that we only compare with may leave them as they are
+	if server == coxswain {
+		least = *gateways + *routesOf
+	}
 	from, cpu := len(a.at), usage.CPU(pid)
 	began = time.Now()
 	e.class("example.com/another")
-	f.Away, f.AwayCPU = a.until(t, began, from, 0), usage.CPU(pid)-cpu
+	f.Away, f.AwayCPU = a.until(t, began, from, least), usage.CPU(pid)-cpu
 	from, cpu = len(a.at), usage.CPU(pid)
 	began = time.Now()
 	e.class(ours)
-	f.Back, f.BackCPU = a.until(t, began, from, 0), usage.CPU(pid)-cpu
-	if server == coxswain && f.Back.Writes < float64(*gateways+*routesOf) {
-		t.Errorf("%v statuses were written when the class was back", f.Back.Writes)
+	f.Back, f.BackCPU = a.until(t, began, from, least), usage.CPU(pid)-cpu
+	if f.Away.Writes < float64(least) || f.Back.Writes < float64(least) {
+		t.Errorf("%v statuses were written when the class went, %v when it was back", f.Away.Writes, f.Back.Writes)
 	}
 	return f
 }
@@ -429,8 +433,8 @@ func (e *edges) measureEdits(f *gatewayFigures, connected *fleet.Fleet, a *audit
 	f.ChurnCPU = usage.CPU(pid) - cpu
 }
 
-// gatewayTable has the medians of each server, and the ratio of the product's to istiod's beside its
-// goal.
+// gatewayTable has the medians of each server, and the ratio of the product's to istiod's beside
+// its goal.
 func gatewayTable(all []gatewayFigures) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%-60s %10s %10s %8s %6s\n", "", coxswain, istiod, "ratio", "goal")

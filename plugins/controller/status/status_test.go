@@ -377,8 +377,8 @@ func TestClasses(t *testing.T) {
 	<-lists
 }
 
-// TestClassesLater: classes that can't be made yet, for want of a definition of their kind, are made
-// once there is one, without anything else that happens, and before all statuses are read again.
+// TestClassesLater: classes that can't be made yet, for want of a definition of their kind, are
+// made once there is one, though nothing else happens, before all statuses are read again.
 func TestClassesLater(t *testing.T) {
 	h := plugintest.Start(t, Plugin(), []byte(`{"alone": true, "look": "24h"}`))
 	s := newServer(t, h)

@@ -18,8 +18,8 @@ type work struct {
 	// be read the one before.
 	table *state.Table
 	rows  map[string]*sdk.Row
-	// sums are of what is to be said, by key. finished is what is to be said where more goes into it
-	// than the row says: where Gateways can be reached, and what is refused.
+	// sums are of what is to be said, by key. finished is what is to be said where more goes into
+	// it than the row says: where Gateways can be reached, and what is refused.
 	sums     map[string]uint64
 	finished map[string][]byte
 	// refused are what proxies refuse of objects.

@@ -192,8 +192,8 @@ func (f *Fleet) Change(typ, text string, change func() error) (Arrival, error) {
 	return f.arrival(times, missing(), bytes, messages), nil
 }
 
-// First makes a change, and returns how long it took until a sidecar had a response of a type with a
-// text in it.
+// First makes a change, and returns how long it took until a sidecar had a response of a type with
+// a text in it.
 func (f *Fleet) First(typ, text string, change func() error) (time.Duration, error) {
 	w, err := f.want(typ, text)
 	if err != nil {
