@@ -27,6 +27,8 @@ type special struct {
 	hosts    *incr.Index[string, string, []string]
 	rules    *incr.Index[string, string, []string]
 	routes   *incr.Index[string, string, tables.Row[*config.VirtualService]]
+	// consumers are the namespaces that have routes of their own for services of others.
+	consumers *incr.Index[string, string, string]
 	// declared are the namespaces that have a service of a host.
 	declared incr.Collection[string, []string]
 	isOwn    *incr.Func[string, bool]
@@ -59,11 +61,28 @@ func newSpecial(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, ex
 	x.rules = incr.NewIndex(incr.Map(x.tables.DestinationRules, "namespaces of special rules", slices.Equal, x.ruleIsFor),
 		"special rules", func(_ string, namespaces []string) []string { return namespaces })
 	x.routes = x.indexRoutes("virtual services for some namespaces")
+	x.consumers = incr.NewIndex(incr.Map(x.tables.VirtualServices, "namespaces of consumer routes", incr.Same[string], x.consumer),
+		"consumer routes", func(_ string, namespace string) []string { return []string{namespace} })
 	x.isOwn = incr.NewFunc(graph, "namespace is special", incr.Same[bool], func(c *incr.Ctx, namespace string) (bool, error) {
 		return len(x.services.Of(c, namespace))+len(x.hosts.Of(c, namespace))+
-			len(x.rules.Of(c, namespace))+len(x.routes.Of(c, namespace)) > 0 || x.hidesRoutes(c), nil
+			len(x.rules.Of(c, namespace))+len(x.routes.Of(c, namespace))+len(x.consumers.Of(c, namespace)) > 0 || x.hidesRoutes(c), nil
 	})
 	return x
+}
+
+// consumer is the namespace of a route of the Gateway API for what its clients call of another
+// namespace: it counts for them alone.
+func (x *special) consumer(c *incr.Ctx, _ string, r tables.Row[*config.VirtualService]) (string, error) {
+	v := r.Value
+	if !v.Route || !v.Serves(config.MeshGateway) {
+		return "", incr.Absent
+	}
+	for _, h := range v.Spec.Hosts {
+		if in, _ := x.declared.Get(c, h); !slices.Contains(in, v.Namespace) {
+			return v.Namespace, nil
+		}
+	}
+	return "", incr.Absent
 }
 
 // ruleIsFor are the namespaces whose clients a rule concerns in a way of their own: those that it
