@@ -325,7 +325,7 @@ func TestPluginOfWebhookDies(t *testing.T) {
 }
 
 // judges has the API server try to write a VirtualService, a good one or one without routes, and
-// says whether the webhook refused it. The error is that it could not be asked.
+// reports whether the webhook refused it. The error is that it could not be asked.
 func (w *troubled) judges(t *testing.T, routes string) (refused bool, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // no answer would be a hang
