@@ -22,8 +22,8 @@ func Main(program *string, run func() int) {
 }
 
 // Quick is Main for packages whose program the race detector watches in `make test-all` alone: it
-// makes a program several times slower, and those of test/misbehave, test/xds and test/traffic, which
-// are watched each time, run the same core and most of the same plugins.
+// makes a program several times slower, and those of test/misbehave, test/xds and test/traffic,
+// which are watched each time, run the same core and most of the same plugins.
 func Quick(program *string, run func() int) {
 	if need.Long() {
 		Main(program, run)

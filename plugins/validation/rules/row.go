@@ -12,9 +12,9 @@ import (
 
 // Row returns what refuses the spec of a row, as Check does that of a resource from a file: rows
 // come from plugins that may check nothing. Rows that are made of objects of other kinds have names
-// with “~”, which no author could give, and refer to each other by them; they are taken. A spec that
-// the schema of its definition would have refused before may be such that it can't be checked: that
-// refuses it, too.
+// with “~”, which no author could give, and refer to each other by them; they are taken. A spec
+// that the schema of its definition would have refused before may be such that it can't be checked:
+// that refuses it, too.
 func Row(row *pb.Row, spec proto.Message) (err error) {
 	if strings.Contains(row.Key, "~") {
 		return nil
