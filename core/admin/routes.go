@@ -90,7 +90,8 @@ func (s *Server) metrics() http.Handler {
 	return promhttp.HandlerFor(s.cfg.Gatherer, promhttp.HandlerOpts{Registry: s.cfg.Registry, MaxRequestsInFlight: atOnce, EnableOpenMetrics: true})
 }
 
-func (c Config) version(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, c.Version) }
+// version answers without an end of line: tools print the whole of it.
+func (c Config) version(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, c.Version) }
 
 func (s *Server) debug(mux *http.ServeMux) {
 	handle := func(path string, h http.HandlerFunc) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -281,6 +282,30 @@ func TestValues(t *testing.T) {
 		if got := string(objects(t, "--set", c.set)[c.id]); !strings.Contains(got, c.has) {
 			t.Errorf("with %s %s is %s, without %s", c.set, c.id, got, c.has)
 		}
+	}
+}
+
+// TestProxyImage: the injector's ConfigMap says which image proxies get though no value names it,
+// which is that of the injector: istioctl analyze compares it with those of pods.
+func TestProxyImage(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../plugins/shared/render/config.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	usual := regexp.MustCompile(`(?m)^  hub: (\S+)\n  tag: (\S+)$`).FindStringSubmatch(string(text))
+	var is struct {
+		Global struct {
+			Hub, Tag string
+			Proxy    struct{ Image string }
+		}
+	}
+	values := as[corev1.ConfigMap](t, objects(t), "ConfigMap/istio-sidecar-injector").Data["values"]
+	if err := json.Unmarshal([]byte(values), &is); err != nil || len(usual) != 3 {
+		t.Fatal(err, usual, values)
+	}
+	if g := is.Global; g.Hub != usual[1] || g.Tag != usual[2] || g.Proxy.Image != "proxyv2" {
+		t.Errorf("it says %+v, and the injector %q", g, usual[1:])
 	}
 }
 

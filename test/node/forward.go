@@ -33,7 +33,7 @@ type forwards struct {
 // machine's address as that of their peer.
 func (n *Node) Forward(t testing.TB, clusterIPs, server string) {
 	t.Helper()
-	if out, err := exec.Command("ip", "route", "add", "local", clusterIPs, "dev", "lo").CombinedOutput(); err != nil {
+	if out, err := exec.Command("ip", "route", "replace", "local", clusterIPs, "dev", "lo").CombinedOutput(); err != nil {
 		t.Fatalf("ip route: %v: %s", err, out)
 	}
 	ctx, stop := context.WithCancel(context.Background())
