@@ -54,6 +54,7 @@ func run(ctx context.Context, args []string) error {
 	fs.StringVar(&c.beside, "beside", "", "only the control plane, and this program, another build of it, in turns")
 	fs.BoolVar(&c.profile, "profile", false, "only the control plane, with profiles of each process in WORK/profile")
 	fs.IntVar(&c.repeats, "repeats", 4, "changes of a kind in a round; with 7 three rounds make 21")
+	fs.IntVar(&c.sidecars, "sidecars", 500, "of what is compared in turns (-kept, -watched, -traced, -beside): how many sidecars")
 	fs.IntVar(&c.rounds, "rounds", 3, "rounds of each server and load")
 	if err := fs.Parse(args); err != nil {
 		return err
@@ -81,7 +82,7 @@ func run(ctx context.Context, args []string) error {
 type config struct {
 	coxswain, set, tools, meshConfig, peers, work, only, beside string
 	quick, profile, hard, growth, kept, watched, traced         bool
-	rounds, repeats                                             int
+	rounds, repeats, sidecars                                   int
 	// collector takes the traces; nil: there are none.
 	collector *sink
 }
@@ -101,8 +102,8 @@ func (c *config) check() error {
 		}
 		*p = absolute
 	}
-	if c.rounds < 1 || c.repeats < 1 {
-		return errors.New("-rounds and -repeats must be at least 1")
+	if c.rounds < 1 || c.repeats < 1 || c.sidecars < 1 {
+		return errors.New("-rounds, -repeats and -sidecars must be at least 1")
 	}
 	if c.quick {
 		c.rounds = 1

@@ -52,7 +52,7 @@ func (c *config) variant(kind string) (variant, bool) {
 
 // pair compares two variants of the control plane, in turns, under one load.
 func pair(ctx context.Context, c config) error {
-	l := load{"W2", 1000, 500, "sotw"}
+	l := load{"W2", 1000, c.sidecars, "sotw"}
 	if err := prepare(c); err != nil {
 		return err
 	}
