@@ -15,17 +15,7 @@ func TestReliability(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tests, declared := map[string]bool{}, regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
-	goFiles(t, "..", func(file string) error {
-		if !strings.HasSuffix(file, "_test.go") {
-			return nil
-		}
-		source, err := os.ReadFile(file)
-		for _, m := range declared.FindAllSubmatch(source, -1) {
-			tests[string(m[1])] = true
-		}
-		return err
-	})
+	tests := testNames(t)
 	page := string(text)
 	cases, row := map[string]bool{}, regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
 	for _, m := range row.FindAllStringSubmatch(page[strings.Index(page, "<!-- figures"):], -1) {
@@ -63,4 +53,54 @@ func TestReliability(t *testing.T) {
 	if cells < 40 {
 		t.Errorf("there are %d cells", cells)
 	}
+}
+
+// TestThreats: each way in of docs/threats.md has a test or a package of tests that shows what
+// holds there, and each is there.
+func TestThreats(t *testing.T) {
+	text, err := os.ReadFile("../docs/threats.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, rows := testNames(t), 0
+	quoted := regexp.MustCompile("`([^`]+)`")
+	for line := range strings.Lines(string(text)) {
+		parts := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if !strings.HasPrefix(line, "| ") || len(parts) != 5 || strings.TrimSpace(parts[4]) == "shown by" {
+			continue
+		}
+		rows++
+		names := quoted.FindAllStringSubmatch(parts[4], -1)
+		if len(names) == 0 {
+			t.Errorf("nothing shows what holds for%s", parts[0])
+		}
+		for _, m := range names {
+			if strings.HasPrefix(m[1], "Test") && tests[m[1]] {
+				continue
+			}
+			if is, err := os.Stat("../" + m[1]); err != nil || !is.IsDir() {
+				t.Errorf("%s: there is neither a test nor a folder %s", strings.TrimSpace(parts[0]), m[1])
+			}
+		}
+	}
+	if rows < 15 {
+		t.Errorf("there are %d rows", rows)
+	}
+}
+
+// testNames are those of all tests.
+func testNames(t *testing.T) map[string]bool {
+	t.Helper()
+	tests, declared := map[string]bool{}, regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	goFiles(t, "..", func(file string) error {
+		if !strings.HasSuffix(file, "_test.go") {
+			return nil
+		}
+		source, err := os.ReadFile(file)
+		for _, m := range declared.FindAllSubmatch(source, -1) {
+			tests[string(m[1])] = true
+		}
+		return err
+	})
+	return tests
 }

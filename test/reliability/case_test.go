@@ -38,7 +38,8 @@ const (
 )
 
 func trials() []trial {
-	return slices.Concat(nodeTrials(), nameTrials(), floodTrials(), refusalTrials(), wireTrials(), pageTrials(), sharedTrials(), pluginTrials(), accidentTrials(), tenantTrials(), neighbourTrials())
+	return slices.Concat(nodeTrials(), nameTrials(), floodTrials(), refusalTrials(), wireTrials(), pageTrials(), sharedTrials(), pluginTrials(), accidentTrials(), tenantTrials(), neighbourTrials(),
+		identityTrials(), serverTrials())
 }
 
 // often are the trials of `go test`: cheap, and one of each kind. `make reliability` runs the
@@ -46,6 +47,7 @@ func trials() []trial {
 var often = []string{
 	"node of 1.1 MB", "extensions of 1.8 MB", "name of 2 MB, SotW EDS", "requests on one stream", "two that refuse what comes",
 	"plugins that are killed", "plugin that spies", "processes that leave the group",
+	"800 names of secrets of 3.9 KB",
 	"link to /proc in the directory", "plugins.yaml cut at few bytes", "directory written to often", "few descriptors",
 }
 

@@ -29,7 +29,10 @@ type world struct {
 	// reg is how plugins.yaml runs the registry.
 	reg string
 
-	secure   string
+	secure string
+	// authority issued the certificate of the port with TLS.
+	authority *authority.Authority
+
 	port     int
 	backends []*mesh.Backend
 	plane    *mesh.Plane
@@ -141,7 +144,8 @@ func (w *world) secured() []string {
 	if err := os.Mkdir(certificates, 0o700); err != nil {
 		w.t.Fatal(err)
 	}
-	authority.New(w.t).Issue(w.t, certificates, "spiffe://cluster.local/ns/istio-system/sa/coxswain")
+	w.authority = authority.New(w.t)
+	w.authority.Issue(w.t, certificates, "spiffe://cluster.local/ns/istio-system/sa/coxswain")
 	w.secure = wait.Address(w.t)
 	return []string{
 		"--secureGRPCAddr", w.secure, "--tlsCertFile", filepath.Join(certificates, "cert-chain.pem"),
