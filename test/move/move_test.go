@@ -54,8 +54,13 @@ var (
 // no pod is created without a sidecar, and nothing is left that wasn't there before.
 func TestMove(t *testing.T) {
 	need.All(t)
+	newWorld(t).move(t)
+}
+
+// move makes a mesh, runs the page's commands, and looks after each.
+func (w *world) move(t *testing.T) {
+	t.Helper()
 	_, all := read(t)
-	w := newWorld(t)
 	w.begin(t)
 	before := w.objects(t)
 	pods := w.pods(t)
@@ -108,8 +113,11 @@ func (w *world) begin(t *testing.T) {
 		}
 	}
 	w.run(t, `cp "$KUBECONFIG" ~/.kube/config
-kubectl create namespace istio-system
-helm install istio-base istio/base --namespace istio-system --set defaultRevision=default
+kubectl create namespace istio-system`)
+	if w.plug != nil {
+		w.plug(t)
+	}
+	w.run(t, `helm install istio-base istio/base --namespace istio-system --set defaultRevision=default
 helm install istiod istio/istiod --namespace istio-system --values values.yaml
 kubectl wait --for condition=Established crd --all --timeout 120s
 kubectl rollout status deployment/istiod --namespace istio-system --timeout 240s`)

@@ -35,6 +35,8 @@ type world struct {
 	// dir is where commands run, results where clients in pods say how they fared, a file each.
 	dir, results string
 	env          []string
+	// plug, if it isn't nil, is called before istiod is there.
+	plug func(t *testing.T)
 }
 
 func newWorld(t *testing.T) *world {
