@@ -105,7 +105,6 @@ func TestGateways(t *testing.T) {
 type edges struct {
 	t       *testing.T
 	objects dynamic.Interface
-	turn    int
 }
 
 var (
