@@ -277,7 +277,7 @@ func TestLiar(t *testing.T) {
 				return
 			}
 			forever(pkt("shallow "+head)+"0000"+pkt("NAK\n")+"PACK\x00\x00\x00\x02\x00\x00\x00\x09", strings.Repeat("\x00", 4096))(out, r)
-		}, "", nil},
+		}, "limits.bytes", nil},
 		"folders by the billion":   {nested(12, 12), "more than 1000000 files and folders", nil},
 		"folders, deep":            {nested(3000, 1), "more than 200 deep", nil},
 		"a folder that is missing": {made(of(func(*packed) []byte { return leaf("40000", "a", bytes.Repeat([]byte{9}, 20)) })), "can't be read", nil},
@@ -342,6 +342,9 @@ func TestLiar(t *testing.T) {
 			l.turn(nil)
 			w.commit(map[string]string{"a.yaml": "", "d.yaml": entry("d", "d")})
 			out.wants(t, "", "b b.yaml", "d d.yaml")
+			if n := strings.Count(out.log(), "a commit is read"); tt.rows == nil && n != 2 {
+				t.Errorf("%d commits were read, and two were good:\n%s", n, out.log())
+			}
 		})
 	}
 }

@@ -179,7 +179,10 @@ func (r repository) read(repo *git.Repository, hash plumbing.Hash) (*commit, err
 		return nil, fmt.Errorf("commit %s: %w", hash, err)
 	}
 	c := &commit{hash: hash.String(), files: map[string][]byte{}, refused: map[string]error{}}
-	return c, (&walk{repository: r, repo: repo, commit: c}).folder(tree, "", 0)
+	if err := (&walk{repository: r, repo: repo, commit: c}).folder(tree, "", 0); err != nil {
+		return nil, err // what was seen until then is not the commit
+	}
+	return c, nil
 }
 
 // walk is one through a commit's folders, whose trees may be the same ones again and again.
