@@ -96,15 +96,21 @@ func TestAwaited(t *testing.T) {
 	}
 }
 
-// clear takes away what a file had, which may be held at first.
+// clear takes away what a file had, which may be held at first: that is found out a moment after it
+// is gone, and then it is back. So it is looked several times.
 func (w *world) clear(t *testing.T, name string) {
 	t.Helper()
 	w.write(t, name, "# nothing\n") // one that is empty keeps what it had
+	looks := 0
 	wait.For(t, "what "+name+" had is gone", func() error {
+		looks++
 		_ = exec.Command(program, "hold", "apply", "files", "--addr", w.plane.HTTP).Run() // there may be nothing to apply
 		text, err := w.plane.Get("/debug/configs")
 		if err == nil && strings.Contains(text, name) {
-			err = fmt.Errorf("it is not: %s", text)
+			looks, err = 0, fmt.Errorf("it is not: %s", text)
+		}
+		if err == nil && looks < 5 {
+			err = fmt.Errorf("it was seen %d times", looks)
 		}
 		return err
 	})
