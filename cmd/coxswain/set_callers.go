@@ -77,7 +77,8 @@ func trustOf(in settings.Inputs) (given []shorthand, err error) {
 func (h shorthand) enable(s *manifest.Set) {
 	for _, b := range h.builtins {
 		for _, e := range s.Builtins(b) {
-			e.Disabled = e.Disabled && !strings.HasPrefix(b, "authenticator/") && b != "config/spiffe" && h.setting != "httpsAddr" && h.setting != "modulesDir"
+			e.Disabled = e.Disabled && !strings.HasPrefix(b, "authenticator/") &&
+				b != "config/spiffe" && h.setting != "httpsAddr" && h.setting != "modulesDir"
 		}
 	}
 }

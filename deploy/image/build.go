@@ -107,7 +107,9 @@ const spdxType = types.MediaType("application/spdx+json")
 
 // image for a platform.
 func (s spec) image(base v1.Layer, p program, text, parts []byte) (v1.Image, error) {
-	own, err := s.layer([]file{{path.Join(documents, "sbom.spdx.json"), 0o644, parts}, {entry, 0o755, text}, {alias, link, []byte(path.Base(entry))}})
+	own, err := s.layer([]file{
+		{path.Join(documents, "sbom.spdx.json"), 0o644, parts}, {entry, 0o755, text}, {alias, link, []byte(path.Base(entry))},
+	})
 	if err != nil {
 		return nil, err
 	}

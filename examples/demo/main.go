@@ -107,7 +107,8 @@ func (d *demo) start(ctx context.Context) error {
 	}
 	// No traffic is intercepted on this machine: the sidecar's listeners get ports of their own.
 	if err := d.proxy("client", "--type", "sidecar", "--namespace", "demo", "--ip", "127.0.0.20",
-		"--labels", "app=client", "--interception", "NONE", "--protocol", "delta", "--admin", d.ports.at(sidecarAdmin)); err != nil {
+		"--labels", "app=client", "--interception", "NONE", "--protocol", "delta", "--admin",
+		d.ports.at(sidecarAdmin)); err != nil {
 		return err
 	}
 	if err := d.Wait(ctx, "the gateway", serves("http://"+d.ports.at(gateway))); err != nil {
@@ -167,5 +168,6 @@ Try, in another terminal:
 The first shows the split of 80 to 20 at the gateway, the second sends everything to v2 within a second. The third shows the header x-patched-by; a WASM module adds
 it (examples/patch-header, the last entry of %s). The fourth shows what runs. Ctrl-C stops everything.
 `, at(xds), at(pages), at(metrics), d.ports.list(v1a, v1b), d.ports.list(v2a, v2b), at(gateway), at(gatewayAdmin),
-		at(sidecar), at(sidecarAdmin), host, at(gateway), filepath.Join(d.dir, "config", "routes.yaml"), host, at(gateway), d.plugins)
+		at(sidecar), at(sidecarAdmin), host, at(gateway), filepath.Join(d.dir, "config", "routes.yaml"), host,
+		at(gateway), d.plugins)
 }

@@ -34,7 +34,8 @@ func StartSecure(t testing.TB, user, password string) (at, roots string, server 
 	t.Helper()
 	dir := t.TempDir()
 	authority.New(t).IssueLocal(t, dir)
-	at, server = start(t, fmt.Sprintf("  tls: {certificate: %[1]s/cert-chain.pem, key: %[1]s/key.pem}\n", dir)+users(t, user, password))
+	at, server = start(t, fmt.Sprintf("  tls: {certificate: %[1]s/cert-chain.pem, key: %[1]s/key.pem}\n", dir)+
+		users(t, user, password))
 	return at, filepath.Join(dir, "root-cert.pem"), server
 }
 

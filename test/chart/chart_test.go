@@ -219,7 +219,8 @@ func TestRightsAreOnes(t *testing.T) {
 	of = objects(t, "--set", "coxswain.settings.manageGateways=true")
 	is(of, wide, slices.Concat(want["rights.yaml ClusterRole"], want["gateways.yaml ClusterRole"], want["webhooks.yaml ClusterRole"])...)
 	is(of, own, slices.Concat(want["rights.yaml Role"], want["gateways.yaml Role"], want["webhooks.yaml Role"])...)
-	is(objects(t, "--set", "coxswain.modules.enabled=true"), wide, slices.Concat(want["rights.yaml ClusterRole"], want["webhooks.yaml ClusterRole"])...)
+	is(objects(t, "--set", "coxswain.modules.enabled=true"), wide, slices.Concat(want["rights.yaml ClusterRole"],
+		want["webhooks.yaml ClusterRole"])...)
 	of = objects(t, "--set", "coxswain.settings.autoRegistration=true")
 	is(of, wide, slices.Concat(want["rights.yaml ClusterRole"], want["registration.yaml ClusterRole"], want["webhooks.yaml ClusterRole"])...)
 	is(of, own, slices.Concat(want["rights.yaml Role"], want["registration.yaml Role"], want["webhooks.yaml Role"])...)

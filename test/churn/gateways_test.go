@@ -98,7 +98,8 @@ func TestGateways(t *testing.T) {
 		}
 		put(t, *result, string(text))
 	}
-	t.Logf("medians of %d rounds; %d Gateways, %d HTTPRoutes, %d services with %d pods\n%s", *rounds, *gateways, *routesOf, *services, *pods, gatewayTable(all))
+	t.Logf("medians of %d rounds; %d Gateways, %d HTTPRoutes, %d services with %d pods\n%s", *rounds, *gateways,
+		*routesOf, *services, *pods, gatewayTable(all))
 }
 
 // edges are the Gateways and routes of a cluster.
@@ -162,7 +163,9 @@ ports: [{name: http, port: 80}]
 	if err := each(numbers[:*gateways], none, func(i int) error { return e.apply(ofGateways, gatewayOf(i)) }); err != nil {
 		t.Fatal(err)
 	}
-	if err := each(numbers[:*routesOf], none, func(i int) error { return e.apply(ofRoutes, routeOf(i, "made")) }); err != nil {
+	if err := each(numbers[:*routesOf], none, func(i int) error {
+		return e.apply(ofRoutes, routeOf(i, "made"))
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -172,7 +175,8 @@ ports: [{name: http, port: 80}]
 func routers() (out []fleet.Pod) {
 	for i := range namespaces {
 		out = append(out, fleet.Pod{
-			Name: "edge-1", Namespace: namespaceOf(i), Address: fmt.Sprintf("10.64.0.%d", i+1), Labels: map[string]string{"app": "edge"}, Router: true,
+			Name: "edge-1", Namespace: namespaceOf(i), Address: fmt.Sprintf("10.64.0.%d", i+1),
+			Labels: map[string]string{"app": "edge"}, Router: true,
 		})
 	}
 	return out
@@ -182,7 +186,8 @@ func routers() (out []fleet.Pod) {
 func (e *edges) class(controller string) {
 	e.t.Helper()
 	_ = e.objects.Resource(ofClasses).Delete(e.t.Context(), class, v1.DeleteOptions{}) // there may be none
-	if err := e.apply(ofClasses, object("GatewayClass", "", class, map[string]any{"controllerName": controller})); err != nil {
+	if err := e.apply(ofClasses, object("GatewayClass", "", class,
+		map[string]any{"controllerName": controller})); err != nil {
 		e.t.Fatal(err)
 	}
 }
@@ -233,7 +238,8 @@ func routeOf(i int, value string) *unstructured.Unstructured {
 		"parentRefs": []any{map[string]any{"name": fmt.Sprintf("gateway-%04d", g)}},
 		"hostnames":  []any{fmt.Sprintf("r%05d.g%04d.example.com", i, g)},
 		"rules": []any{
-			map[string]any{"matches": []any{map[string]any{"path": map[string]any{"type": "PathPrefix", "value": "/api"}}}, "backendRefs": to(i)},
+			map[string]any{"matches": []any{map[string]any{"path": map[string]any{"type": "PathPrefix",
+				"value": "/api"}}}, "backendRefs": to(i)},
 			map[string]any{"filters": []any{header}, "backendRefs": to(i + 1)},
 		},
 	})
@@ -328,9 +334,11 @@ func startGateways(t *testing.T, server string, c *kube.Cluster) (xds string, pi
 	}
 	file := filepath.Join(t.TempDir(), "plugins.yaml")
 	set := bytes.ReplaceAll(product.KubernetesSet(), []byte("\n    onLoss: apply"), nil) // all Gateways go at once
-	set = bytes.ReplaceAll(set, []byte("\n    builtin:"), []byte("\n    guard: {maxRemoved: 100%}\n    onLoss: apply\n    builtin:"))
+	set = bytes.ReplaceAll(set, []byte("\n    builtin:"),
+		[]byte("\n    guard: {maxRemoved: 100%}\n    onLoss: apply\n    builtin:"))
 	put(t, file, string(set))
-	plane := mesh.Start(t, program, "", "--plugins", file, "--enableCAServer=false", "--kubeconfig", c.Kubeconfig, "--logLevel", "warn")
+	plane := mesh.Start(t, program, "", "--plugins", file, "--enableCAServer=false", "--kubeconfig", c.Kubeconfig,
+		"--logLevel", "warn")
 	plane.Ready(t)
 	return plane.XDS, plane.PID(), func() { plane.Stop(t) }
 }
@@ -351,7 +359,8 @@ func measureGateways(t *testing.T, server string) (f gatewayFigures) {
 	began := time.Now()
 	populate(t, c, *services, *pods)
 	e := newEdges(t, c)
-	t.Logf("%d services, %d Gateways and %d HTTPRoutes made in %v", *services, *gateways, *routesOf, time.Since(began).Round(time.Millisecond))
+	t.Logf("%d services, %d Gateways and %d HTTPRoutes made in %v", *services, *gateways, *routesOf,
+		time.Since(began).Round(time.Millisecond))
 	a := &audited{path: log, of: map[string]int{}}
 	via := *c
 	via.Kubeconfig = filepath.Join(dir, "kubeconfig")
@@ -363,7 +372,8 @@ func measureGateways(t *testing.T, server string) (f gatewayFigures) {
 	f.Ready, f.ReadyCPU = ms(time.Since(began)), usage.CPU(pid)
 	memory := usage.Watch(pid)
 	defer memory.Close()
-	connected, arrival, err := fleet.Connect(t.Context(), fleet.Config{Address: xds, Sidecars: namespaces, Pods: routers(), Patience: patience})
+	connected, arrival, err := fleet.Connect(t.Context(), fleet.Config{Address: xds, Sidecars: namespaces,
+		Pods: routers(), Patience: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -424,7 +434,9 @@ func (e *edges) measureEdits(f *gatewayFigures, connected *fleet.Fleet, a *audit
 	pace := func(i int) {
 		time.Sleep(time.Until(began.Add(time.Duration(i) * time.Second / time.Duration(*editRate))))
 	}
-	if err := each(numbers, pace, func(i int) error { return e.edit(i%*routesOf, fmt.Sprintf("churn-%d.", i)) }); err != nil {
+	if err := each(numbers, pace, func(i int) error {
+		return e.edit(i%*routesOf, fmt.Sprintf("churn-%d.", i))
+	}); err != nil {
 		e.t.Fatal(err)
 	}
 	f.ChurnEdits = float64(len(numbers)) / time.Since(began).Seconds()
@@ -447,7 +459,8 @@ func gatewayTable(all []gatewayFigures) string {
 		{"start until all statuses are written: s", "", func(f gatewayFigures) float64 { return f.First.Took }},
 		{"start until all statuses are written: CPU s", "0.5", func(f gatewayFigures) float64 { return f.FirstCPU }},
 		{"start until all statuses are written: writes", "", func(f gatewayFigures) float64 { return f.First.Writes }},
-		{"start until all statuses are written: most in a second", "", func(f gatewayFigures) float64 { return f.First.Most }},
+		{"start until all statuses are written: most in a second", "",
+			func(f gatewayFigures) float64 { return f.First.Most }},
 		{"memory: peak MB", "0.5", func(f gatewayFigures) float64 { return f.Peak }},
 		{"memory: MB once all is written", "0.5", func(f gatewayFigures) float64 { return f.After }},
 		{"a route's edit to its gateway: p50 ms", "", func(f gatewayFigures) float64 { return f.EditP50 }},

@@ -107,7 +107,8 @@ serve bin/coxswain discovery --settings settings.yaml
 `, Put: map[string]string{
 		"$(pidof -s coxswain)": "$SERVER", "/usr/bin/coxswain": "bin/coxswain", "/etc/coxswain/settings.yaml": "settings.yaml",
 		"helm get manifest": "true || helm get manifest", "./coxswain-new upgrade check --live": "true || ./coxswain-new upgrade check --live",
-	}, Tests: []string{"cmd/coxswain TestUpgradeOfADeployment", "test/kube TestUpgradeCheckLive"}, Says: []string{"they are taken"}},
+	}, Tests: []string{"cmd/coxswain TestUpgradeOfADeployment", "test/kube TestUpgradeCheckLive"},
+		Says: []string{"they are taken"}},
 	{Document: "docs/install.md", Begins: "cosign verify-blob", Tests: []string{"test/release TestSigned", "test/release TestSignedImage"}},
 	{Document: "docs/operations.md", Begins: "coxswain discovery --rolloutFirst", Setup: edge,
 		Put:   map[string]string{"coxswain discovery": "coxswain discovery --configDir ./config", "[1m]))'": "[1m]))' &"},

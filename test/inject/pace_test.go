@@ -103,7 +103,8 @@ func objectBodies(t *testing.T) (all []question) {
 			delete(o, "_err")
 			body, err := json.Marshal(map[string]any{
 				"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-				"request": map[string]any{"uid": "1df28fbd-5f5f-11e8-bc74-36e6bb280816", "operation": "CREATE", "namespace": "shop", "object": o},
+				"request": map[string]any{"uid": "1df28fbd-5f5f-11e8-bc74-36e6bb280816", "operation": "CREATE",
+					"namespace": "shop", "object": o},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -129,7 +130,8 @@ func paceIstiod(t *testing.T, c *kube.Cluster) server {
 func paceOurs(t *testing.T, c *kube.Cluster) server {
 	t.Helper()
 	address := wait.Address(t)
-	p := mesh.Start(t, binary, "", "--registries", "Kubernetes", "--kubeconfig", c.Kubeconfig, "--httpsAddr", address, "--istiodCustomHost", "localhost")
+	p := mesh.Start(t, binary, "", "--registries", "Kubernetes", "--kubeconfig", c.Kubeconfig, "--httpsAddr",
+		address, "--istiodCustomHost", "localhost")
 	p.Ready(t)
 	return server{name: "coxswain", url: "https://" + address, pid: p.PID()}
 }
@@ -199,7 +201,8 @@ func (s server) measure(t *testing.T, of load) string {
 	asking.Wait()
 	cpu, whole := usage.CPU(s.pid)-before, time.Since(began)
 	each := 1000 * cpu / float64(len(took["pods"])+len(took["objects"]))
-	text := fmt.Sprintf("%-8s  %.1f s of CPU in %.0f s, %.2f ms a review that is answered", s.name, cpu, whole.Seconds(), each)
+	text := fmt.Sprintf("%-8s  %.1f s of CPU in %.0f s, %.2f ms a review that is answered", s.name, cpu,
+		whole.Seconds(), each)
 	if len(failed) > 0 {
 		text += fmt.Sprintf("; %d are not, the first: %v", len(failed), failed[0])
 	}
@@ -210,7 +213,8 @@ func (s server) measure(t *testing.T, of load) string {
 		}
 		slices.Sort(of)
 		part := func(p float64) string { return of[int(p*float64(len(of)-1))].Round(100 * time.Microsecond).String() }
-		text += fmt.Sprintf("; %d %s: p50 %s, p90 %s, p99 %s, the longest %s", len(of), what, part(0.5), part(0.9), part(0.99), part(1))
+		text += fmt.Sprintf("; %d %s: p50 %s, p90 %s, p99 %s, the longest %s", len(of), what, part(0.5), part(0.9),
+			part(0.99), part(1))
 	}
 	return text
 }

@@ -135,7 +135,8 @@ func breaksTemplates(t *testing.T, c *kube.Cluster, p *mesh.Plane) {
 		defer cancel()
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "trial", Namespace: "shop"},
-			Spec:       corev1.PodSpec{ServiceAccountName: "default", Containers: []corev1.Container{{Name: "app", Image: "app"}}},
+			Spec: corev1.PodSpec{ServiceAccountName: "default", Containers: []corev1.Container{{Name: "app",
+				Image: "app"}}},
 		}
 		is, err := client.CoreV1().Pods("shop").Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err == nil && (is.Labels["of"] != want || len(is.Spec.Containers) != 2) {

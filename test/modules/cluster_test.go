@@ -110,7 +110,8 @@ func startInCluster(t *testing.T, roots string) *clustered {
 	}
 	c.Kubectl(t, "apply", "-k", "../../deploy/kubernetes")
 	c.Apply(t, fmt.Sprintf(gateway, w.gateway))
-	put(t, w.dir+"/kubeconfig", c.Remote(t, strings.TrimSpace(c.Kubectl(t, "create", "token", "coxswain", "-n", "istio-system"))))
+	put(t, w.dir+"/kubeconfig", c.Remote(t, strings.TrimSpace(c.Kubectl(t, "create", "token", "coxswain", "-n",
+		"istio-system"))))
 	w.Plane = mesh.StartWith(t, func(cmd *exec.Cmd) { cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+roots) }, binary, "",
 		"--registries", "Kubernetes", "--kubeconfig", w.dir+"/kubeconfig", "--modulesDir", w.dir+"/kept")
 	w.Ready(t)
@@ -140,7 +141,8 @@ func TestCluster(t *testing.T) {
 	const user, password = "me", "a-word-that-nobody-may-see"
 	at, server := artifacts.StartPrivate(t, user, password)
 	r, f := newRepository(t, at, user, password), newFiles(t)
-	r.push(t, "1", "application/vnd.module.wasm.config.v1+json", "application/vnd.module.wasm.content.layer.v1+wasm", module(t, "one!", 800<<10))
+	r.push(t, "1", "application/vnd.module.wasm.config.v1+json",
+		"application/vnd.module.wasm.content.layer.v1+wasm", module(t, "one!", 800<<10))
 	r.push(t, "2", ocispec.MediaTypeImageConfig, ocispec.MediaTypeImageLayerGzip, packed(t, module(t, "two!", 0)))
 	w := startInCluster(t, f.ca)
 	image := "oci://" + at + "/team/header:"
@@ -149,7 +151,8 @@ func TestCluster(t *testing.T) {
 	w.says(t, "WasmPlugin/shop/header", "imagePullSecret registry")
 	secret := func(namespace, as string) {
 		t.Helper()
-		w.cluster.Apply(t, w.cluster.Kubectl(t, "create", "secret", "docker-registry", "registry", "-n", namespace, "--docker-server", at,
+		w.cluster.Apply(t, w.cluster.Kubectl(t, "create", "secret", "docker-registry", "registry", "-n", namespace,
+			"--docker-server", at,
 			"--docker-username", user, "--docker-password", as, "--dry-run=client", "-o", "yaml"))
 	}
 	secret("shop", "not-the-word")

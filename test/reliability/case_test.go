@@ -38,7 +38,8 @@ const (
 )
 
 func trials() []trial {
-	return slices.Concat(nodeTrials(), nameTrials(), floodTrials(), refusalTrials(), wireTrials(), pageTrials(), sharedTrials(), pluginTrials(), accidentTrials(), tenantTrials(), neighbourTrials(),
+	return slices.Concat(nodeTrials(), nameTrials(), floodTrials(), refusalTrials(), wireTrials(), pageTrials(),
+		sharedTrials(), pluginTrials(), accidentTrials(), tenantTrials(), neighbourTrials(),
 		identityTrials(), serverTrials())
 }
 

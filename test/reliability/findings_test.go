@@ -32,13 +32,16 @@ func serverTrials() []trial {
 		{name: "20 key sets, a byte each second", promise: keySetPromise, set: jwksSet, do: func(w *world) {
 			w.keySets(20, "timeout: 3600s, ", slowServer(w))
 		}},
-		{name: "key sets of 1,048,000 bytes", promise: keySetPromise, set: jwksSet, do: func(w *world) { w.keySets(4, "", largeServer(w)) }},
+		{name: "key sets of 1,048,000 bytes", promise: keySetPromise, set: jwksSet, do: func(w *world) {
+			w.keySets(4, "", largeServer(w))
+		}},
 		{name: "four invented nodes after a swap", promise: "the swap stays", do: invented},
 		{name: "strangers that name good objects", promise: "nothing is said of good objects", do: slander},
 		{name: "history's file cut while it runs", promise: historyPromise, set: stateSet, do: func(w *world) {
 			w.historyHurt(func(file string) error { return os.Truncate(file, 0) })
 		}},
-		{name: "history's file removed while it runs", promise: historyPromise, set: stateSet, do: func(w *world) { w.historyHurt(os.Remove) }},
+		{name: "history's file removed while it runs", promise: historyPromise, set: stateSet,
+			do: func(w *world) { w.historyHurt(os.Remove) }},
 	}
 }
 
@@ -105,7 +108,8 @@ func (w *world) answering(with func(http.ResponseWriter, *http.Request) string) 
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(out http.ResponseWriter,
+		r *http.Request) {
 		_, _ = out.Write([]byte(with(out, r)))
 	})}
 	go func() { _ = s.Serve(l) }()
@@ -187,7 +191,8 @@ func invented(w *world) {
 		all.Go(func() {
 			insist(ctx, func(ctx context.Context) {
 				s, err := ads.StreamAggregatedResources(ctx)
-				first := &discoveryv3.DiscoveryRequest{Node: newNode(stranger, fmt.Sprintf("invented-%d", i), "strange"), TypeUrl: cds}
+				first := &discoveryv3.DiscoveryRequest{Node: newNode(stranger, fmt.Sprintf("invented-%d", i), "strange"),
+					TypeUrl: cds}
 				_ = converse(s, err, first, func(answer *discoveryv3.DiscoveryResponse) *discoveryv3.DiscoveryRequest {
 					reply := &discoveryv3.DiscoveryRequest{TypeUrl: cds, VersionInfo: answer.VersionInfo, ResponseNonce: answer.Nonce}
 					if !refuse.Load() {
@@ -271,7 +276,8 @@ func (w *world) historyHurt(how func(file string) error) {
 	}
 	var worst time.Duration
 	for _, args := range [][]string{
-		{"pin", "20", "--proxies", "namespace=nobody"}, {"diff", "--from", "20", "--to", "25"}, {"pin"}, {"proxy-status"}, {"config"}, {"history"},
+		{"pin", "20", "--proxies", "namespace=nobody"}, {"diff", "--from", "20", "--to", "25"}, {"pin"},
+		{"proxy-status"}, {"config"}, {"history"},
 	} {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(w.t.Context(), w.patience())

@@ -71,9 +71,10 @@ func (w *world) as(namespace, account string) *grpc.ClientConn {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	conn, err := grpc.NewClient("passthrough:///"+w.secure, grpc.WithContextDialer(dialer(stranger)), grpc.WithTransportCredentials(
-		//nolint:gosec // the server's certificate has no name of an address
-		credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{own}, InsecureSkipVerify: true})))
+	conn, err := grpc.NewClient("passthrough:///"+w.secure, grpc.WithContextDialer(dialer(stranger)),
+		grpc.WithTransportCredentials(
+			//nolint:gosec // the server's certificate has no name of an address
+			credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{own}, InsecureSkipVerify: true})))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -109,7 +110,8 @@ func largeKeys(w *world, bits int) {
 		ctx, cancel := context.WithTimeout(w.t.Context(), w.patience())
 		defer cancel()
 		began := time.Now()
-		_, err := good.CreateCertificate(ctx, &security.IstioCertificateRequest{Csr: own, ValidityDuration: 3600}, grpc.WaitForReady(true))
+		_, err := good.CreateCertificate(ctx, &security.IstioCertificateRequest{Csr: own, ValidityDuration: 3600},
+			grpc.WaitForReady(true))
 		if err != nil {
 			w.t.Logf("another's certificate: %v", err)
 		}

@@ -39,7 +39,8 @@ func pluginTrials() []trial {
 	}
 	all = append(all, trial{
 		name: "stopped: gatewayapi", promise: "it is noticed, shown and started again; its Gateways serve, edits of others arrive",
-		limits: "{progress: 3s}", set: gatewayAPI, late: true, restarts: []string{"gatewayapi"}, do: func(w *world) { w.stopped("gatewayapi") },
+		limits: "{progress: 3s}", set: gatewayAPI, late: true, restarts: []string{"gatewayapi"},
+		do: func(w *world) { w.stopped("gatewayapi") },
 	})
 	for _, what := range []string{"log-flood", "row-flood", "free-flood", "large-frame", "endless-rows", "hungry"} {
 		all = append(all, trial{

@@ -113,7 +113,8 @@ func (w *world) start() {
 	w.plane.Ready(w.t)
 	at := wait.Address(w.t)
 	w.gateway = envoy.Start(w.t, "gateway", at, w.plane.Bootstrap(w.t, "--name", "gateway", "--namespace", "test", "--admin", at,
-		"--type", "router", "--ip", "127.0.0.21", "--labels", "istio=ingressgateway,gateway.networking.k8s.io/gateway-name=gateway"))
+		"--type", "router", "--ip", "127.0.0.21", "--labels",
+		"istio=ingressgateway,gateway.networking.k8s.io/gateway-name=gateway"))
 	w.gateway.Ready(w.t)
 	for _, target := range w.targets() {
 		wait.For(w.t, target.String()+" answers", func() error {

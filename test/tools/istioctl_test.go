@@ -23,10 +23,13 @@ import (
 // commands are what istioctl is asked, POD in the place of the name of the pod web, CART of cart's.
 var commands = []string{
 	"proxy-status", "proxy-status POD.shop", "version", "remote-clusters", "x internal-debug syncz", "x version",
-	"proxy-config cluster POD.shop", "proxy-config listener POD.shop", "proxy-config route POD.shop", "proxy-config endpoint POD.shop",
-	"proxy-config secret POD.shop", "proxy-config log POD.shop", "proxy-config bootstrap POD.shop", "proxy-config all POD.shop",
+	"proxy-config cluster POD.shop", "proxy-config listener POD.shop", "proxy-config route POD.shop",
+	"proxy-config endpoint POD.shop",
+	"proxy-config secret POD.shop", "proxy-config log POD.shop", "proxy-config bootstrap POD.shop",
+	"proxy-config all POD.shop",
 	"proxy-config ecds POD.shop", "proxy-config eds POD.shop", "proxy-config rootca-compare POD.shop CART.shop",
-	"analyze -n shop", "analyze -A", "x describe pod POD.shop", "x describe service web.shop", "x describe service cart.shop",
+	"analyze -n shop", "analyze -A", "x describe pod POD.shop", "x describe service web.shop",
+	"x describe service cart.shop",
 	"x authz check POD.shop", "x check-inject -n shop POD", "tag list", "admin log", "x precheck", "x injector list",
 }
 
@@ -78,7 +81,9 @@ func synced(t *testing.T, text string) string {
 		t.Fatalf("%v: %s", err, text)
 	}
 	all = slices.DeleteFunc(all, func(e map[string]any) bool { return e["cluster_id"] == nil })
-	slices.SortFunc(all, func(a, b map[string]any) int { return strings.Compare(fmt.Sprint(a["proxy"]), fmt.Sprint(b["proxy"])) })
+	slices.SortFunc(all, func(a, b map[string]any) int {
+		return strings.Compare(fmt.Sprint(a["proxy"]), fmt.Sprint(b["proxy"]))
+	})
 	out, err := json.MarshalIndent(all, "", " ")
 	if err != nil || len(all) == 0 {
 		t.Fatalf("%v: %s", err, text)
@@ -121,7 +126,8 @@ func TestIstioctl(t *testing.T) {
 			t.Errorf("istioctl %s: istiod (-), coxswain (+):\n%s", c, difference)
 		}
 	}
-	if difference := cmp.Diff(slices.Sorted(maps.Keys(reports[istiod])), slices.Sorted(maps.Keys(reports[coxswain]))); difference != "" {
+	if difference := cmp.Diff(slices.Sorted(maps.Keys(reports[istiod])),
+		slices.Sorted(maps.Keys(reports[coxswain]))); difference != "" {
 		t.Errorf("bug-report: istiod (-), coxswain (+):\n%s", difference)
 	}
 }

@@ -78,9 +78,12 @@ func newWorld(t *testing.T, name string, images map[string]node.Image) *world {
 		t.Fatal(err)
 	}
 	files, env := envoy.Iptables(t)
-	files["/usr/local/bin/pilot-agent"], files["/usr/local/bin/envoy"] = filepath.Join(peers, "pilot-agent"), envoy.Binary(t)
-	files["/var/lib/istio/envoy/envoy_bootstrap_tmpl.json"] = filepath.Join(istio, "tools/packaging/common/envoy_bootstrap.json")
-	inCluster := []string{"KUBERNETES_SERVICE_HOST=10.96.0.1", "KUBERNETES_SERVICE_PORT=443", "PATH=/usr/local/bin:/usr/bin:/bin"}
+	files["/usr/local/bin/pilot-agent"], files["/usr/local/bin/envoy"] = filepath.Join(peers, "pilot-agent"),
+		envoy.Binary(t)
+	files["/var/lib/istio/envoy/envoy_bootstrap_tmpl.json"] = filepath.Join(istio,
+		"tools/packaging/common/envoy_bootstrap.json")
+	inCluster := []string{"KUBERNETES_SERVICE_HOST=10.96.0.1", "KUBERNETES_SERVICE_PORT=443",
+		"PATH=/usr/local/bin:/usr/bin:/bin"}
 	all := map[string]node.Image{
 		"docker.io/istio/pilot": {
 			Entrypoint: []string{"/usr/local/bin/pilot-discovery"}, Env: inCluster,

@@ -93,16 +93,19 @@ func randomRow(t *testing.T, r *rand.Rand, table, namespace, host string) *sdk.R
 	switch table {
 	case state.Services:
 		return sdk.ServiceRow(&pb.Service{
-			Namespace: namespace, Host: host, Addresses: []string{fmt.Sprintf("10.0.0.%d", r.IntN(3))}, Ports: []*pb.Port{{Number: 80}},
+			Namespace: namespace, Host: host, Addresses: []string{fmt.Sprintf("10.0.0.%d", r.IntN(3))},
+			Ports: []*pb.Port{{Number: 80}},
 		})
 	case state.Endpoints:
 		return sdk.EndpointRow(&pb.Endpoint{
-			Namespace: namespace, Host: host, PortName: "http", Address: "10.0.0.9", ServicePort: uint32(80 + r.IntN(2)), Port: 8080,
+			Namespace: namespace, Host: host, PortName: "http", Address: "10.0.0.9", ServicePort: uint32(80 + r.IntN(2)),
+			Port: 8080,
 		})
 	}
 	j := &gatewayapi.Judged{Generation: int64(r.IntN(2)), Status: json.RawMessage(`{"conditions":[]}`)}
 	if r.IntN(4) > 0 {
-		j.At = &gatewayapi.Reachable{Namespace: namespace, Services: []string{host, fmt.Sprintf("h%d", r.IntN(3))}, Ports: []uint32{80}}
+		j.At = &gatewayapi.Reachable{Namespace: namespace, Services: []string{host, fmt.Sprintf("h%d", r.IntN(3))},
+			Ports: []uint32{80}}
 	}
 	return rowOf(t, gatewayapi.Gateway, namespace+"/"+host, j)
 }

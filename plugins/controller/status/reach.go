@@ -33,7 +33,8 @@ type reachedBy struct {
 }
 
 func newServices() *services {
-	return &services{by: map[string]map[string]bool{}, of: map[string][]string{}, endpoints: map[string]*reachedBy{}, unread: map[string]bool{}}
+	return &services{by: map[string]map[string]bool{}, of: map[string][]string{},
+		endpoints: map[string]*reachedBy{}, unread: map[string]bool{}}
 }
 
 // take reads a state, and returns the keys of statuses that something has changed for.

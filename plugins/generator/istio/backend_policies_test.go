@@ -154,7 +154,8 @@ func TestPolicyFillsRules(t *testing.T) {
 func TestRuleOfTheClientsNamespace(t *testing.T) {
 	w := newWorld(t)
 	w.commit(append(web("10.1.0.1"), rows(config.DestinationRules,
-		resource("bank/web", &networking.DestinationRule{Host: webHost, TrafficPolicy: &networking.TrafficPolicy{ConnectionPool: atMost(7)}}),
+		resource("bank/web", &networking.DestinationRule{Host: webHost,
+			TrafficPolicy: &networking.TrafficPolicy{ConnectionPool: atMost(7)}}),
 		backendPolicy(1, &networking.TrafficPolicy{Tls: simple("policy")})))...)
 	w.attach(1, proxy("sidecar~10.9.0.1~client.bank~bank.svc.cluster.local", nil, nil))
 	w.attach(2, proxy("sidecar~10.9.0.2~client.other~other.svc.cluster.local", nil, nil))

@@ -37,8 +37,9 @@ func plainBackends(w *world) {
 		rule := fullName(r.spec.Host, r.Namespace)
 		for _, p := range policies {
 			if p.namespace != r.Namespace && (rule == p.host || istio.IsWildcard(rule) && istio.Covers(rule, p.host)) {
-				w.reportOnce(r.Resource, finding.Warnf(plainBackend, "spec.trafficPolicy", "clients of namespace %s speak to %s in plain text: "+
-					"BackendTLSPolicy %s/%s doesn't count for them, as this rule of their own namespace says nothing of TLS",
+				w.reportOnce(r.Resource, finding.Warnf(plainBackend, "spec.trafficPolicy",
+					"clients of namespace %s speak to %s in plain text: "+
+						"BackendTLSPolicy %s/%s doesn't count for them, as this rule of their own namespace says nothing of TLS",
 					r.Namespace, p.host, p.namespace, p.name).
 					WithHint("say trafficPolicy.tls here, too"))
 			}
@@ -52,7 +53,8 @@ func (w *world) backendPolicies() (list []backendPolicy) {
 		if rule, ok := r.Spec.(*networking.DestinationRule); ok && r.derived && rule.GetTrafficPolicy() != nil {
 			for of := range strings.SplitSeq(r.Annotations[parents], ",") {
 				if name, tls := strings.CutPrefix(of, backendTLS+"/"); tls {
-					list = append(list, backendPolicy{r.Namespace, strings.TrimPrefix(name, r.Namespace+"."), fullName(rule.Host, r.Namespace)})
+					list = append(list, backendPolicy{r.Namespace, strings.TrimPrefix(name, r.Namespace+"."),
+						fullName(rule.Host, r.Namespace)})
 				}
 			}
 		}

@@ -96,7 +96,8 @@ func (w *world) ownPort(e item[*networking.ServiceEntry], i int, kind sort) {
 		return
 	}
 	own := []uint32{
-		uint32(cmp.Or(w.mesh.GetProxyListenPort(), outboundPort)), uint32(cmp.Or(w.mesh.GetProxyInboundListenPort(), inboundPort)), statusPort, metricsPort,
+		uint32(cmp.Or(w.mesh.GetProxyListenPort(), outboundPort)),
+		uint32(cmp.Or(w.mesh.GetProxyInboundListenPort(), inboundPort)), statusPort, metricsPort,
 	}
 	if n := e.spec.Ports[i].GetNumber(); slices.Contains(own, n) {
 		w.report(e.Resource, finding.Warnf(listenerClash, fmt.Sprintf("spec.ports[%d].number", i),
@@ -127,8 +128,9 @@ func (w *world) sameAddress(opaque map[dialled][]*Resource) {
 			where = fmt.Sprintf("port %d of every address", at.port)
 		}
 		clash(w, apart(reaching(opaque, at)), func(names string) finding.Finding {
-			return finding.Warnf(listenerClash, "spec.ports", "ServiceEntries %s have connections to %s, which sidecars can't tell apart: "+
-				"they go to one of them, of the client's namespace before others, the oldest first", few(names), where).
+			return finding.Warnf(listenerClash, "spec.ports",
+				"ServiceEntries %s have connections to %s, which sidecars can't tell apart: "+
+					"they go to one of them, of the client's namespace before others, the oldest first", few(names), where).
 				WithHint("give each addresses of its own, or another port")
 		})
 	}
@@ -141,8 +143,9 @@ func (w *world) claims(claimed, requests map[dialled][]*Resource) {
 		for _, r := range requests[at] {
 			for _, other := range everywhere {
 				if apart([]*Resource{other, r}) != nil {
-					w.reportOnce(r, finding.Warnf(listenerClash, "spec.ports", "connections to %s:%d go to ServiceEntry %s/%s, which has them for TCP "+
-						"or TLS: requests to that address don't come here", at.address, at.port, other.Namespace, other.Name).
+					w.reportOnce(r, finding.Warnf(listenerClash, "spec.ports",
+						"connections to %s:%d go to ServiceEntry %s/%s, which has them for TCP "+
+							"or TLS: requests to that address don't come here", at.address, at.port, other.Namespace, other.Name).
 						WithHint("give each addresses of its own"))
 					break
 				}

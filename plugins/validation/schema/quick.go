@@ -222,7 +222,8 @@ func (q *quick) accepts(value any) bool {
 }
 
 func (q *quick) text(v string) bool {
-	if q.kind != "string" && q.kind != intOrString || !q.listed(slices.Contains(q.enum, v)) || q.pattern != nil && !q.pattern.MatchString(v) {
+	if q.kind != "string" && q.kind != intOrString || !q.listed(slices.Contains(q.enum, v)) ||
+		q.pattern != nil && !q.pattern.MatchString(v) {
 		return false
 	}
 	var err error
@@ -242,7 +243,8 @@ func (q *quick) listed(is bool) bool { return is || len(q.enum)+len(q.numbers) =
 func (q *quick) fits(n int) bool { return q.least <= int64(n) && int64(n) <= q.most }
 
 func (q *quick) number(v float64, whole bool) bool {
-	if q.kind != "number" && !(whole && (q.kind == "integer" || q.kind == intOrString)) || !q.listed(slices.Contains(q.numbers, v)) {
+	if q.kind != "number" && !(whole && (q.kind == "integer" || q.kind == intOrString)) ||
+		!q.listed(slices.Contains(q.numbers, v)) {
 		return false
 	}
 	if q.format == "int32" && (v < math.MinInt32 || v > math.MaxInt32) {

@@ -61,11 +61,13 @@ func newSpecial(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, ex
 	x.rules = incr.NewIndex(incr.Map(x.tables.DestinationRules, "namespaces of special rules", slices.Equal, x.ruleIsFor),
 		"special rules", func(_ string, namespaces []string) []string { return namespaces })
 	x.routes = x.indexRoutes("virtual services for some namespaces")
-	x.consumers = incr.NewIndex(incr.Map(x.tables.VirtualServices, "namespaces of consumer routes", incr.Same[string], x.consumer),
+	x.consumers = incr.NewIndex(incr.Map(x.tables.VirtualServices, "namespaces of consumer routes",
+		incr.Same[string], x.consumer),
 		"consumer routes", func(_ string, namespace string) []string { return []string{namespace} })
 	x.isOwn = incr.NewFunc(graph, "namespace is special", incr.Same[bool], func(c *incr.Ctx, namespace string) (bool, error) {
 		return len(x.services.Of(c, namespace))+len(x.hosts.Of(c, namespace))+
-			len(x.rules.Of(c, namespace))+len(x.routes.Of(c, namespace))+len(x.consumers.Of(c, namespace)) > 0 || x.hidesRoutes(c), nil
+			len(x.rules.Of(c, namespace))+len(x.routes.Of(c, namespace))+
+			len(x.consumers.Of(c, namespace)) > 0 || x.hidesRoutes(c), nil
 	})
 	return x
 }
