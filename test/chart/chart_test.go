@@ -279,6 +279,9 @@ func TestValues(t *testing.T) {
 		{"coxswain.modules.enabled=true,coxswain.modules.blockedCIDRs={10.96.0.0/12,fd00::/8}", "Deployment/istiod",
 			`"--modulesBlocked=10.96.0.0/12,fd00::/8"`},
 		{"coxswain.pluginImages[0].name=a,coxswain.pluginImages[0].image=" + image, "Deployment/istiod", `"mountPath":"/plugins/a"`},
+		{"gatewayClasses.istio.deployment.spec.replicas=2", "ConfigMap/istio-default-gatewayclass-istio", `"gateway.istio.io/defaults-for-class":"istio"`},
+		{"gatewayClasses.istio.deployment.spec.replicas=2,revision=canary", "ConfigMap/istio-canary-gatewayclass-istio",
+			`"deployment":"spec:\n  replicas: 2"`},
 	} {
 		if got := string(objects(t, "--set", c.set)[c.id]); !strings.Contains(got, c.has) {
 			t.Errorf("with %s %s is %s, without %s", c.set, c.id, got, c.has)
@@ -362,6 +365,9 @@ func TestRefused(t *testing.T) {
 	}
 	for set, want := range map[string]string{
 		"pilot.traceSampling=1":                   "pilot.traceSampling is a value of istiod's chart",
+		"pilot.traceSampling=1,profile=ambient":   "pilot.traceSampling is a value of istiod's chart",
+		"profile=ambient,pilot.traceSampling=1":   "profile is a value of istiod's chart",
+		"_internal_defaults_do_not_set.tag=1":     "take what you have set yourself",
 		"unknown=1":                               "additional properties 'unknown' not allowed",
 		"pilot.unknown=1":                         "additional properties 'unknown' not allowed",
 		"global.proxy.unknown=1":                  "additional properties 'unknown' not allowed",

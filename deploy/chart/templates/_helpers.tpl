@@ -69,8 +69,9 @@ istio: pilot
 {{- regexReplaceAll "none|fatal" (regexReplaceAll "^.*:" $level "") "error" -}}
 {{- end -}}
 
-{{/* Which of istiod's values mean nothing here: the first that is found fails. */}}
+{{/* Which of istiod's values mean nothing here: it fails with all that are found. */}}
 {{- define "coxswain.refuse" -}}
+{{- $refused := list -}}
 {{- range $path, $hint := .refused -}}
   {{- range $root := list "" "pilot." -}}
     {{- $at := $.Values -}}
@@ -83,9 +84,12 @@ istio: pilot
       {{- end -}}
     {{- end -}}
     {{- if $found -}}
-      {{- fail (printf "%s%s is a value of istiod's chart that means nothing here: %s" $root $path $hint) -}}
+      {{- $refused = append $refused (printf "%s%s is a value of istiod's chart that means nothing here: %s" $root $path $hint) -}}
     {{- end -}}
   {{- end -}}
+{{- end -}}
+{{- with $refused -}}
+{{- fail (join "\n" .) -}}
 {{- end -}}
 {{- end -}}
 
