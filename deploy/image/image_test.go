@@ -10,8 +10,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -33,13 +33,17 @@ func arguments(t *testing.T, more ...string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
 	notice := filepath.Join(t.TempDir(), "NOTICE")
 	if err := os.WriteFile(notice, []byte("who wrote it\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return append([]string{
 		"--program", "linux/amd64=" + program, "--program", "linux/arm64=" + program, "--documents", notice, "--version", "v1.2.3",
-		"--revision", "abc", "--created", "1700000000", "--zones", filepath.Join(runtime.GOROOT(), "lib/time/zoneinfo.zip"),
+		"--revision", "abc", "--created", "1700000000", "--zones", filepath.Join(strings.TrimSpace(string(root)), "lib/time/zoneinfo.zip"),
 	}, more...)
 }
 
