@@ -40,7 +40,7 @@ type world struct {
 	sets       map[string][]*gatewayapi.Object[gateway.ListenerSetSpec]
 	namespaces map[string]map[string]string
 	mesh       *mesh.MeshConfig
-	proxies    []*render.ProxyObject
+	proxies    render.ProxyObjects
 	// users are the Gateways that name a ConfigMap.
 	users map[string][]string
 	// beyond are Gateways beyond those that count of their namespace.
@@ -57,7 +57,7 @@ func readWorld(s *state.State, before *world, most int) *world {
 	w := &world{
 		gateways: map[string]*gatewayRow{}, classes: map[string]gateway.GatewayController{}, namespaces: map[string]map[string]string{},
 		sets: map[string][]*gatewayapi.Object[gateway.ListenerSetSpec]{}, beyond: map[string]bool{}, crowded: map[string]int{},
-		users: map[string][]string{},
+		users: map[string][]string{}, proxies: render.ProxyObjects{},
 	}
 	for key, row := range s.Table(gatewayapi.Gateway).All() {
 		if !strings.HasPrefix(row.Source, source) {
@@ -96,7 +96,7 @@ func readWorld(s *state.State, before *world, most int) *world {
 	}
 	for _, row := range s.Table(kinds.ProxyConfig).All() {
 		if spec, err := kinds.Decode[*networking.ProxyConfig](row); err == nil {
-			w.proxies = append(w.proxies, render.NewProxyObject(row.Key, spec))
+			w.proxies.Add(row.Key, spec)
 		}
 	}
 	for key, g := range w.gateways {
@@ -222,6 +222,6 @@ func (g *gatewayRow) parameters() (string, error) {
 
 // proxy are the settings of a Gateway's proxies.
 func (w *world) proxy(g *gatewayRow) (*mesh.ProxyConfig, error) {
-	objects := render.Concerning(w.proxies, w.mesh.GetRootNamespace(), g.namespace, map[string]string{nameLabel: g.name})
+	objects := w.proxies.Concerning(w.mesh.GetRootNamespace(), g.namespace, map[string]string{nameLabel: g.name})
 	return render.ProxyConfig(w.mesh, objects, nil)
 }

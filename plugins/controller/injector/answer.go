@@ -126,7 +126,7 @@ func refused(err error) admissionv1.AdmissionResponse {
 // inject returns a pod with its proxy.
 func (c *Controller) inject(s *render.Settings, pod *corev1.Pod, env map[string]string) (*corev1.Pod, error) {
 	m := c.mesh.Load()
-	proxy, err := render.ProxyConfig(m, render.Concerning(*c.proxies.Load(), m.GetRootNamespace(), pod.Namespace, pod.Labels), pod.Annotations)
+	proxy, err := render.ProxyConfig(m, c.proxies.Load().Concerning(m.GetRootNamespace(), pod.Namespace, pod.Labels), pod.Annotations)
 	if err != nil {
 		return nil, err
 	}

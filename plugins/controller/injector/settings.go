@@ -37,7 +37,7 @@ type Controller struct {
 	// the annotations of those that have users (OpenShift).
 	settings   atomic.Pointer[render.Settings]
 	mesh       atomic.Pointer[mesh.MeshConfig]
-	proxies    atomic.Pointer[[]*render.ProxyObject]
+	proxies    atomic.Pointer[render.ProxyObjects]
 	namespaces atomic.Pointer[map[string]map[string]string]
 	// out has the newest state, and taken is the one that they are of.
 	out     sdk.Publisher
@@ -161,10 +161,10 @@ func (c *Controller) read(s *state.State) {
 		m = settings.Defaults()
 	}
 	c.mesh.Store(m)
-	var all []*render.ProxyObject
+	all := render.ProxyObjects{}
 	for _, row := range s.Table(kinds.ProxyConfig).All() {
 		if spec, err := kinds.Decode[*networking.ProxyConfig](row); err == nil {
-			all = append(all, render.NewProxyObject(row.Key, spec))
+			all.Add(row.Key, spec)
 		}
 	}
 	c.proxies.Store(&all)

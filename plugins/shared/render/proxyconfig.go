@@ -83,45 +83,44 @@ func annotated(p *mesh.ProxyConfig, text string) error {
 	return nil
 }
 
-// ProxyObject is an object of kind ProxyConfig.
-type ProxyObject struct {
-	namespace, name string
-	spec            *networking.ProxyConfig
+// ProxyObjects are objects of kind ProxyConfig, by their namespaces, each in order of their names.
+type ProxyObjects map[string][]proxyObject
+
+type proxyObject struct {
+	name string
+	spec *networking.ProxyConfig
 }
 
-// NewProxyObject returns the one of a key, NAMESPACE/NAME.
-func NewProxyObject(key string, spec *networking.ProxyConfig) *ProxyObject {
+// Add adds the object of a key, NAMESPACE/NAME.
+func (p ProxyObjects) Add(key string, spec *networking.ProxyConfig) {
 	namespace, name, _ := strings.Cut(key, "/")
-	return &ProxyObject{namespace, name, spec}
+	of := p[namespace]
+	at, _ := slices.BinarySearchFunc(of, name, func(o proxyObject, name string) int { return cmp.Compare(o.name, name) })
+	p[namespace] = slices.Insert(of, at, proxyObject{name, spec})
 }
 
 // Concerning returns the objects that concern pods with these labels in a namespace: those of the
 // root namespace, of their own, and those that select them, the most particular last; of several of
 // a sort the first by name.
-func Concerning(objects []*ProxyObject, root, namespace string, labels map[string]string) (out []*networking.ProxyConfig) {
-	all := slices.Clone(objects)
-	slices.SortFunc(all, func(a, b *ProxyObject) int { return cmp.Compare(a.name, b.name) })
-	first := func(of func(p *ProxyObject) bool) {
-		if at := slices.IndexFunc(all, of); at >= 0 {
-			out = append(out, all[at].spec)
+func (p ProxyObjects) Concerning(root, namespace string, labels map[string]string) (out []*networking.ProxyConfig) {
+	first := func(of []proxyObject, counts func(wanted map[string]string) bool) {
+		at := slices.IndexFunc(of, func(o proxyObject) bool { return counts(o.spec.GetSelector().GetMatchLabels()) })
+		if at >= 0 {
+			out = append(out, of[at].spec)
 		}
 	}
-	first(func(p *ProxyObject) bool {
-		return p.namespace == root && len(p.spec.GetSelector().GetMatchLabels()) == 0
-	})
+	ofAll := func(wanted map[string]string) bool { return len(wanted) == 0 }
+	first(p[root], ofAll)
 	if namespace != root {
-		first(func(p *ProxyObject) bool {
-			return p.namespace == namespace && len(p.spec.GetSelector().GetMatchLabels()) == 0
-		})
+		first(p[namespace], ofAll)
 	}
-	first(func(p *ProxyObject) bool {
-		wanted := p.spec.GetSelector().GetMatchLabels()
+	first(p[namespace], func(wanted map[string]string) bool {
 		for k, v := range wanted {
 			if labels[k] != v {
 				return false
 			}
 		}
-		return p.namespace == namespace && len(wanted) > 0
+		return len(wanted) > 0
 	})
 	return out
 }

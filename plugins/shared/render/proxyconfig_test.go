@@ -26,15 +26,17 @@ func TestProxyConfig(t *testing.T) {
 		}
 		return p
 	}
-	objects := []*render.ProxyObject{
-		render.NewProxyObject("shop/web", &networking.ProxyConfig{
+	objects := render.ProxyObjects{}
+	for key, of := range map[string]*networking.ProxyConfig{
+		"shop/web": {
 			Selector:             &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": "web"}},
 			EnvironmentVariables: map[string]string{"A": "WEB", "WEB": "1"}, Image: &networking.ProxyImage{ImageType: "distroless"},
-		}),
-		render.NewProxyObject("shop/all", spec("", "", "SHOP", 3)),
-		render.NewProxyObject("istio-system/all", spec("", "debug", "ROOT", 2)),
-		render.NewProxyObject("other/all", spec("", "debug", "OTHER", 9)),
-		render.NewProxyObject("other/web", spec("web", "debug", "OTHER", 9)),
+		},
+		"shop/all": spec("", "", "SHOP", 3), "shop/zeroth": spec("", "debug", "LATER", 9), "shop/zweb": spec("web", "debug", "LATER", 9),
+		"istio-system/all": spec("", "debug", "ROOT", 2),
+		"other/all":        spec("", "debug", "OTHER", 9), "other/web": spec("web", "debug", "OTHER", 9),
+	} {
+		objects.Add(key, of)
 	}
 	note := map[string]string{"proxy.istio.io/config": `{concurrency: 7, statusPort: 9, image: {imageType: debug}, proxyMetadata: {A: pod, POD: "1"}}`}
 	for _, c := range []struct {
@@ -46,7 +48,7 @@ func TestProxyConfig(t *testing.T) {
 		{"else", "debug 7 9 map[A:pod MESH:1 POD:1 ROOT:1 SHOP:1]", note},
 		{"else", " 3 1 map[A:SHOP MESH:1 ROOT:1 SHOP:1]", nil},
 	} {
-		p, err := render.ProxyConfig(m, render.Concerning(objects, "istio-system", "shop", map[string]string{"app": c.app}), c.notes)
+		p, err := render.ProxyConfig(m, objects.Concerning("istio-system", "shop", map[string]string{"app": c.app}), c.notes)
 		if err != nil {
 			t.Fatal(err)
 		}
