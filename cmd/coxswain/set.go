@@ -117,14 +117,14 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 		{shorthand{"kubernetesApiQPS", in.QPS, readers, "qps", true}, usual.QPS},
 		{shorthand{"kubernetesApiBurst", in.Burst, readers, "burst", true}, usual.Burst},
 		{shorthand{"clusterID", in.ClusterID, []string{"registry/kubernetes", "registry/clusters", "registry/serviceentry", "authenticator/kubernetes", "controller/dns", "controller/gateway", "controller/ingress", "controller/injector"}, "cluster", false}, usual.ClusterID},
-		{shorthand{"namespace", in.Namespace, []string{"config/mesh", "registry/clusters", "controller/addresses", "controller/ca", "controller/injector", "controller/status", "controller/validator", "controller/gateway", "controller/ingress", "controller/registration"}, "namespace", true}, usual.Namespace},
+		{shorthand{"namespace", in.Namespace, []string{"config/mesh", "registry/clusters", "controller/addresses", "controller/ca", "controller/injector", "controller/status", "controller/validator", "controller/gateway", "controller/ingress", "controller/registration", "controller/analysis"}, "namespace", true}, usual.Namespace},
 		{shorthand{"namespace", in.Namespace, []string{"registry/kubernetes"}, "systemNamespace", true}, usual.Namespace},
 		{shorthand{"clusterRegistriesNamespace", in.Remotes.Namespace, []string{"registry/clusters"}, "namespace", false}, ""},
 		{shorthand{"clusterKubeconfigs", in.Remotes.Kubeconfigs, []string{"registry/clusters", "registry/kubernetes", "controller/exports", "authenticator/kubernetes", "config/secrets"}, "directory", false}, ""},
 		{shorthand{"sharedMeshConfig", in.SharedMeshConfig, []string{"config/mesh"}, "sharedConfigMap", false}, ""},
 		{shorthand{"domain", in.Domain, []string{"registry/kubernetes", "controller/exports"}, "domain", false}, usual.Domain},
 		{shorthand{"domain", in.Domain, []string{"config/gatewayapi", "config/ingress", "controller/dns", "controller/ingress"}, "domain", true}, usual.Domain},
-		{shorthand{"revision", in.Revision, []string{"config/kubernetes", "registry/kubernetes", "controller/injector", "controller/validator", "controller/status", "controller/gateway"}, "revision", false}, ""},
+		{shorthand{"revision", in.Revision, []string{"config/kubernetes", "registry/kubernetes", "controller/injector", "controller/validator", "controller/status", "controller/gateway", "controller/analysis"}, "revision", false}, ""},
 	} {
 		if s.value != s.usual && !reflect.ValueOf(s.value).IsZero() {
 			given = append(given, s.shorthand)
@@ -250,7 +250,7 @@ func fromFiles(s *manifest.Set) (*manifest.Set, error) {
 		entries = other.Builtins("config/file")
 	}
 	for _, e := range s.Plugins {
-		if !slices.Contains([]string{"config/kubernetes", "config/etcd", "config/git", "config/xds", "controller/addresses", "controller/ingress", "controller/registration", "controller/status"}, e.Builtin) {
+		if !slices.Contains([]string{"config/kubernetes", "config/etcd", "config/git", "config/xds", "controller/addresses", "controller/analysis", "controller/ingress", "controller/registration", "controller/status"}, e.Builtin) {
 			entries = append(entries, e)
 		}
 	}
@@ -262,13 +262,17 @@ func without(s *manifest.Set, builtin string) *manifest.Set {
 	return s.Of(slices.DeleteFunc(slices.Clone(s.Plugins), func(e *manifest.Entry) bool { return e.Builtin == builtin }))
 }
 
-// writes enables what makes objects in a cluster, where settings ask for it: gateways' deployments,
-// and agents' entries.
+// writes enables what makes or changes objects in a cluster, where settings ask for it: gateways'
+// deployments, agents' entries, and findings in statuses.
 func writes(s *manifest.Set, in settings.Inputs, name string) error {
 	for _, of := range []struct {
 		on               bool
 		setting, builtin string
-	}{{in.ManageGateways, "manageGateways", "controller/gateway"}, {in.AutoRegistration, "autoRegistration", "controller/registration"}} {
+	}{
+		{in.ManageGateways, "manageGateways", "controller/gateway"},
+		{in.AutoRegistration, "autoRegistration", "controller/registration"},
+		{in.Analysis, "enableAnalysis", "controller/analysis"},
+	} {
 		if !of.on {
 			continue
 		}

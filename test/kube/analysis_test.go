@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,20 +16,18 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// analysisEntry is the plugin's entry as its README has it, with a config that begins with these
-// values.
-func analysisEntry(t *testing.T, config string) string {
+// analyzing is the set for a cluster with these values for its controller/analysis.
+func analyzing(t *testing.T, config string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../plugins/controller/analysis/README.md")
+	text, err := os.ReadFile(filepath.Join(deployed, "plugins.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, entry, begins := strings.Cut(string(text), "  - name: analysis\n")
-	entry, _, ends := strings.Cut(entry, "```")
-	if !begins || !ends {
-		t.Fatal("the README has no entry")
+	const entry = "    builtin: controller/analysis\n"
+	if strings.Count(string(text), entry) != 1 {
+		t.Fatal("the set has no entry")
 	}
-	return "  - name: analysis\n    config: " + config + "\n" + entry
+	return strings.Replace(string(text), entry, entry+"    config: "+config+"\n", 1)
 }
 
 // analyzed is what an object's status says, and its version.
@@ -65,22 +64,68 @@ metadata: {name: %s, namespace: shop}
 spec: {hosts: [%s], http: [{route: [{destination: {host: %[2]s}}]}]}`, name, host)
 }
 
-// TestAnalysis: of two replicas with the rights of deploy/ one writes what is found into statuses
-// of objects, of 300 as of one, beside what others say there, and what has not changed once; the
-// other one goes on when it dies, and takes back what is not found any more. `coxswain analyze
-// --cluster` says it, too, and what only an API server knows.
+// stale are objects of every kind that is written, by their resources.
+var stale = map[string]string{
+	"trafficextensions.extensions.istio.io":    "{lua: {inlineCode: 'function envoy_on_request(h) end'}}",
+	"wasmplugins.extensions.istio.io":          "{url: 'oci://registry.example/x'}",
+	"destinationrules.networking.istio.io":     "{host: stale.example, trafficPolicy: {loadBalancer: {simple: RANDOM}}}",
+	"envoyfilters.networking.istio.io":         "{}",
+	"gateways.networking.istio.io":             "{servers: [{hosts: ['*'], port: {number: 80, name: http, protocol: HTTP}}]}",
+	"proxyconfigs.networking.istio.io":         "{concurrency: 1}",
+	"serviceentries.networking.istio.io":       "{hosts: [stale.example], resolution: DNS, ports: [{number: 80, name: http, protocol: HTTP}]}",
+	"sidecars.networking.istio.io":             "{egress: [{hosts: ['*/*']}]}",
+	"virtualservices.networking.istio.io":      "{hosts: [stale.example], http: [{route: [{destination: {host: stale.example}}]}]}",
+	"workloadentries.networking.istio.io":      "{address: 192.0.2.1}",
+	"workloadgroups.networking.istio.io":       "{template: {}}",
+	"authorizationpolicies.security.istio.io":  "{}",
+	"peerauthentications.security.istio.io":    "{}",
+	"requestauthentications.security.istio.io": "{}",
+	"telemetries.telemetry.istio.io":           "{}",
+}
+
+// leaveStale makes an object of each kind, with a message in its status that nothing is the reason
+// of, as one who wrote before may have left it.
+func leaveStale(t *testing.T, c *kube.Cluster) {
+	t.Helper()
+	for resource, spec := range stale {
+		kind := strings.TrimSpace(c.Kubectl(t, "get", "crd", resource, "-o", "jsonpath={.spec.names.kind}"))
+		version := strings.TrimSpace(c.Kubectl(t, "get", "crd", resource, "-o", "jsonpath={.spec.versions[0].name}"))
+		_, group, _ := strings.Cut(resource, ".")
+		c.Apply(t, fmt.Sprintf("{apiVersion: %s/%s, kind: %s, metadata: {name: stale, namespace: stale}, spec: %s}", group, version, kind, spec))
+		c.Kubectl(t, "patch", resource, "stale", "-n", "stale", "--subresource", "status", "--type", "merge", "-p",
+			`{"status": {"validationMessages": [{"type": {"code": "IST0000"}, "level": "ERROR"}]}}`)
+	}
+}
+
+// staleGoes waits until none of these messages is left.
+func staleGoes(t *testing.T, c *kube.Cluster) {
+	t.Helper()
+	for resource := range stale {
+		wait.For(t, "what somebody has left at "+resource+" is taken back", func() error {
+			if text := c.Kubectl(t, "get", resource, "stale", "-n", "stale", "-o", "jsonpath={.status}"); strings.Contains(text, "IST0000") {
+				return errors.New(text)
+			}
+			return nil
+		})
+	}
+}
+
+// TestAnalysis: of two replicas with the rights of deploy/, each of which is used, one writes what
+// is found into statuses of objects, of 300 as of one, beside what others say there, and what has
+// not changed once; the other one goes on when it dies, and takes back what is not found any more.
+// `coxswain analyze --cluster` says it, too, and what only an API server knows.
 func TestAnalysis(t *testing.T) {
 	t.Parallel()
-	c := kube.Start(t)
+	policy, audit := filepath.Join(t.TempDir(), "policy.yaml"), filepath.Join(t.TempDir(), "audit")
+	put(t, policy, fmt.Sprintf("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata, users: [%q]}, {level: None}]\n", account))
+	c := kube.Start(t, "--audit-policy-file", policy, "--audit-log-path", audit, "--audit-log-mode", "blocking")
 	c.Apply(t, kube.Definitions(t))
 	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
 	c.Apply(t, documents(system, namespace))
 	c.Kubectl(t, "apply", "-k", deployed)
 	c.Kubectl(t, "apply", "-f", filepath.Join(deployed, "analysis.yaml"))
-	set, err := os.ReadFile(filepath.Join(deployed, "plugins.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c.Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: stale}}")
+	leaveStale(t, c)
 	const many = 300
 	all := []string{routeToHost("web", "web.example")}
 	for n := range many {
@@ -90,11 +135,11 @@ func TestAnalysis(t *testing.T) {
 	c.Kubectl(t, "patch", "virtualservice", "web", "-n", "shop", "--subresource", "status", "--type", "merge", "-p", `{"status": {"conditions": [{"type": "Others", "status": "True"}]}}`)
 
 	dir := t.TempDir()
-	put(t, filepath.Join(dir, "plugins.yaml"), string(set)+analysisEntry(t, "{interval: 1s, lease: 4s, rate: 100}"))
+	put(t, filepath.Join(dir, "plugins.yaml"), analyzing(t, "{interval: 1s, lease: 4s, rate: 100}"))
 	put(t, filepath.Join(dir, "kubeconfig"), c.Remote(t, strings.TrimSpace(c.Kubectl(t, "create", "token", "coxswain", "-n", "istio-system"))))
 	var planes []*mesh.Plane
 	for range 2 {
-		p := mesh.Start(t, program, "", "--plugins", filepath.Join(dir, "plugins.yaml"), "--kubeconfig", filepath.Join(dir, "kubeconfig"))
+		p := mesh.Start(t, program, "", "--plugins", filepath.Join(dir, "plugins.yaml"), "--kubeconfig", filepath.Join(dir, "kubeconfig"), "--enableAnalysis")
 		p.Ready(t)
 		planes = append(planes, p)
 	}
@@ -116,6 +161,7 @@ func TestAnalysis(t *testing.T) {
 	if web := before["web"].Status.Conditions; len(web) != 1 || web[0].Type != "Others" {
 		t.Errorf("what others say became %v", web)
 	}
+	staleGoes(t, c)
 	c.Apply(t, routeToHost("late", "late.example"))
 	for name, now := range says("a new one, too", func(string) bool { return true }) {
 		if was, ok := before[name]; ok && was.Metadata.ResourceVersion != now.Metadata.ResourceVersion {
@@ -154,5 +200,20 @@ func TestAnalysis(t *testing.T) {
 	}
 	if web := after["web"].Status.Conditions; len(web) != 1 {
 		t.Errorf("what others say became %v", web)
+	}
+
+	used, given := asked(t, audit), rightsOf(t, "analysis.yaml")
+	for call, code := range used {
+		if code == http.StatusForbidden {
+			t.Errorf("%s: %d", call, code)
+		}
+	}
+	for right := range given {
+		if _, ok := used[right]; !ok {
+			t.Errorf("nobody uses %s", right)
+		}
+	}
+	if len(given) < 40 {
+		t.Errorf("%d rights are known", len(given))
 	}
 }

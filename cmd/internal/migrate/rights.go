@@ -34,6 +34,9 @@ func (m *maker) rights() ([]byte, error) {
 	if m.Settings["autoRegistration"] == true {
 		files = append(files, "registration")
 	}
+	if m.Settings["enableAnalysis"] == true {
+		files = append(files, "analysis")
+	}
 	if m.Settings["enableClusterTrustBundleAPI"] == true {
 		files = append(files, "trustbundles")
 	}

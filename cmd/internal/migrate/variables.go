@@ -192,6 +192,7 @@ var edits = map[string]func(s *set, value string) error{
 	"MCS_API_VERSION":                          texted("registry/kubernetes", "multiCluster", "version"),
 	"ENABLE_MCS_AUTO_EXPORT":                   exported,
 	"PILOT_ENABLE_IP_AUTOALLOCATE":             without("controller/addresses"),
+	"PILOT_ANALYSIS_INTERVAL":                  timed("controller/analysis", "interval"),
 	"PILOT_WORKLOAD_ENTRY_GRACE_PERIOD":        timed("controller/registration", "grace"),
 	"PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS": switched("controller/registration", "healthChecks"),
 	"PILOT_JWT_ENABLE_REMOTE_JWKS":             fetched,

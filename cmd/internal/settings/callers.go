@@ -18,7 +18,7 @@ var theirs = map[string]string{
 	"CA_TRUSTED_NODE_ACCOUNTS": "caTrustedNodeAccounts",
 	"SPIFFE_BUNDLE_ENDPOINTS":  "spiffeBundleEndpoints", "ISTIO_MULTIROOT_MESH": "multiRootMesh",
 	"ENABLE_CLUSTER_TRUST_BUNDLE_API": "enableClusterTrustBundleAPI", "PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER": "manageGateways",
-	"PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION": "autoRegistration",
+	"PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION": "autoRegistration", "PILOT_ENABLE_ANALYSIS": "enableAnalysis",
 }
 
 // adopted is an environment in which istiod's variables stand as ours.

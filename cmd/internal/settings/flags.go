@@ -35,6 +35,9 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.Bool("autoRegistration", d.AutoRegistration, "make WorkloadEntries of WorkloadGroups for agents that connect and "+
 		"ask for one, by the set's controller/registration, as istiod's PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION "+
 		"(which is read, too); the rights are deploy/kubernetes/registration.yaml")
+	fs.Bool("enableAnalysis", d.Analysis, "write what is found of Istio's resources into their statuses, by the set's "+
+		"controller/analysis, as istiod's PILOT_ENABLE_ANALYSIS (which is read, too); the rights are "+
+		"deploy/kubernetes/analysis.yaml")
 	fs.String("dnsAddr", d.DNSAddr,
 		"answer DNS queries for services at IP:PORT, by UDP and TCP, by the set's controller/dns, for clients without an agent; empty: nowhere")
 	fs.Bool("dualStack", d.DualStack,

@@ -105,7 +105,7 @@ var istiodVariables = []istiodVariable{
 	{"PILOT_ENABLE_ALPN_FILTER", isAlways, "true", ""},
 	{"PILOT_ENABLE_AMBIENT", isLacking, "false", "ambient is not served"},
 	{"PILOT_ENABLE_AMBIENT_WAYPOINTS", isLacking, "false", "ambient is not served"},
-	{"PILOT_ENABLE_ANALYSIS", inPlugins, "false", "add controller/analysis"},
+	{"PILOT_ENABLE_ANALYSIS", isRead, "", ""},
 	{"PILOT_ENABLE_CA_CRL", isLacking, "true", "without a ca-crl.pem there are no revocation lists"},
 	{"PILOT_ENABLE_CDS_CACHE", isMoot, "", "tunes what is inside of istiod"},
 	{"PILOT_ENABLE_CROSS_CLUSTER_WORKLOAD_ENTRY", inPlugins, "true", "set workloadEntries of registry/kubernetes"},

@@ -45,6 +45,8 @@ type Inputs struct {
 	// AutoRegistration enables the set's controller/registration, which makes WorkloadEntries for
 	// agents that connect.
 	AutoRegistration bool `setting:"autoRegistration"`
+	// Analysis enables the set's controller/analysis, which writes findings into statuses.
+	Analysis bool `setting:"enableAnalysis"`
 	// DNSAddr is where the set's controller/dns answers, and enables it; empty: it is off.
 	DNSAddr string `setting:"dnsAddr"`
 	// DualStack is handed to the set's generator/istio and registry/kubernetes: what has addresses
