@@ -22,6 +22,7 @@ type analyzing struct {
 	live         bool
 	cluster      bool
 	access       clusterFlags
+	remotes      []string
 	namespace    string
 	addr         string
 	mesh         string
@@ -39,7 +40,8 @@ taken, policies that contradict. Kubernetes' objects in the files (services, pod
 
 With --live it asks a running control plane for the resources, services and endpoints that it has. With --cluster it
 asks an API server, for all that --live knows and for what only an API server has: pods, namespaces, webhooks,
-definitions, and statuses. What the account may not list is named, and nothing is said of it.
+definitions, and statuses. What the account may not list is named, and nothing is said of it. With --remote-contexts it
+asks other clusters of the mesh, too, whether they have the same services.
 
 The exit status is 1 where errors were found. The annotation galley.istio.io/analyze-suppress of a resource lists codes not to be told of it.`,
 		Example: `  coxswain analyze config/
@@ -52,6 +54,8 @@ The exit status is 1 where errors were found. The annotation galley.istio.io/ana
 	addrFlag(p, c, &a.addr)
 	c.Flags().BoolVar(&a.cluster, "cluster", false, "analyze what an API server has")
 	a.access.add(c)
+	c.Flags().StringArrayVar(&a.remotes, "remote-contexts", nil,
+		"context of another cluster of the mesh, whose services are compared with this one's, for --cluster; once for each")
 	c.Flags().StringVar(&a.namespace, "namespace", "istio-system", "the control plane's namespace, of whose ConfigMaps the mesh's settings are, for --cluster")
 	c.Flags().StringVar(&a.mesh, "mesh", "", "file with the mesh's settings (MeshConfig)")
 	c.Flags().StringVarP(&a.output, "output", "o", "text", report.Formats)
@@ -65,6 +69,9 @@ func runAnalyze(p *program, c *cobra.Command, args []string, a analyzing) error 
 	}
 	if !slices.Contains([]string{"text", "json", "sarif"}, a.output) {
 		return usageError{fmt.Errorf("--output is %s, not %q", report.Formats, a.output)}
+	}
+	if len(a.remotes) > 0 && !a.cluster {
+		return usageError{errors.New("--remote-contexts goes with --cluster")}
 	}
 	suppressions, err := parseSuppressions(a.suppressions)
 	if err != nil {
@@ -132,6 +139,11 @@ func readCluster(p *program, c *cobra.Command, r *analysis.Reader, a *analyzing)
 	if len(forbidden) > 0 {
 		fmt.Fprintf(c.ErrOrStderr(), "these may not be listed, and nothing is said of what depends on them: %s\n", strings.Join(forbidden, ", "))
 	}
+	for _, remote := range a.remotes {
+		if err := readRemote(p, c, r, a.access, remote); err != nil {
+			return err
+		}
+	}
 	if a.mesh == "" {
 		return nil
 	}
@@ -140,6 +152,17 @@ func readCluster(p *program, c *cobra.Command, r *analysis.Reader, a *analyzing)
 		r.SetMesh(a.mesh, content)
 	}
 	return err
+}
+
+// readRemote takes what another cluster has.
+func readRemote(p *program, c *cobra.Command, r *analysis.Reader, access clusterFlags, name string) error {
+	access.context = name
+	client, ctx, cancel, err := access.client(p, c)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	return cluster.ReadRemote(ctx, client, name, r)
 }
 
 func parseSuppressions(texts []string) (list []analysis.Suppression, err error) {

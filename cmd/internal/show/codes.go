@@ -17,7 +17,7 @@ func Code(w io.Writer, c finding.Code) {
 
 func example(w io.Writer, title string, e finding.Example) {
 	for _, part := range []struct{ what, text string }{
-		{title, e.Documents}, {title + " (MeshConfig)", e.Mesh}, {title + " (MeshNetworks)", e.Networks},
+		{title, e.Documents}, {title + " (another cluster)", e.Remote}, {title + " (MeshConfig)", e.Mesh}, {title + " (MeshNetworks)", e.Networks},
 	} {
 		if part.text != "" {
 			fmt.Fprintf(w, "\n%s:\n\n  %s\n", part.what, strings.ReplaceAll(strings.TrimRight(part.text, "\n"), "\n", "\n  "))

@@ -22,6 +22,8 @@ type Input struct {
 	// Resources of Istio's kinds, Ingresses and their classes, and objects of Kubernetes that are
 	// looked at themselves.
 	Resources []Resource
+	// Remote are Services of other clusters of the mesh.
+	Remote []Resource
 	// Mesh is the mesh's settings; nil: the defaults.
 	Mesh *mesh.MeshConfig
 	// Services that exist besides those of ServiceEntries.
@@ -44,6 +46,8 @@ type Resource struct {
 	Line, Column int
 	// derived: it was made of another object.
 	derived bool
+	// cluster is the other one that it is in; empty: none.
+	cluster string
 	// ingress and class are what an Ingress or an IngressClass has.
 	ingress *kubernetes.IngressSpec
 	class   *kubernetes.IngressClassSpec
@@ -101,6 +105,7 @@ var analyzers = [...]func(*world){
 	annotations, relativePatches, protocols, ingresses, regexes,
 	proxysUsers, portNames, sharedDeployments, listeners, injection, autoImages, proxyImages,
 	injectingWebhooks, externalWebhooks, definitions, conditions, networks,
+	clusters,
 }
 
 // Analyze returns what there is to say, in order of files and lines. Findings that the resource's

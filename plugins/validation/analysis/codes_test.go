@@ -33,6 +33,7 @@ func analyzed(t *testing.T, e finding.Example) []Result {
 	t.Helper()
 	var r Reader
 	r.Add("example.yaml", []byte(e.Documents))
+	r.AddRemote("east", "remote.yaml", []byte(e.Remote))
 	if e.Mesh != "" {
 		r.SetMesh("mesh.yaml", []byte(e.Mesh))
 	}

@@ -62,9 +62,10 @@ func (p *podSpec) proxyImage() string {
 
 // serviceSpec is as much of a Service as is looked at.
 type serviceSpec struct {
-	Type     string
-	Selector map[string]string
-	Ports    []servicePort
+	Type      string
+	ClusterIP string `yaml:"clusterIP"`
+	Selector  map[string]string
+	Ports     []servicePort
 }
 
 type servicePort struct {

@@ -169,6 +169,18 @@ func (e example) ours(t *testing.T, folder string) map[string]bool {
 	return out
 }
 
+// istios is the folder of Istio's analyzers.
+func istios(t *testing.T) string {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "istio.io/istio")
+	cmd.Dir, cmd.Env = "../../../test/peer", append(os.Environ(), "GOFLAGS=-mod=mod")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list in test/peer: %v", err)
+	}
+	return filepath.Join(strings.TrimSpace(string(out)), "pkg/config/analysis/analyzers")
+}
+
 // codeAndKind is the beginning of what toldOf makes.
 func codeAndKind(told string) string { return told[:strings.LastIndexByte(told, ' ')] }
 
@@ -176,13 +188,7 @@ func codeAndKind(told string) string { return told[:strings.LastIndexByte(told, 
 // same resources, but for what docs/validation.md lists.
 func TestIstiosExamples(t *testing.T) {
 	need.All(t)
-	cmd := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "istio.io/istio")
-	cmd.Dir, cmd.Env = "../../../test/peer", append(os.Environ(), "GOFLAGS=-mod=mod")
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go list in test/peer: %v", err)
-	}
-	folder := filepath.Join(strings.TrimSpace(string(out)), "pkg/config/analysis/analyzers")
+	folder := istios(t)
 	all := examplesOf(t, folder)
 	tells := map[string]map[string]bool{} // the codes of each analyzer, with the kinds that they are of
 	for _, e := range all {
@@ -246,5 +252,39 @@ func TestIstiosExamples(t *testing.T) {
 	}
 	if want := fmt.Sprintf("In %d of its %d examples", same, len(all)); !strings.Contains(string(page), want) {
 		t.Errorf("docs/validation.md doesn't say %q", want)
+	}
+}
+
+// TestIstiosExampleOfClusters: of two clusters the same Services are told as by Istio's analyzer.
+func TestIstiosExampleOfClusters(t *testing.T) {
+	need.All(t)
+	folder := istios(t)
+	test, err := os.ReadFile(filepath.Join(folder, "multicluster_analyzers_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, m := range regexp.MustCompile(`\{msg\.MultiClusterInconsistentService, "Service (\S+)"\}`).FindAllStringSubmatch(string(test), -1) {
+		want = append(want, m[1])
+	}
+	r := Reader{Check: validation.New().Check}
+	for i, add := range []func(file string, text []byte){r.Add, func(file string, text []byte) { r.AddRemote("cluster2", file, text) }} {
+		file := fmt.Sprintf("testdata/multicluster/inconsistent-service-%d.yaml", i+1)
+		text, err := os.ReadFile(filepath.Join(folder, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		add(file, text)
+	}
+	var told []string
+	for _, f := range r.All() {
+		if f.Code == otherService {
+			told = append(told, f.Namespace+"/"+f.Name)
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(told)
+	if len(want) < 5 || !slices.Equal(want, told) {
+		t.Errorf("told are %v, and istioctl tells %v", told, want)
 	}
 }

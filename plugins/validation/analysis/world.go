@@ -42,6 +42,8 @@ type world struct {
 	objects    map[string][]*Resource
 	namespaces map[string]*Resource
 	servicesIn map[string][]*Resource
+	// remote are Services of other clusters.
+	remote []*Resource
 	// secrets and configMaps are nil where they are not known.
 	secrets, configMaps Credentials
 	gateways            map[string]item[*networking.Gateway]
@@ -68,6 +70,9 @@ func newWorld(in Input) *world {
 	}
 	for i := range in.Resources {
 		w.resources = append(w.resources, &in.Resources[i])
+	}
+	for i := range in.Remote {
+		w.remote = append(w.remote, &in.Remote[i])
 	}
 	for _, s := range in.Services {
 		w.addService(s)

@@ -65,7 +65,7 @@ func Read(ctx context.Context, client dynamic.Interface, root string, into *anal
 	for _, k := range all(root) {
 		err := fmt.Errorf("no version")
 		for _, version := range k.versions {
-			if err = k.read(ctx, client, version, into); !apierrors.IsNotFound(err) {
+			if err = k.read(ctx, client, version, into.Add); !apierrors.IsNotFound(err) {
 				break
 			}
 		}
@@ -80,8 +80,19 @@ func Read(ctx context.Context, client dynamic.Interface, root string, into *anal
 	return forbidden, nil
 }
 
+// ReadRemote adds what another cluster of the mesh has to a reader: its Services, which are
+// compared with those of the same name.
+func ReadRemote(ctx context.Context, client dynamic.Interface, cluster string, into *analysis.Reader) error {
+	services := wanted{"", nil, "services", "", ""}
+	err := services.read(ctx, client, "v1", func(file string, text []byte) { into.AddRemote(cluster, cluster+"/"+file, text) })
+	if err != nil {
+		return fmt.Errorf("%s: services: %w", cluster, err)
+	}
+	return nil
+}
+
 // read reads one kind, page by page.
-func (k wanted) read(ctx context.Context, client dynamic.Interface, version string, into *analysis.Reader) error {
+func (k wanted) read(ctx context.Context, client dynamic.Interface, version string, into func(file string, text []byte)) error {
 	var from dynamic.ResourceInterface = client.Resource(schema.GroupVersionResource{Group: k.group, Version: version, Resource: k.resource})
 	if k.namespace != "" {
 		from = client.Resource(schema.GroupVersionResource{Group: k.group, Version: version, Resource: k.resource}).Namespace(k.namespace)
@@ -103,7 +114,7 @@ func (k wanted) read(ctx context.Context, client dynamic.Interface, version stri
 }
 
 // add adds an object, without what only an API server needs.
-func add(o *unstructured.Unstructured, into *analysis.Reader) error {
+func add(o *unstructured.Unstructured, into func(file string, text []byte)) error {
 	o.SetManagedFields(nil)
 	if o.GetKind() == "CustomResourceDefinition" {
 		unstructured.RemoveNestedField(o.Object, "spec", "versions") // the schemas, which are large
@@ -112,6 +123,6 @@ func add(o *unstructured.Unstructured, into *analysis.Reader) error {
 	if err != nil {
 		return err
 	}
-	into.Add(Source+"/"+strings.ToLower(o.GetKind()), text)
+	into(Source+"/"+strings.ToLower(o.GetKind()), text)
 	return nil
 }

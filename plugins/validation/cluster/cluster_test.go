@@ -65,6 +65,33 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s is not in %s", want, strings.Join(told, ", "))
 		}
 	}
+	remote := &unstructured.Unstructured{}
+	text := "{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {ports: [{port: 81}]}}"
+	if err := yaml.Unmarshal([]byte(text), &remote.Object); err != nil {
+		t.Fatal(err)
+	}
+	here := remote.DeepCopy()
+	if err := unstructured.SetNestedSlice(here.Object, []any{map[string]any{"port": int64(80)}}, "spec", "ports"); err != nil {
+		t.Fatal(err)
+	}
+	r = &analysis.Reader{}
+	local := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists, here)
+	if _, err := Read(t.Context(), local, "istio-system", r); err != nil {
+		t.Fatal(err)
+	}
+	if err := ReadRemote(t.Context(), fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists, remote), "east", r); err != nil {
+		t.Fatal(err)
+	}
+	var otherwise []string
+	for _, f := range r.All() {
+		if f.Code == "IST0170" {
+			otherwise = append(otherwise, f.Namespace+"/"+f.Name+" "+f.Message)
+		}
+	}
+	const differs = "in east this service is otherwise than in this cluster: its ports"
+	if len(otherwise) != 1 || otherwise[0] != "shop/web "+differs {
+		t.Errorf("of a service of two clusters is told %q", otherwise)
+	}
 	refuse["services"] = errors.New("the line is cut")
 	if _, err := Read(t.Context(), client, "istio-system", &analysis.Reader{}); err == nil || !strings.Contains(err.Error(), "services: the line is cut") {
 		t.Errorf("where the line is cut it says %v", err)

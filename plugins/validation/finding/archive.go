@@ -38,6 +38,8 @@ func parseCode(id string, text []byte) Code {
 		switch {
 		case strings.HasSuffix(f.Name, "-mesh.yaml"):
 			into.Mesh = string(f.Data)
+		case strings.HasSuffix(f.Name, "-remote.yaml"):
+			into.Remote = string(f.Data)
 		case strings.HasSuffix(f.Name, "-networks.yaml"):
 			into.Networks = string(f.Data)
 		default:

@@ -18,6 +18,8 @@ type Code struct {
 type Example struct {
 	// Documents is a YAML stream of resources.
 	Documents string
+	// Remote is such a stream, of another cluster.
+	Remote string
 	// Mesh and Networks are a MeshConfig and a MeshNetworks.
 	Mesh, Networks string
 }
