@@ -187,6 +187,86 @@ func TestAFloodOfCalls(t *testing.T) {
 	})
 }
 
+// TestReviewsWaitInOrder: what an address asks a webhook for beyond what the plugin has in hand
+// waits for its turn, in order; what has none in time is told so while its caller waits still, and
+// those after it are answered.
+func TestReviewsWaitInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := callBench(t, state.Limits{Call: time.Hour})
+		first := g.join("first", &pb.Ready{Methods: []string{pb.Webhook + "/x"}})
+		ask := func(request string, patience time.Duration) <-chan called {
+			done := make(chan called, 1)
+			go func() {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				response, err := g.Call(ctx, &pb.Call{Method: pb.Webhook + "/x", Request: []byte(request), RemoteAddress: "192.0.2.1:1"})
+				done <- called{string(response), err}
+			}()
+			synctest.Wait()
+			return done
+		}
+		for range 32 {
+			ask("before", time.Hour)
+		}
+		inHand := callsOf(first)
+		if len(inHand) != 32 {
+			t.Fatalf("the plugin has %d in hand", len(inHand))
+		}
+		answer := func(q *pb.Call) {
+			first.send(&pb.FromPlugin{Called: &pb.Called{Id: q.Id, Response: q.Request}})
+			synctest.Wait()
+		}
+		one, two, three := ask("one", 10*time.Second), ask("two", 10*time.Second), ask("three", 20*time.Second)
+		time.Sleep(7 * time.Second)
+		answer(inHand[0])
+		if q := callsOf(first); len(q) != 1 || string(q[0].Request) != "one" {
+			t.Fatalf("next came %v", q)
+		} else {
+			answer(q[0])
+		}
+		if got := <-one; got.err != nil || got.response != "one" {
+			t.Errorf("who had its turn in time: %v", got)
+		}
+		if q := callsOf(first); len(q) != 1 || string(q[0].Request) != "two" {
+			t.Fatalf("next came %v", q)
+		} else {
+			time.Sleep(2 * time.Second) // it has its turn, and is answered late
+			answer(q[0])
+		}
+		if got := <-two; got.err != nil || got.response != "two" {
+			t.Errorf("who had its turn in time, and was answered late: %v", got)
+		}
+		answer(callsOf(first)[0])
+		if got := <-three; got.err != nil {
+			t.Error(got)
+		}
+		ask("last", time.Hour) // as many are in hand again
+		inHand = append(inHand, callsOf(first)...)
+		late, after := ask("late", 10*time.Second), ask("after", 20*time.Second)
+		time.Sleep(7600 * time.Millisecond)
+		synctest.Wait()
+		select {
+		case got := <-late:
+			wantErr(t, got.err, codes.ResourceExhausted, "others to answer")
+		default:
+			t.Error("who has no turn in time isn't told")
+		}
+		answer(inHand[1])
+		if q := callsOf(first); len(q) != 1 || string(q[0].Request) != "after" {
+			t.Fatalf("next came %v", q)
+		} else {
+			answer(q[0])
+		}
+		if got := <-after; got.err != nil {
+			t.Error(got)
+		}
+		for _, q := range inHand[2:] {
+			answer(q)
+		}
+		g.keepsNothing()
+	})
+}
+
 // TestCallsThatNobodyWaitsFor: whoever hangs up has its calls in the plugin's hand still, and gets
 // no more places for that, until the plugin has answered or has had its time.
 func TestCallsThatNobodyWaitsFor(t *testing.T) {

@@ -26,16 +26,21 @@ import (
 const (
 	// MostBody is how large a request's body may be: an update of an object has two of them.
 	MostBody = 8 << 20
-	// mostBodies is how many bytes of bodies an address may have in hand; all have four times that.
-	mostBodies = 16 << 20
+	// mostInHand is how many bytes of requests an address may have in hand, mostVerified one that
+	// has shown a certificate which is believed, mostOfAll all together. A request counts as its
+	// body and perRequest, about what its connection and whoever waits for it take. So an API
+	// server, through which everybody's objects come, may have 800 reviews of pods in hand: more
+	// than it handles requests at once by default (600). What it asks beyond what is answered at
+	// once waits for its turn, in order, and is told in time where there is none for it.
+	mostInHand, mostVerified, mostOfAll = 32 << 20, 64 << 20, 128 << 20
+	perRequest                          = 32 << 10
 	// largeBody is from how many bytes on bodies are handed on one at a time, so that a plugin
 	// never owes more than it may.
 	largeBody = 2 << 20
-	// mostRequests is how many requests an address may have in hand, mostOfOne is how many
-	// connections, and mostConnections is how many all may have.
-	mostRequests    = 256
-	mostOfOne       = 512
-	mostConnections = 2048
+	// mostOfOne is how many connections an address may have, of which each has one request by
+	// HTTP/1.1, as API servers speak it with webhooks; mostConnections is how many all may have.
+	mostOfOne       = 1024
+	mostConnections = 4096
 	// usualTimeout is how long a caller waits that does not say, mostTimeout the most that counts.
 	usualTimeout, mostTimeout = 10 * time.Second, 30 * time.Second
 	// margin is what is left of it for the way of the answer.
@@ -86,6 +91,14 @@ type Port struct {
 
 // load is what an address has in hand.
 type load struct{ requests, bytes int }
+
+// most is how many bytes an address may have in hand.
+func (p *Port) most() int {
+	if p.cfg.Clients != nil { // who isn't verified has nothing
+		return mostVerified
+	}
+	return mostInHand
+}
 
 // New returns a port that is closed.
 func New(cfg Config) *Port {
@@ -260,13 +273,14 @@ func patience(said string) time.Duration {
 
 // enter takes a request down; not ok if its address has too much in hand, or all have.
 func (p *Port) enter(who string, bytes int) (leave func(), ok bool) {
+	bytes += perRequest
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := p.by[who]
 	if l == nil {
 		l = &load{}
 	}
-	if l.requests >= mostRequests || l.bytes+bytes > mostBodies || p.total+bytes > 4*mostBodies {
+	if l.bytes+bytes > p.most() || p.total+bytes > mostOfAll {
 		return nil, false
 	}
 	p.by[who] = l

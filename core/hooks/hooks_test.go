@@ -194,32 +194,47 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// TestLoads: an address that asks for too much is refused, and keeps nobody else from asking.
+// TestLoads: an address may have so many bytes in hand, each request with what it costs beside its
+// body, more of them if it is verified; one that asks for more is refused, and keeps nobody else
+// from asking.
 func TestLoads(t *testing.T) {
-	p := New(Config{})
-	var leave []func()
-	for range mostRequests {
-		l, ok := p.enter("a", 1)
-		if !ok {
-			t.Fatal("it is refused too early")
+	for _, c := range []struct {
+		clients func() (*x509.CertPool, error)
+		most    int
+	}{{nil, mostInHand}, {func() (*x509.CertPool, error) { return nil, nil }, mostVerified}} {
+		p := New(Config{Clients: c.clients})
+		var leave []func()
+		enter := func(who string, bytes int, want bool) {
+			t.Helper()
+			l, ok := p.enter(who, bytes)
+			if ok != want {
+				t.Fatalf("%s with %d bytes is let in: %v, after %d", who, bytes, ok, len(leave))
+			}
+			if ok {
+				leave = append(leave, l)
+			}
 		}
-		leave = append(leave, l)
-	}
-	if _, ok := p.enter("a", 1); ok {
-		t.Error("too many requests are taken")
-	}
-	if l, ok := p.enter("b", MostBody); !ok {
-		t.Error("another address is refused")
-	} else {
-		leave = append(leave, l)
-	}
-	if _, ok := p.enter("b", mostBodies); ok {
-		t.Error("too many bytes are taken")
-	}
-	for _, l := range leave {
-		l()
-	}
-	if p.total != 0 || len(p.by) != 0 {
-		t.Errorf("%d bytes and %d addresses are left", p.total, len(p.by))
+		const pod = 8 << 10
+		many := c.most / (pod + perRequest)
+		if many < 800 {
+			t.Errorf("%d reviews of pods are too few for an API server", many)
+		}
+		for range many {
+			enter("a", pod, true)
+		}
+		enter("a", pod, false)
+		enter("b", MostBody, true)
+		enter("b", c.most-MostBody-2*perRequest, true)
+		enter("b", 0, false)
+		for who := range mostOfAll/c.most - 2 {
+			enter(string(rune('c'+who)), c.most-perRequest, true)
+		}
+		enter("z", c.most, false)
+		for _, l := range leave {
+			l()
+		}
+		if p.total != 0 || len(p.by) != 0 {
+			t.Errorf("%d bytes and %d addresses are left", p.total, len(p.by))
+		}
 	}
 }

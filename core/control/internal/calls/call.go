@@ -3,7 +3,9 @@ package calls
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strings"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
@@ -30,6 +32,8 @@ func (q *Calls) Call(ctx context.Context, m *pb.Call) (response []byte, err erro
 	switch {
 	case ctx.Err() != nil:
 		return nil, status.FromContextError(ctx.Err()).Err()
+	case errors.Is(silence, errNoTurn):
+		return nil, status.Errorf(codes.ResourceExhausted, "plugin %s %v", k.Name(), silence)
 	case answer == nil:
 		return nil, status.Errorf(codes.Unavailable, "plugin %s %v", k.Name(), silence)
 	case answer.Called.Code != 0:
@@ -45,8 +49,10 @@ func (q *Calls) inTurn(ctx context.Context, k *state.Plugin, m *pb.Call) (answer
 	leave, size := func() {}, m.Size()
 	if !m.Core {
 		var err error
-		if leave, err = q.turn(ctx, k.Name(), cmp.Or(strings.Join(m.Identities, " "), budget.Address(m.RemoteAddress)), size); err != nil {
-			return nil, err
+		waits, cancel := waiting(ctx, m.Method)
+		defer cancel()
+		if leave, err = q.turn(waits, k.Name(), cmp.Or(strings.Join(m.Identities, " "), budget.Address(m.RemoteAddress)), size); err != nil {
+			return nil, errNoTurn
 		}
 	}
 	put := false
@@ -62,6 +68,22 @@ func (q *Calls) inTurn(ctx context.Context, k *state.Plugin, m *pb.Call) (answer
 		m.Id = id
 		return parts(m)
 	})
+}
+
+// errNoTurn is why a call is not answered that has waited for its turn for as long as it may.
+var errNoTurn = errors.New("had others to answer for all of that time")
+
+// reserve is which part of the time that a webhook's caller waits is left for the answer: what has
+// its turn later would be answered too late, and those after it, too.
+const reserve = 4
+
+// waiting returns a ctx that ends when a call waits for its turn no more.
+func waiting(ctx context.Context, method string) (context.Context, context.CancelFunc) {
+	end, ok := ctx.Deadline()
+	if !ok || !strings.HasPrefix(method, pb.Webhook) {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, end.Add(-time.Until(end)/reserve))
 }
 
 // partBytes is how much of a request is in one message, which has room for all else of a call.
