@@ -74,9 +74,11 @@ func (c *Control) DropHold(plugin string) error {
 }
 
 // LetGo lets go of so many bytes of what was left, or a little more, the oldest first, and for a
-// while of what nobody uses without waiting for those who may be back soon: memory is short.
-func (c *Control) LetGo(bytes uint64) {
-	_ = c.do(func() error { c.mid.Serving.Placer.LetGo(bytes); return nil })
+// while of what nobody uses without waiting for those who may be back soon: memory is short. It
+// reports whether there was anything left.
+func (c *Control) LetGo(bytes uint64) (any bool) {
+	_ = c.do(func() error { any = c.mid.Serving.Placer.LetGo(bytes); return nil })
+	return any
 }
 
 // Gathered is closed when all that was declared at first is in, and the first revision waits for

@@ -243,7 +243,7 @@ func TestNamesOfThoseWhoLeft(t *testing.T) {
 			t.Errorf("the generator was told to drop %v", drops)
 		}
 		two.Close()
-		time.Sleep(50 * time.Second)
+		w.tidied(50 * time.Second)
 		two = w.stream("q")
 		two.Subscribe(typeB, false, []string{"b", "c"})
 		w.g.send(place(two.ID(), typeB, 7, w.at))
@@ -264,6 +264,42 @@ func TestNamesOfThoseWhoLeft(t *testing.T) {
 		}
 		if diff := cmp.Diff([]string{"c"}, names); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+// TestLateAnswersAreForgotten: what a generator says of names that nobody wants any more, because it
+// had not read that yet, goes once it has, with nothing changed meanwhile, though others are in the
+// view; what is wanted again is asked for again, and stays.
+func TestLateAnswersAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := keeping(t, placement.Retention{})
+		w.proxy.Subscribe(typeB, false, []string{"a"})
+		w.g.send(describe(typeB, 7), place(w.proxy.ID(), typeB, 7, w.at))
+		others := w.g.others()
+		want := others[len(others)-1].Want
+		w.g.send(body(2, "a"), change(typeB, 7, w.at, &pb.Entry{Name: "a", Body: 2}), wanted(want.Id, w.at))
+		two := w.stream("q")
+		two.Subscribe(typeB, false, []string{"b", "c"})
+		w.g.others()
+		w.g.send(place(two.ID(), typeB, 7, w.at))
+		others = w.g.others()
+		want = others[len(others)-1].Want
+		two.Close()
+		w.proxy.Subscribe(typeB, false, []string{"a", "c"})
+		w.g.send(body(3, "b"), body(4, "c"), change(typeB, 7, w.at, &pb.Entry{Name: "b", Body: 3}, &pb.Entry{Name: "c", Body: 4}), wanted(want.Id, w.at))
+		if _, bodies, _ := w.kept(); bodies != 4 {
+			t.Fatalf("%d bodies are there", bodies)
+		}
+		w.tidied(time.Minute)
+		if _, bodies, _ := w.kept(); bodies != 3 {
+			t.Errorf("%d bodies are kept", bodies)
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		s := w.mid.State.Roster.Session("istio").Maker.Views.Get(typeB, 7).Snapshot()
+		if s.Get("a") == nil || s.Get("b") != nil || s.Get("c") == nil {
+			t.Errorf("the view has %v", s.Bodies())
 		}
 	})
 }

@@ -19,7 +19,7 @@ func TestLetGo(t *testing.T) {
 		s.Maker.Begin(&pb.Ready{})
 		s.Maker.Views.Describe(&pb.View{Type: typeA, View: 1})
 		s.Maker.Unused.Emptied(s.Maker.Views.Get(typeA, 1))
-		s.Maker.Unused.Sent(nil)
+		s.Maker.Unused.Sent(s.Maker.Views)
 		s.Maker.Unused.Done()
 		s.LetGo()
 		if kept, waits := s.Maker.Views.Get(typeA, 1) != nil, len(s.Maker.Ops)+len(s.Maker.OvertakenOps) > 0; kept != waits {

@@ -251,7 +251,8 @@ func (h *History) Left(node string, connection uint64) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.newest(0).left[node] = connection
+	left := h.newest(0).left
+	left[node] = max(left[node], connection)
 }
 
 // Shown notes that a revision is shown; held: that it is not.
@@ -336,7 +337,7 @@ func (h *History) write(b *batch) {
 	var all []Shown
 	if b.push != nil {
 		h.log.Begin(*b.push)
-		all = h.departed(b)
+		all = h.departed(b.shown)
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(b.shown), compareKeys) {
 		s := b.shown[k]
@@ -348,12 +349,14 @@ func (h *History) write(b *batch) {
 		all = append(all, s)
 	}
 	h.log.Record(all)
-	maps.Copy(h.left, b.left)
+	for node, connection := range b.left {
+		h.left[node] = max(h.left[node], connection)
+	}
 }
 
-// departed are nodes that have gone, as far as none of their connections has come back: they are
-// nobody's from the next revision on.
-func (h *History) departed(b *batch) (gone []Shown) {
+// departed are nodes that have gone, as far as none of their connections has come back, nor is
+// shown something now: they have nothing from the next revision on.
+func (h *History) departed(shown map[Key]Shown) (gone []Shown) {
 	away := map[Key]bool{}
 	for k := range h.log.places {
 		if conn, left := h.left[k.Node]; left && h.conns[k] <= conn {
@@ -365,7 +368,7 @@ func (h *History) departed(b *batch) (gone []Shown) {
 	}
 	clear(h.left)
 	for _, k := range slices.SortedFunc(maps.Keys(away), compareKeys) {
-		if _, back := b.shown[k]; !back {
+		if _, back := shown[k]; !back {
 			gone = append(gone, Shown{Key: k})
 			delete(h.conns, k)
 			delete(h.unseen, k)
@@ -533,6 +536,30 @@ func (h *History) Pins() (all []Pin, images []*Image) {
 		all, images = append(all, p.Pin), append(images, p.image)
 	}
 	return all, images
+}
+
+// LetGo is for when memory is short. It forgets what nodes had that have gone, without waiting for
+// the next revision; of what came and went within the newest one nothing is left. Where no node has
+// gone it forgets the oldest revisions, until about so many bytes less are kept, or one is left, and
+// logs that. What is served, and what pins serve, stays.
+func (h *History) LetGo(bytes uint64) {
+	if h == nil {
+		return
+	}
+	h.take()
+	h.writing.Lock()
+	gone, forgotten := h.departed(nil), 0
+	if len(gone) > 0 {
+		h.log.Record(gone)
+	} else {
+		forgotten = h.log.shrink(bytes)
+	}
+	h.filed.unsaved = h.filed.unsaved || len(gone) > 0 || forgotten > 0
+	h.writing.Unlock()
+	h.ring()
+	if forgotten > 0 {
+		h.cfg.Log.Warn("memory is short: the oldest revisions are forgotten", "revisions", forgotten)
+	}
 }
 
 // Summary is how much is kept, and where.

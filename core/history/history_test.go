@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -235,7 +236,7 @@ func (w *world) counts(t *testing.T) {
 }
 
 // TestHistory: whatever connections are shown, each revision that is kept is as it was; in memory,
-// with few revisions, from a file, and after each restart.
+// with few revisions, from a file, while memory is short, and after each restart.
 func TestHistory(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -253,6 +254,9 @@ func TestHistory(t *testing.T) {
 				if w.IntN(5) == 0 && i > 3 {
 					w.pin(t)
 				}
+				if seed > 3 && w.IntN(10) == 0 {
+					w.letGo()
+				}
 				if i%7 == 6 {
 					w.agrees(t)
 				}
@@ -263,6 +267,15 @@ func TestHistory(t *testing.T) {
 			w.agrees(t)
 		})
 	}
+}
+
+// letGo has memory be short: of nodes that have gone nothing stays in the newest revision.
+func (w *world) letGo() {
+	w.h.LetGo(uint64(w.h.log.bytes) / 2)
+	maps.DeleteFunc(w.was[w.rev], func(node string, _ map[string]string) bool {
+		_, connected := w.conns[node]
+		return !connected
+	})
 }
 
 // pin pins some revision, or takes a pin away.
@@ -355,6 +368,82 @@ func TestBounds(t *testing.T) {
 	}
 	if n := len(h.log.bodies); n > 52 {
 		t.Errorf("%d resources are kept", n)
+	}
+}
+
+// TestLetGo: where memory is short the oldest revisions go, as many as have to, on disk too; what is
+// served and what is pinned stays, and so does the newest revision.
+func TestLetGo(t *testing.T) {
+	cfg := Config{Dir: t.TempDir()}
+	h := newHistory(t, cfg)
+	for i := range uint64(10) {
+		s := set("a="+fmt.Sprint(i)+strings.Repeat("x", 100<<10), "b=0")
+		h.Note(i+1, Shown{Key: Key{"p", typeA}, Connection: 1, Snapshot: view.NewSnapshot(s, nil, true)})
+		h.Shown(report.Push{Revision: i + 1, Kind: "full"})
+		h.Flush()
+	}
+	im, _, err := h.Pin(Pin{Revision: 2, Since: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect := func(oldest uint64) {
+		t.Helper()
+		if got, newest, _ := h.log.Span(); got != oldest || newest != 10 {
+			t.Errorf("revisions %d to %d are kept, not %d to 10", got, newest, oldest)
+		}
+		if a := words(im.Snapshot(Key{"p", typeA}))["a"]; !strings.HasPrefix(a, "1x") {
+			t.Errorf("pinned is %.5s", a)
+		}
+	}
+	h.LetGo(150 << 10)
+	expect(3)
+	h.LetGo(math.MaxUint64)
+	expect(10)
+	if most := int64(2 * pushCost); h.log.bytes > most {
+		t.Errorf("%d bytes are left", h.log.bytes)
+	}
+	h.LetGo(1)
+	expect(10)
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h = newHistory(t, cfg)
+	_, images := h.Pins()
+	im = images[0]
+	expect(10)
+}
+
+// TestLetGoOfThoseWhoLeft: where memory is short what nodes had who came and went within the newest
+// revision is gone, in whatever order their connections left, and no revision is; what others have
+// stays.
+func TestLetGoOfThoseWhoLeft(t *testing.T) {
+	h := newHistory(t, Config{})
+	shows := func(number uint64, node string, connection uint64, content string) {
+		h.Note(number, Shown{Key: Key{node, typeA}, Connection: connection, Snapshot: view.NewSnapshot(set("a="+content), nil, true)})
+	}
+	for i := range uint64(3) {
+		shows(i+1, "stays", 1, fmt.Sprint(i))
+		h.Shown(report.Push{Revision: i + 1, Kind: "full"})
+		h.Flush()
+	}
+	for i := range uint64(100) {
+		node := fmt.Sprint("n", i%10)
+		shows(0, node, i+2, strings.Repeat("x", 10<<10)+fmt.Sprint(i))
+		h.Flush()
+	}
+	for i := uint64(100); i > 0; i-- {
+		h.Left(fmt.Sprint("n", (i-1)%10), i+1)
+	}
+	h.LetGo(1 << 20)
+	if oldest, newest, _ := h.log.Span(); oldest != 1 || newest != 3 {
+		t.Errorf("revisions %d to %d are kept", oldest, newest)
+	}
+	if len(h.log.places) != 1 || len(h.log.bodies) != 3 {
+		t.Errorf("%d places and %d resources are kept", len(h.log.places), len(h.log.bodies))
+	}
+	im, err := h.At(3)
+	if err != nil || words(im.Snapshot(Key{"stays", typeA}))["a"] != "2" {
+		t.Error(err)
 	}
 }
 

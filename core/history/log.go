@@ -3,6 +3,7 @@ package history
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"sync/atomic"
 
@@ -381,6 +382,17 @@ func (l *Log) bound() {
 	for len(l.entries) > 1 && (len(l.entries) > l.bounds.revisions || l.bytes > l.bounds.bytes) {
 		l.drop(0)
 	}
+}
+
+// shrink drops the oldest revisions until so many bytes less are kept, or the newest one is left. It
+// returns how many it dropped.
+func (l *Log) shrink(bytes uint64) (dropped int) {
+	most := max(0, l.bytes-int64(min(bytes, math.MaxInt64)))
+	for len(l.entries) > 1 && l.bytes > most {
+		l.drop(0)
+		dropped++
+	}
+	return dropped
 }
 
 // drop forgets a revision: the oldest, or one that changed nothing. What the oldest undoes leads to

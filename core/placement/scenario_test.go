@@ -126,7 +126,7 @@ func (w *world) line(words []string) error {
 		w.told = nil
 		return archive.Expect(cmp.Or(strings.Join(told, ", "), "nothing"), rest)
 	case "state":
-		w.unused.Sent(w.vs.Unused())
+		w.unused.Sent(w.vs)
 	case "done":
 		w.unused.Done()
 		w.unused.LetGo(w.vs, w.bodies)
@@ -140,7 +140,7 @@ func (w *world) line(words []string) error {
 	case "holds":
 		return archive.Expect(archive.YesNo(w.asked.Holds()), rest)
 	case "untidy":
-		due, _ := w.unused.Tidy(true, 10*time.Second, false, w.now)
+		due, _ := w.unused.Tidy(w.vs, true, 10*time.Second, false, w.now)
 		return archive.Expect(archive.YesNo(due), rest)
 	case "retention":
 		var err error

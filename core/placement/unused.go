@@ -19,6 +19,8 @@ type Unused struct {
 	// freed are bodies that it was told of since a state was sent last, before those that it was
 	// told of before that; parts those that no view listed then.
 	freed, before, parts []uint64
+	// strayed are views that had names then which nobody wants.
+	strayed []*view.View
 	// spent is what it knows of, and of which words may still wait.
 	spent []spent
 	// since is since when there is something of these.
@@ -27,8 +29,8 @@ type Unused struct {
 
 // spent is what a generator is known to use no more.
 type spent struct {
-	views         []*view.View
-	parts, bodies []uint64
+	views, strayed []*view.View
+	parts, bodies  []uint64
 }
 
 // NewUnused returns it where all is used.
@@ -43,17 +45,17 @@ func (u *Unused) Entered(v *view.View) { delete(u.empty, v) }
 // Freed notes that the generator was told that no view has these bodies any more.
 func (u *Unused) Freed(bodies []uint64) { u.freed = append(u.freed, bodies...) }
 
-// Sent notes that a state was sent, when no view listed these parts: once the generator is done
+// Sent notes that a state was sent, when its views were as they are now: once the generator is done
 // with it, it knows of all that it was told before.
-func (u *Unused) Sent(parts []uint64) {
-	u.told, u.parts = slices.Collect(maps.Keys(u.empty)), parts
+func (u *Unused) Sent(vs *view.Views) {
+	u.told, u.parts, u.strayed = slices.Collect(maps.Keys(u.empty)), vs.Unused(), vs.Strayed()
 	u.before, u.freed = append(u.before, u.freed...), nil
 }
 
 // Done notes that the generator is done with the state that was sent last.
 func (u *Unused) Done() {
-	u.spent = append(u.spent, spent{u.told, u.parts, u.before})
-	u.told, u.parts, u.before = nil, nil, nil
+	u.spent = append(u.spent, spent{u.told, u.strayed, u.parts, u.before})
+	u.told, u.strayed, u.parts, u.before = nil, nil, nil, nil
 }
 
 // LetGo forgets what the generator knows to be unused. It is not to be called while something that
@@ -66,20 +68,25 @@ func (u *Unused) LetGo(vs *view.Views, bodies *view.Bodies) {
 				delete(u.empty, v)
 			}
 		}
+		for _, v := range x.strayed {
+			vs.Sweep(v)
+		}
 		vs.Expire(x.parts)
 		bodies.Collect(x.bodies)
 	}
 	u.spent = nil
 }
 
-// Any reports whether there is anything that is kept only until the generator knows.
-func (u *Unused) Any() bool { return len(u.empty)+len(u.freed)+len(u.before) > 0 }
+// any reports whether there is anything that is kept only until the generator knows.
+func (u *Unused) any(vs *view.Views) bool {
+	return len(u.empty)+len(u.freed)+len(u.before)+len(vs.Strayed()) > 0 || vs.Waits()
+}
 
 // Tidy reports whether a revision without changes should be made, so that the generator gets to
 // know: something is unused for after, and it does not work on a state, be it another one. again is
 // when to ask again; the zero time: nothing waits. wanted: there is somebody for whom it matters.
-func (u *Unused) Tidy(wanted bool, after time.Duration, busy bool, now time.Time) (due bool, again time.Time) {
-	if !wanted || !u.Any() {
+func (u *Unused) Tidy(vs *view.Views, wanted bool, after time.Duration, busy bool, now time.Time) (due bool, again time.Time) {
+	if !wanted || !u.any(vs) {
 		u.since = time.Time{}
 		return false, time.Time{}
 	}

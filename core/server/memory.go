@@ -75,9 +75,9 @@ func usedMemory() uint64 {
 // only then it shows what became of that which went before.
 const collectEvery = 2 * time.Second
 
-// relieving returns a func that lets go of some of what can be done without, the oldest first, and
-// where memory is short of garbage.
-func relieving(letGo func(bytes uint64)) func(bytes uint64, short bool) {
+// relieving returns a func that lets go of some of what can be done without, the oldest first:
+// views, and where memory is short of garbage, and, once no view is left, of revisions.
+func relieving(views func(bytes uint64) (any bool), revisions func(bytes uint64)) func(bytes uint64, short bool) {
 	var last time.Time
 	return func(bytes uint64, short bool) {
 		now := time.Now()
@@ -85,8 +85,11 @@ func relieving(letGo func(bytes uint64)) func(bytes uint64, short bool) {
 			return
 		}
 		last = now
-		letGo(bytes)
+		any := views(bytes)
 		if short {
+			if !any {
+				revisions(bytes)
+			}
 			debug.FreeOSMemory()
 		}
 	}

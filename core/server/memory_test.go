@@ -103,3 +103,16 @@ func TestDefaultMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestRelieving: revisions go once no view is left and clients are refused, and not before.
+func TestRelieving(t *testing.T) {
+	for _, c := range []struct{ views, short, revisions bool }{
+		{true, true, false}, {true, false, false}, {false, false, false}, {false, true, true},
+	} {
+		went := false
+		relieving(func(uint64) bool { return c.views }, func(uint64) { went = true })(1, c.short)
+		if went != c.revisions {
+			t.Errorf("views went: %v, memory is short: %v: revisions went: %v", c.views, c.short, went)
+		}
+	}
+}

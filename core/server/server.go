@@ -248,7 +248,7 @@ func New(cfg Config) (*Server, error) {
 	cfg.XDS.Source, cfg.XDS.Log, cfg.XDS.Registerer, cfg.XDS.StopTimeout = s.control, of("xds"), registry, cfg.Shutdown
 	if cfg.Memory > 0 {
 		cfg.XDS.Memory = func() (used, limit uint64) { return usedMemory(), cfg.Memory }
-		cfg.XDS.Relieve = relieving(s.control.LetGo)
+		cfg.XDS.Relieve = relieving(s.control.LetGo, past.LetGo)
 	}
 	if s.xds, err = xds.New(cfg.XDS); err != nil {
 		return nil, err

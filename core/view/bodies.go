@@ -124,14 +124,21 @@ func (bs *Bodies) release(b *Body) {
 // kept until Collect, for the plugin may be naming them at this moment.
 func (bs *Bodies) Freed() []uint64 {
 	var ids []uint64
-	for _, s := range bs.freed {
-		if s.refs == 0 && !s.told {
-			s.told = true
-			ids = append(ids, s.id)
-		}
+	for bs.untold() {
+		s := bs.freed[0]
+		s.told = true
+		ids = append(ids, s.id)
 	}
 	bs.freed = nil
 	return ids
+}
+
+// untold reports whether Freed has a body to return: the first of freed, then.
+func (bs *Bodies) untold() bool {
+	for len(bs.freed) > 0 && (bs.freed[0].refs > 0 || bs.freed[0].told) {
+		bs.freed = bs.freed[1:]
+	}
+	return len(bs.freed) > 0
 }
 
 // Collect lets go of the bodies in ids: the plugin has read that they are free, and what it named

@@ -20,6 +20,8 @@ type Views struct {
 	// gone are views that were forgotten: what is still said of them harms nobody.
 	gone   map[key]bool
 	unused map[uint64]*part // were listed, but by no view now
+	// strayed are views with strays.
+	strayed map[*View]bool
 }
 
 type key struct {
@@ -49,6 +51,8 @@ type View struct {
 	wildcard int
 	lists    map[list]*wish
 	wants    map[string]int // how many lists have the name
+	// strays are names of own that came when nobody wanted them; nil: none did.
+	strays   map[string]bool
 	snapshot *Snapshot
 }
 
@@ -82,7 +86,7 @@ type wish struct {
 func NewViews(bodies *Bodies, refusals *Refusals) *Views {
 	return &Views{
 		bodies: bodies, refusals: refusals, parts: map[uint64]*part{}, views: map[key]*View{}, dirty: map[*View]bool{}, gone: map[key]bool{},
-		unused: map[uint64]*part{},
+		unused: map[uint64]*part{}, strayed: map[*View]bool{},
 	}
 }
 
@@ -123,6 +127,7 @@ func (vs *Views) Forget(v *View) {
 	vs.gone[key{v.Type, v.ID}] = true
 	delete(vs.views, key{v.Type, v.ID})
 	delete(vs.dirty, v)
+	delete(vs.strayed, v)
 	vs.refusals.forget(v)
 	vs.setParts(v, nil)
 	for _, b := range v.own.Bodies() {
@@ -176,7 +181,55 @@ func (vs *Views) Change(m *pb.Change) error {
 	set, err := vs.edit(v, v.own, m.Type, m.Upserts, m.Removes)
 	v.own = set
 	vs.dirty[v] = true
+	if v.stray(m.Upserts); v.strays != nil {
+		vs.strayed[v] = true
+	}
 	return err
+}
+
+// stray notes the names of entries that nobody wants: the plugin said them before it read that, or
+// before somebody wants them.
+func (v *View) stray(entries []*pb.Entry) {
+	if v.wildcard > 0 {
+		return
+	}
+	for _, e := range entries {
+		if v.wants[e.Name] > 0 {
+			continue
+		}
+		if v.strays == nil {
+			v.strays = map[string]bool{}
+		}
+		v.strays[e.Name] = true
+	}
+}
+
+// Strayed returns the views that have names which came when nobody wanted them, and which nobody
+// has wanted since.
+func (vs *Views) Strayed() []*View {
+	for v := range vs.strayed {
+		maps.DeleteFunc(v.strays, func(n string, _ bool) bool { return v.wants[n] > 0 || v.own.Get(n) == nil })
+		if v.wildcard > 0 || len(v.strays) == 0 {
+			v.strays = nil
+			delete(vs.strayed, v)
+		}
+	}
+	return slices.Collect(maps.Keys(vs.strayed))
+}
+
+// Waits reports whether something was said that is not published yet, or whether there are bodies
+// that no view names and of which the plugin was not told.
+func (vs *Views) Waits() bool { return len(vs.dirty) > 0 || vs.bodies.untold() }
+
+// Sweep removes such names from a view: the plugin knows by now what is wanted, and says anew what
+// will be.
+func (vs *Views) Sweep(v *View) {
+	if !slices.Contains(vs.Strayed(), v) {
+		return
+	}
+	vs.Unwant(v, false, slices.Collect(maps.Keys(v.strays)))
+	v.strays = nil
+	delete(vs.strayed, v)
 }
 
 // Complete notes that the whole set of the view is known.

@@ -28,7 +28,7 @@ func (fd *Feeder) SendState(s *state.Session, number uint64) {
 	s.Out.State(&outbox.Job{Revision: pb.Revision{Epoch: fd.state.Course.Epoch, Number: number}, Whole: whole, Tables: tables})
 	s.Told(number, fd.state.Clock.Now())
 	if s.Generates() {
-		s.Maker.Unused.Sent(s.Maker.Views.Unused())
+		s.Maker.Unused.Sent(s.Maker.Views)
 	}
 }
 

@@ -14,7 +14,8 @@ func (p *Pipeline) Tidy(now time.Time, at func(time.Time)) bool {
 		after = serving.TidySoon
 	}
 	for s := range p.state.Roster.Sessions() {
-		due, again := s.Maker.Unused.Tidy(s.Generates() && (short || !s.Plugin.Expected.OnDemand), after, !s.State.Busy.IsZero(), now)
+		wanted := s.Generates() && (short || !s.Plugin.Expected.OnDemand)
+		due, again := s.Maker.Unused.Tidy(s.Maker.Views, wanted, after, !s.State.Busy.IsZero(), now)
 		at(again)
 		if due {
 			p.state.Course.Force(s.Name())

@@ -41,13 +41,15 @@ func (pl *Placer) Expire(now time.Time, at func(time.Time)) {
 	pl.state.Metrics.Retained(pl.state.Connections.Left.Kept())
 }
 
-// LetGo lets go of so many bytes of what was left.
-func (pl *Placer) LetGo(bytes uint64) {
+// LetGo lets go of so many bytes of what was left, and reports whether there was any.
+func (pl *Placer) LetGo(bytes uint64) (any bool) {
 	most := pl.state.Connections.Left.But(bytes)
 	for w := pl.state.Connections.Left.Oldest(most); w != nil; w = pl.state.Connections.Left.Oldest(most) {
 		pl.forgo(w)
+		any = true
 	}
 	pl.state.Connections.Left.Short(pl.state.Clock.Now().Add(TidyAfter))
+	return any
 }
 
 // forgo takes back what was kept of a connection's wish.
