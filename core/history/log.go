@@ -384,8 +384,8 @@ func (l *Log) bound() {
 	}
 }
 
-// shrink drops the oldest revisions until so many bytes less are kept, or the newest one is left. It
-// returns how many it dropped.
+// shrink drops the oldest revisions until so many bytes less are kept, or the newest one is left.
+// It returns how many it dropped.
 func (l *Log) shrink(bytes uint64) (dropped int) {
 	most := max(0, l.bytes-int64(min(bytes, math.MaxInt64)))
 	for len(l.entries) > 1 && l.bytes > most {
