@@ -91,9 +91,9 @@ func logger(l settings.Log, w io.Writer) (*slog.Logger, *slog.LevelVar) {
 	level := &slog.LevelVar{}
 	_ = level.UnmarshalText([]byte(l.Level))          // checked with the settings
 	o := &slog.HandlerOptions{Level: slog.LevelDebug} // areas have levels of their own
-	var to slog.Handler = slog.NewTextHandler(w, o)
+	all := levels.New(level)
 	if l.Format == "json" {
-		to = slog.NewJSONHandler(w, o)
+		return slog.New(all.Naming(slog.NewJSONHandler(w, o))), level
 	}
-	return slog.New(levels.New(level).Handler(to)), level
+	return slog.New(all.Handler(slog.NewTextHandler(w, o))), level
 }

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 )
 
-// Attr of a logger says which part of the core it is of; it is not written.
+// Attr of a logger says which part of the core it is of; a handler of Naming alone writes it.
 const Attr = "area"
 
 // pluginAttr of a logger, or of a line, says which plugin it is about.
@@ -138,6 +138,12 @@ func (l *Levels) least(part string) slog.Level {
 // Handler returns one that passes lines on that are of their area's level, or above.
 func (l *Levels) Handler(to slog.Handler) slog.Handler { return handler{Handler: to, levels: l} }
 
+// Naming is Handler for a log whose lines say of which part of the core they are, for programs that
+// read them.
+func (l *Levels) Naming(to slog.Handler) slog.Handler {
+	return handler{Handler: to, levels: l, names: true}
+}
+
 type handler struct {
 	slog.Handler
 	levels *Levels
@@ -145,6 +151,8 @@ type handler struct {
 	part, plugin string
 	// grouped: attributes from here on are below a group.
 	grouped bool
+	// names: the part is written.
+	names bool
 }
 
 // Enabled implements slog.Handler.
@@ -169,6 +177,10 @@ func (h handler) Handle(ctx context.Context, r slog.Record) error {
 	}
 	if r.Level < h.levels.of(h.part, plugin) {
 		return nil
+	}
+	if h.names && h.part != "" && !h.grouped {
+		r = r.Clone()
+		r.AddAttrs(slog.String(Attr, h.part))
 	}
 	return h.Handler.Handle(ctx, r)
 }
@@ -195,6 +207,9 @@ func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 // WithGroup implements slog.Handler.
 func (h handler) WithGroup(name string) slog.Handler {
+	if h.names && h.part != "" && !h.grouped {
+		h.Handler = h.Handler.WithAttrs([]slog.Attr{slog.String(Attr, h.part)})
+	}
 	h.Handler, h.grouped = h.Handler.WithGroup(name), true
 	return h
 }

@@ -3,6 +3,7 @@ package levels
 import (
 	"bytes"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -72,5 +73,25 @@ func TestLevels(t *testing.T) {
 		if err := l.Set(area, level, plugins); err == nil || !strings.Contains(err.Error(), "are") {
 			t.Errorf("%s=%s: %v", area, level, err)
 		}
+	}
+}
+
+// TestNaming: where that is wanted a line says once of which part of the core it is, the last that
+// its logger was given, also of those with groups.
+func TestNaming(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(New(&slog.LevelVar{}).Naming(slog.NewJSONHandler(&out, nil)))
+	log.Info("1")
+	admin := log.With(Attr, "core/server").With("a", 1).With(Attr, "core/admin")
+	admin.Info("2", "b", 2)
+	admin.WithGroup("g").With("c", 3).Info("3", "d", 4)
+	var said []string
+	for line := range strings.Lines(out.String()) {
+		_, rest, _ := strings.Cut(line, `"msg":`)
+		said = append(said, strings.TrimSpace(rest))
+	}
+	want := []string{`"1"}`, `"2","a":1,"b":2,"area":"core/admin"}`, `"3","a":1,"area":"core/admin","g":{"c":3,"d":4}}`}
+	if !slices.Equal(said, want) {
+		t.Errorf("%q, want %q", said, want)
 	}
 }
