@@ -30,6 +30,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/controller/injector"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/registration"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/status"
+	"github.com/coxswain-mesh/coxswain/plugins/controller/untaint"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/validator"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/api"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/grpc"
@@ -84,6 +85,7 @@ func builtins() map[string]sdk.Declaration {
 		"controller/ingress":        controlleringress.Plugin(),
 		"controller/injector":       injector.Plugin(),
 		"controller/status":         status.Plugin(),
+		"controller/untaint":        untaint.Plugin(),
 		"controller/validator":      validator.Plugin(),
 		"generator/api":             api.Plugin(),
 		"generator/grpc":            grpc.Plugin(),

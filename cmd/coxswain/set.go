@@ -101,7 +101,7 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 	path("kubeconfig", &in.Kubeconfig)
 	path("clusterKubeconfigs", &in.Remotes.Kubeconfigs)
 	path("modulesDir", &in.Modules.Dir)
-	readers := []string{"config/kubernetes", "registry/kubernetes", "registry/clusters", "controller/exports", "config/mesh", "authenticator/kubernetes", "config/secrets", "controller/ca", "controller/injector", "controller/validator", "controller/gateway"}
+	readers := []string{"config/kubernetes", "registry/kubernetes", "registry/clusters", "controller/exports", "config/mesh", "authenticator/kubernetes", "config/secrets", "controller/ca", "controller/injector", "controller/validator", "controller/gateway", "controller/untaint"}
 	for _, s := range []struct {
 		shorthand
 		usual any
@@ -117,13 +117,15 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 		{shorthand{"kubernetesApiQPS", in.QPS, readers, "qps", true}, usual.QPS},
 		{shorthand{"kubernetesApiBurst", in.Burst, readers, "burst", true}, usual.Burst},
 		{shorthand{"clusterID", in.ClusterID, []string{"registry/kubernetes", "registry/clusters", "registry/serviceentry", "authenticator/kubernetes", "controller/dns", "controller/gateway", "controller/ingress", "controller/injector"}, "cluster", false}, usual.ClusterID},
-		{shorthand{"namespace", in.Namespace, []string{"config/mesh", "registry/clusters", "controller/addresses", "controller/ca", "controller/injector", "controller/status", "controller/validator", "controller/gateway", "controller/ingress", "controller/registration", "controller/analysis"}, "namespace", true}, usual.Namespace},
+		{shorthand{"namespace", in.Namespace, []string{"config/mesh", "registry/clusters", "controller/addresses", "controller/ca", "controller/injector", "controller/status", "controller/validator", "controller/gateway", "controller/ingress", "controller/registration", "controller/analysis", "controller/untaint"}, "namespace", true}, usual.Namespace},
 		{shorthand{"namespace", in.Namespace, []string{"registry/kubernetes"}, "systemNamespace", true}, usual.Namespace},
 		{shorthand{"clusterRegistriesNamespace", in.Remotes.Namespace, []string{"registry/clusters"}, "namespace", false}, ""},
 		{shorthand{"clusterKubeconfigs", in.Remotes.Kubeconfigs, []string{"registry/clusters", "registry/kubernetes", "controller/exports", "authenticator/kubernetes", "config/secrets"}, "directory", false}, ""},
 		{shorthand{"sharedMeshConfig", in.SharedMeshConfig, []string{"config/mesh"}, "sharedConfigMap", false}, ""},
 		{shorthand{"domain", in.Domain, []string{"registry/kubernetes", "controller/exports"}, "domain", false}, usual.Domain},
 		{shorthand{"domain", in.Domain, []string{"config/gatewayapi", "config/ingress", "controller/dns", "controller/ingress"}, "domain", true}, usual.Domain},
+		{shorthand{"nodeTaint", in.Untaint.Taint, []string{"controller/untaint"}, "taint", false}, ""},
+		{shorthand{"cniNamespace", in.Untaint.CNINamespace, []string{"controller/untaint"}, "cniNamespace", false}, ""},
 		{shorthand{"revision", in.Revision, []string{"config/kubernetes", "registry/kubernetes", "controller/injector", "controller/validator", "controller/status", "controller/gateway", "controller/analysis"}, "revision", false}, ""},
 	} {
 		if s.value != s.usual && !reflect.ValueOf(s.value).IsZero() {
@@ -250,7 +252,7 @@ func fromFiles(s *manifest.Set) (*manifest.Set, error) {
 		entries = other.Builtins("config/file")
 	}
 	for _, e := range s.Plugins {
-		if !slices.Contains([]string{"config/kubernetes", "config/etcd", "config/git", "config/xds", "controller/addresses", "controller/analysis", "controller/ingress", "controller/registration", "controller/status"}, e.Builtin) {
+		if !slices.Contains([]string{"config/kubernetes", "config/etcd", "config/git", "config/xds", "controller/addresses", "controller/analysis", "controller/ingress", "controller/registration", "controller/status", "controller/untaint"}, e.Builtin) {
 			entries = append(entries, e)
 		}
 	}
@@ -263,7 +265,7 @@ func without(s *manifest.Set, builtin string) *manifest.Set {
 }
 
 // writes enables what makes or changes objects in a cluster, where settings ask for it: gateways'
-// deployments, agents' entries, and findings in statuses.
+// deployments, agents' entries, findings in statuses, and nodes without a taint.
 func writes(s *manifest.Set, in settings.Inputs, name string) error {
 	for _, of := range []struct {
 		on               bool
@@ -272,6 +274,7 @@ func writes(s *manifest.Set, in settings.Inputs, name string) error {
 		{in.ManageGateways, "manageGateways", "controller/gateway"},
 		{in.AutoRegistration, "autoRegistration", "controller/registration"},
 		{in.Analysis, "enableAnalysis", "controller/analysis"},
+		{in.Untaint.Nodes, "untaintNodes", "controller/untaint"},
 	} {
 		if !of.on {
 			continue
@@ -339,8 +342,9 @@ func (h shorthand) configure(s *manifest.Set, fromFiles bool) error {
 		}
 	}
 	switch {
-	case len(entries) == 0 && (h.setting == "revision" && fromFiles || h.setting == "namespace"):
-		return nil // files are of every revision, and the namespace is that of operators, too
+	case len(entries) == 0 && (h.setting == "revision" && fromFiles || h.setting == "namespace" ||
+		slices.Contains([]string{"nodeTaint", "cniNamespace"}, h.setting)):
+		return nil // files are of every revision, the namespace is that of operators, too, and istiod is told these in any case
 	case len(entries) == 0 && h.setting == "domain" && h.builtins[0] == "config/gatewayapi":
 		return nil // the domain is that of the registries, which have been asked
 	case len(entries) == 0:

@@ -323,6 +323,7 @@ func TestWhatWrites(t *testing.T) {
 	for builtin, ask := range map[string]func(*settings.Inputs, bool){
 		"controller/gateway":      func(in *settings.Inputs, on bool) { in.ManageGateways = on },
 		"controller/registration": func(in *settings.Inputs, on bool) { in.AutoRegistration = on },
+		"controller/untaint":      func(in *settings.Inputs, on bool) { in.Untaint.Nodes = on },
 		"controller/analysis":     func(in *settings.Inputs, on bool) { in.Analysis = on },
 	} {
 		in := settings.Defaults().Inputs
@@ -422,7 +423,7 @@ func TestReadOnlySet(t *testing.T) {
 	in := settings.Defaults().Inputs
 	for i, text := range [][]byte{coxswain.KubernetesSet(), own} {
 		for _, only := range []bool{false, true} {
-			in.ReadOnly, in.ManageGateways, in.AutoRegistration, in.Analysis = only, i == 0, i == 0, i == 0 // else nobody does that
+			in.ReadOnly, in.ManageGateways, in.AutoRegistration, in.Analysis, in.Untaint.Nodes = only, i == 0, i == 0, i == 0, i == 0 // else nobody does that
 			s, err := set(in, "plugins.yaml", text)
 			if err != nil {
 				t.Fatal(err)

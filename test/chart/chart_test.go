@@ -177,7 +177,9 @@ func TestPods(t *testing.T) {
 func TestRightsAreOnes(t *testing.T) {
 	t.Parallel()
 	want := map[string][]rbacv1.PolicyRule{}
-	for _, file := range []string{"rights.yaml", "signers.yaml", "trustbundles.yaml", "gateways.yaml", "registration.yaml", "analysis.yaml", "webhooks.yaml"} {
+	for _, file := range []string{
+		"rights.yaml", "signers.yaml", "trustbundles.yaml", "gateways.yaml", "registration.yaml", "analysis.yaml", "untaint.yaml", "webhooks.yaml",
+	} {
 		text, err := os.ReadFile(filepath.Join(deployed, file))
 		if err != nil {
 			t.Fatal(err)
@@ -230,6 +232,11 @@ func TestRightsAreOnes(t *testing.T) {
 			want["webhooks.yaml ClusterRole"])...)
 		is(of, own, slices.Concat(want["rights.yaml Role"], want["analysis.yaml Role"], want["webhooks.yaml Role"])...)
 	}
+	for _, asked := range []string{"taint.enabled=true", "pilot.taint.enabled=true", "coxswain.settings.untaintNodes=true"} {
+		of = objects(t, "--set", asked)
+		is(of, wide, slices.Concat(want["rights.yaml ClusterRole"], want["untaint.yaml ClusterRole"], want["webhooks.yaml ClusterRole"])...)
+		is(of, own, slices.Concat(want["rights.yaml Role"], want["untaint.yaml Role"], want["webhooks.yaml Role"])...)
+	}
 	lease, _ := yaml.Marshal(as[rbacv1.Role](t, objects(t, "--set", "revision=canary", "--set", "env.PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER=true"), "Role/istiod-canary").Rules)
 	if !strings.Contains(string(lease), "- istio-gateway-deployment-canary\n") {
 		t.Errorf("with a revision it may have another Lease: %s", lease)
@@ -281,6 +288,8 @@ func TestValues(t *testing.T) {
 		{"coxswain.settings.dnsAddr=0.0.0.0:15053", "ConfigMap/coxswain", `dnsAddr: 0.0.0.0:15053`},
 		{"coxswain.settings.dnsAddr=0.0.0.0:15053,global.networkPolicy.enabled=true", "NetworkPolicy/istiod", `{"port":15053,"protocol":"UDP"}`},
 		{"coxswain.settings.enableAnalysis=true", "ConfigMap/coxswain", `enableAnalysis: true`},
+		{"pilot.taint.enabled=true", "Deployment/istiod", `"--untaintNodes","--nodeTaint=cni.istio.io/not-ready"`},
+		{"taint.namespace=kube-system", "Deployment/istiod", `"--cniNamespace=kube-system"`},
 		{"pilot.env.PILOT_ENABLE_ANALYSIS=true", "Deployment/istiod", `{"name":"PILOT_ENABLE_ANALYSIS","value":"true"}`},
 		{"coxswain.modules.enabled=true", "Deployment/istiod", `"--modulesDir=/var/lib/coxswain/modules"`},
 		{"coxswain.modules.enabled=true", "Deployment/istiod", `"emptyDir":{"sizeLimit":"1Gi"},"name":"modules"`},
@@ -331,7 +340,7 @@ func TestTaken(t *testing.T) {
 		{"--set", "revision=canary,coxswain.settings.debounceAfter=50ms,coxswain.settings.dnsAddr=0.0.0.0:15053"},
 		{"--set", "coxswain.modules.enabled=true,coxswain.modules.blockedCIDRs={10.96.0.0/12,fd00::/8}"},
 		{"--set", "coxswain.settings.manageGateways=true,coxswain.settings.autoRegistration=true", "--set",
-			"coxswain.settings.enableAnalysis=true,webhooks.enabled=false,global.logAsJson=true"},
+			"coxswain.settings.enableAnalysis=true,taint.enabled=true,taint.namespace=kube-system,webhooks.enabled=false,global.logAsJson=true"},
 		{"--set", "global.multiCluster.clusterName=east,env.PILOT_ENABLE_STATUS=true,global.proxy.clusterDomain=example.org"},
 	} {
 		text, err := template(t, args...)

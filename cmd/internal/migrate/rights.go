@@ -37,6 +37,9 @@ func (m *maker) rights() ([]byte, error) {
 	if m.Settings["enableAnalysis"] == true {
 		files = append(files, "analysis")
 	}
+	if m.Settings["untaintNodes"] == true {
+		files = append(files, "untaint")
+	}
 	if m.Settings["enableClusterTrustBundleAPI"] == true {
 		files = append(files, "trustbundles")
 	}

@@ -19,6 +19,7 @@ var theirs = map[string]string{
 	"SPIFFE_BUNDLE_ENDPOINTS":  "spiffeBundleEndpoints", "ISTIO_MULTIROOT_MESH": "multiRootMesh",
 	"ENABLE_CLUSTER_TRUST_BUNDLE_API": "enableClusterTrustBundleAPI", "PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER": "manageGateways",
 	"PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION": "autoRegistration", "PILOT_ENABLE_ANALYSIS": "enableAnalysis",
+	"PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS": "untaintNodes", "PILOT_NODE_UNTAINT_CONTROLLERS_TAINT_NAME": "nodeTaint",
 }
 
 // adopted is an environment in which istiod's variables stand as ours.

@@ -38,6 +38,13 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.Bool("enableAnalysis", d.Analysis, "write what is found of Istio's resources into their statuses, by the set's "+
 		"controller/analysis, as istiod's PILOT_ENABLE_ANALYSIS (which is read, too); the rights are "+
 		"deploy/kubernetes/analysis.yaml")
+	fs.Bool("untaintNodes", d.Untaint.Nodes, "take from nodes the taint that keeps pods from them until Istio's CNI plugin is "+
+		"ready there, by the set's controller/untaint, as istiod's PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS (which is "+
+		"read, too); the rights are deploy/kubernetes/untaint.yaml")
+	fs.String("nodeTaint", d.Untaint.Taint, "the key of that taint; empty: cni.istio.io/not-ready (istiod's "+
+		"PILOT_NODE_UNTAINT_CONTROLLERS_TAINT_NAME is read, too)")
+	fs.String("cniNamespace", d.Untaint.CNINamespace, "namespace of the CNI plugin's pods, for the set's controller/untaint; "+
+		"empty: the control plane's")
 	fs.String("dnsAddr", d.DNSAddr,
 		"answer DNS queries for services at IP:PORT, by UDP and TCP, by the set's controller/dns, for clients without an agent; empty: nowhere")
 	fs.Bool("dualStack", d.DualStack,

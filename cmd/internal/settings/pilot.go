@@ -13,7 +13,7 @@ import (
 // Flags of pilot-discovery that have no meaning here yet.
 var pilotFlags = struct{ strings, bools []string }{
 	strings: []string{
-		"cniNamespace", "ctrlz_port", "ctrlz_address", "log_output_level", "log_target", "log_caller", "log_stacktrace_level", "log_rotate",
+		"ctrlz_port", "ctrlz_address", "log_output_level", "log_target", "log_caller", "log_stacktrace_level", "log_rotate",
 		"log_rotate_max_age", "log_rotate_max_backups", "log_rotate_max_size", "vklog",
 	},
 	bools: []string{"profile", "log_as_json"},

@@ -46,7 +46,8 @@ type Inputs struct {
 	// agents that connect.
 	AutoRegistration bool `setting:"autoRegistration"`
 	// Analysis enables the set's controller/analysis, which writes findings into statuses.
-	Analysis bool `setting:"enableAnalysis"`
+	Analysis bool    `setting:"enableAnalysis"`
+	Untaint  Untaint `setting:",squash"`
 	// DNSAddr is where the set's controller/dns answers, and enables it; empty: it is off.
 	DNSAddr string `setting:"dnsAddr"`
 	// DualStack is handed to the set's generator/istio and registry/kubernetes: what has addresses
@@ -55,6 +56,17 @@ type Inputs struct {
 	Modules   Modules `setting:",squash"`
 	Cluster   `setting:",squash"`
 	Callers   Callers `setting:",squash"`
+}
+
+// Untaint is how the set's controller/untaint takes a taint from nodes where the CNI plugin is
+// ready.
+type Untaint struct {
+	// Nodes enables it.
+	Nodes bool `setting:"untaintNodes"`
+	// Taint is the taint's key; empty: as its config says.
+	Taint string `setting:"nodeTaint"`
+	// CNINamespace is where the CNI plugin's pods are; empty: in the control plane's.
+	CNINamespace string `setting:"cniNamespace"`
 }
 
 // Modules is how the set's config/modules fetches modules of WebAssembly, for Envoys without an

@@ -204,7 +204,7 @@ func TestIgnored(t *testing.T) {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	Flags(fs, Defaults())
 	PilotFlags(fs)
-	if err := fs.Parse([]string{"--ctrlz_port", "1", "--profile", "--cniNamespace", "kube-system", "--holdMax=1s"}); err != nil {
+	if err := fs.Parse([]string{"--ctrlz_port", "1", "--profile", "--log_target", "stdout", "--cniNamespace", "kube-system", "--holdMax=1s"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := Ignored(fs); len(got) != 3 || !strings.Contains(got[0], "--ctrlz_port") || !strings.Contains(got[0], "coxswain log") {
