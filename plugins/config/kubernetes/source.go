@@ -373,11 +373,12 @@ func (p *publication) read(k key) *sdk.Row {
 	}
 	p.events.fine(k)
 	d.Row.Source = place(k)
-	if _, ok := gatewayapi.Lookup(k.table); ok { // statuses say of which generation they are
+	if _, ok := gatewayapi.Lookup(k.table); ok { // statuses say of which generation they are, and of which object
 		if d.Row.Annotations == nil {
 			d.Row.Annotations = map[string]string{}
 		}
 		d.Row.Annotations[gatewayapi.GenerationAnnotation] = strconv.FormatInt(o.Generation, 10)
+		d.Row.Annotations[gatewayapi.UIDAnnotation] = string(o.UID)
 	}
 	return d.Row
 }

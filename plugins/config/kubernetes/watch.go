@@ -145,7 +145,7 @@ func (w *watched) add(ctx context.Context, table string, at schema.GroupVersionR
 		UpdateFunc: func(old, now any) {
 			before, _ := old.(*object)
 			after, _ := now.(*object)
-			if before == nil || after == nil || !bytes.Equal(before.text, after.text) {
+			if before == nil || after == nil || before.UID != after.UID || !bytes.Equal(before.text, after.text) {
 				note(now)
 			}
 		},

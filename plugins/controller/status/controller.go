@@ -76,10 +76,11 @@ type writer struct {
 	// such wait is. Zero: there are none.
 	classesAt    time.Time
 	classesPause time.Duration
+	ahead        ahead
 }
 
-// follow writes what is new in each state, until ctx ends. All that there is is read first, for
-// somebody else may have led before, and from time to time.
+// follow writes what is new in each state, until ctx ends. First all that is to be said is compared
+// with what there is, for somebody else may have led before; all objects are from time to time.
 func (w *writer) follow(ctx context.Context) error {
 	first, newer, err := kube.FirstState(ctx, w.out)
 	if err != nil {
@@ -87,6 +88,8 @@ func (w *writer) follow(ctx context.Context) error {
 	}
 	w.take(first, newer)
 	w.since = w.taken
+	w.lookAt = w.since.Add(min(trust, w.config.Look)) // all that is to be said is queued
+	w.failed(ctx, w.makeClasses(ctx, true))
 	for ctx.Err() == nil {
 		now := time.Now()
 		if w.stale() && now.Sub(w.taken) >= settle {
@@ -189,15 +192,18 @@ func (w *writer) write(ctx context.Context, key string) error {
 	if !k.Cluster {
 		namespace, name = kinds.SplitKey(name)
 	}
-	var err error
+	text, err := w.ahead.of(ctx, w, k.Table, key)
 	for range tries {
-		var text []byte
-		if text, err = w.objects.Get(ctx, k.Table, namespace, name); err == nil {
+		if text == nil && err == nil {
+			text, err = w.objects.Get(ctx, k.Table, namespace, name)
+		}
+		if err == nil {
 			err = w.put(ctx, k.Table, key, text)
 		}
 		if sdk.CodeOf(err) != sdk.StoreConflict {
 			break
 		}
+		text, err = nil, nil
 	}
 	return w.judgeError(key, err)
 }
@@ -237,7 +243,7 @@ func (w *writer) put(ctx context.Context, table, key string, text []byte) error 
 		return nil
 	case !ours:
 		status, changed = strip(o, w.config.controllers())
-	case o.meta.Generation != want.generation:
+	case o.meta.Generation != want.generation, want.uid != "" && o.meta.UID != want.uid:
 		return nil // its row is on its way
 	default:
 		status, changed = merge(o, want, time.Now())
@@ -254,11 +260,11 @@ func (w *writer) put(ctx context.Context, table, key string, text []byte) error 
 	if text, err = w.objects.UpdateStatus(ctx, table, text); err != nil {
 		return err
 	}
-	if ours {
-		return w.keep(key, want, status, text)
-	}
 	delete(w.work.stored, key)
-	return nil
+	if !ours || hasStatus(text, status) {
+		return nil
+	}
+	return w.keep(key, want, status, text)
 }
 
 // keep notes what the API server made of a status where it keeps something else.
@@ -267,7 +273,6 @@ func (w *writer) keep(key string, want *wanted, status fields, text []byte) erro
 	if err != nil {
 		return err
 	}
-	delete(w.work.stored, key)
 	if !same(status, now.status) {
 		w.work.stored[key] = kept{w.work.sum(want.status), w.work.sum(now.status)}
 	}
@@ -334,11 +339,7 @@ func (w *writer) lookAtObject(table string, text []byte, trusted bool) error {
 	if err != nil {
 		return err
 	}
-	name := o.meta.Name
-	if o.meta.Namespace != "" {
-		name = kinds.Key(o.meta.Namespace, o.meta.Name)
-	}
-	key := gatewayapi.StatusKey(table, name)
+	key := keyOf(table, o)
 	changed := false
 	want, err := w.work.want(key)
 	if err != nil {

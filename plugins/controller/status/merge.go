@@ -14,6 +14,7 @@ const manager = "coxswain"
 // wanted is what an object's status is to say.
 type wanted struct {
 	generation int64
+	uid        string
 	status     fields
 	// controllers are those whose entries these are; none: the status has no entries of
 	// controllers.

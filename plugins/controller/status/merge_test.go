@@ -28,7 +28,7 @@ func parsed(t *testing.T, text string) *object {
 // wants is what a status of YAML is to say.
 func wants(t *testing.T, generation int64, text string, controllers ...string) *wanted {
 	t.Helper()
-	return &wanted{generation, parsed(t, "status:\n  "+strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")).status, controllers}
+	return &wanted{generation, "", parsed(t, "status:\n  "+strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")).status, controllers}
 }
 
 // is compares a status with YAML.
@@ -208,17 +208,23 @@ listeners:
 	}
 }
 
-// TestKeepsTheRest: all else of an object stays as it was, large numbers too.
-func TestKeepsTheRest(t *testing.T) {
-	const text = `{"apiVersion":"a/v1","kind":"K","metadata":{"name":"x","unknown":9007199254740993},"spec":{"n":1e2,` +
-		`"big":12345678901234567890},"status":{"a":1}}`
+// TestSendsTheStatus: what is sent says which object it is of, in which version, and the status;
+// large numbers stay as they are.
+func TestSendsTheStatus(t *testing.T) {
+	const text = `{"apiVersion":"a/v1","kind":"K","metadata":{"namespace":"n","name":"x","uid":"u","resourceVersion":"7","labels":{"a":"b"}},` +
+		`"spec":{"n":1e2},"status":{"a":1,"big":12345678901234567890}}`
+	const sent = `{"apiVersion":"a/v1","kind":"K","metadata":{"namespace":"n","name":"x","uid":"u","resourceVersion":"7"},` +
+		`"status":{"a":1,"big":12345678901234567890}}`
 	o, err := read([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	out, err := o.with(o.status)
-	if err != nil || string(out) != text {
+	if err != nil || string(out) != sent {
 		t.Errorf("%s, %v", out, err)
+	}
+	if !hasStatus([]byte(text), o.status) || hasStatus([]byte(text), fields{"a": 1}) {
+		t.Error("the status is taken for another one, or another one for it")
 	}
 	for _, bad := range []string{"", "[]", "1", `{"metadata": 1}`, `{"status": []}`, strings.Repeat("[", 20000)} {
 		if _, err := read([]byte(bad)); err == nil {

@@ -4,15 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 )
 
-// object is one of the API server's, as far as its status is written: all else stays as it is.
+// object is one of the API server's, as far as its status is written.
 type object struct {
-	fields map[string]json.RawMessage
-	meta   metadata
-	status fields
+	apiVersion, kind string
+	meta             metadata
+	status           fields
 }
 
 // fields are those of a JSON object. Numbers are json.Number.
@@ -20,18 +19,28 @@ type fields = map[string]any
 
 // metadata is what counts of an object's.
 type metadata struct {
-	Namespace, Name   string
-	Generation        int64
-	Labels            map[string]string
-	DeletionTimestamp string
-	ManagedFields     []managed
+	Namespace, Name      string
+	UID, ResourceVersion string
+	Generation           int64
+	Labels               map[string]string
+	DeletionTimestamp    string
+	ManagedFields        []managed
 }
 
 // managed says which fields a manager was the last to write. Source: Kubernetes, "Server-Side
-// Apply", "Field management".
+// Apply", "Field management". The fields are read where somebody asks for them.
 type managed struct {
 	Manager, Subresource string
-	FieldsV1             fields
+	FieldsV1             json.RawMessage
+}
+
+// has reports whether a part of the status is among the fields.
+func (m *managed) has(path []string) bool {
+	if m.Subresource != "status" || len(m.FieldsV1) == 0 {
+		return false
+	}
+	var f fields
+	return decode(m.FieldsV1, &f) == nil && has(f, append([]string{"f:status"}, path...))
 }
 
 // mostText is how large an object may be, in bytes: more than an API server keeps.
@@ -48,35 +57,42 @@ func decode(text []byte, into any) error {
 
 // read reads an object.
 func read(text []byte) (*object, error) {
-	o := &object{}
-	if err := decode(text, &o.fields); err != nil {
+	var o struct {
+		APIVersion, Kind string
+		Metadata         metadata
+		Status           fields
+	}
+	if err := decode(text, &o); err != nil {
 		return nil, err
 	}
-	for name, into := range map[string]any{"metadata": &o.meta, "status": &o.status} {
-		if part := o.fields[name]; len(part) > 0 {
-			if err := decode(part, into); err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
-			}
-		}
+	if o.Status == nil {
+		o.Status = fields{}
 	}
-	if o.status == nil {
-		o.status = fields{}
-	}
-	return o, nil
+	return &object{o.APIVersion, o.Kind, o.Metadata, o.Status}, nil
 }
 
-// with returns the object's text with another status.
+// with returns what is sent for the object to have another status: which object it is, in which
+// version, and the status. All else is not taken where a status is.
 func (o *object) with(status fields) ([]byte, error) {
-	text, err := json.Marshal(status)
-	if err != nil {
-		return nil, err
+	type named struct {
+		Namespace       string `json:"namespace,omitempty"`
+		Name            string `json:"name"`
+		UID             string `json:"uid,omitempty"`
+		ResourceVersion string `json:"resourceVersion"`
 	}
-	all := maps.Clone(o.fields)
-	if all == nil {
-		all = map[string]json.RawMessage{}
-	}
-	all["status"] = text
-	return json.Marshal(all)
+	return json.Marshal(struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Metadata   named  `json:"metadata"`
+		Status     fields `json:"status"`
+	}{o.apiVersion, o.kind, named{o.meta.Namespace, o.meta.Name, o.meta.UID, o.meta.ResourceVersion}, status})
+}
+
+// hasStatus reports whether an object has exactly a status.
+func hasStatus(text []byte, status fields) bool {
+	var o struct{ Status json.RawMessage }
+	want, err := json.Marshal(status)
+	return err == nil && decode(text, &o) == nil && bytes.Equal(o.Status, want)
 }
 
 // list is a list of objects; what is none in it is left out.
@@ -106,7 +122,7 @@ func word(f fields, name string) string { s, _ := f[name].(string); return s }
 func (o *object) owns(path ...string) bool {
 	ours := false
 	for _, m := range o.meta.ManagedFields {
-		if m.Subresource != "status" || !has(m.FieldsV1, append([]string{"f:status"}, path...)) {
+		if !m.has(path) {
 			continue
 		}
 		if m.Manager != manager {
@@ -120,7 +136,7 @@ func (o *object) owns(path ...string) bool {
 // writtenBy reports whether somebody was the last to write a part of the status.
 func (o *object) writtenBy(who string, path ...string) bool {
 	return slices.ContainsFunc(o.meta.ManagedFields, func(m managed) bool {
-		return m.Manager == who && m.Subresource == "status" && has(m.FieldsV1, append([]string{"f:status"}, path...))
+		return m.Manager == who && m.has(path)
 	})
 }
 

@@ -165,7 +165,7 @@ func (s *services) Pending(namespace, host string) bool {
 
 // wantedOf is what was judged.
 func wantedOf(j *gatewayapi.Judged) (*wanted, error) {
-	w := &wanted{generation: j.Generation}
+	w := &wanted{generation: j.Generation, uid: j.UID}
 	for _, c := range j.Controllers {
 		w.controllers = append(w.controllers, string(c))
 	}

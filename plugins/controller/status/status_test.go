@@ -1,6 +1,7 @@
 package status
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -120,13 +121,16 @@ func (s *server) answer(m *pb.Store) *pb.Stored {
 	case m.Verb == pb.VerbCreate:
 	case was == nil:
 		return &pb.Stored{Code: sdk.StoreNotFound, Error: "none"}
-	case !same(was["metadata"], o["metadata"]):
+	case was["metadata"].(fields)["resourceVersion"] != o["metadata"].(fields)["resourceVersion"]:
 		return &pb.Stored{Code: sdk.StoreConflict, Error: "it has changed"}
 	default:
 		s.writes = append(s.writes, k)
 		if s.prune != "" {
 			delete(o["status"].(fields), s.prune)
 		}
+		now := maps.Clone(was)
+		now["status"] = o["status"]
+		o = now
 	}
 	s.put(k, o)
 	return &pb.Stored{Object: s.text(k)}
@@ -246,6 +250,81 @@ func TestWrites(t *testing.T) {
 	}
 	h.Update(gatewayapi.Statuses, nil, gatewayapi.StatusKey(gatewayapi.HTTPRoute, "shop/web"))
 	s.says(web, "example.com/other", "!istio.io/gateway-controller")
+}
+
+// TestMadeAgain: an object that was deleted and made again has no status, and gets the same one as
+// before; not that of the object before.
+func TestMadeAgain(t *testing.T) {
+	h := plugintest.Start(t, Plugin(), []byte(`{"alone": true, "classes": false, "rate": 1000}`))
+	s := newServer(t, h)
+	of := func(uid string) *sdk.Row {
+		j, err := gatewayapi.DecodeJudged(judged(t, "web", 1, "first"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.UID = uid
+		return rowOf(t, gatewayapi.HTTPRoute, "shop/web", j)
+	}
+	for _, uid := range []string{"a", "b"} {
+		s.has(gatewayapi.HTTPRoute, `{metadata: {name: web, namespace: shop, generation: 1, uid: `+uid+`}, spec: {a: b}}`)
+		h.Update(gatewayapi.Statuses, []*sdk.Row{of(uid)})
+		s.says(web, `"message":"first"`)
+	}
+	s.has(gatewayapi.HTTPRoute, `{metadata: {name: web, namespace: shop, generation: 1, uid: c}, spec: {a: b}}`)
+	s.has(gatewayapi.HTTPRoute, routeText("next", 1))
+	next, err := gatewayapi.DecodeJudged(judged(t, "next", 1, "last"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := of("b")
+	changed.Payload = bytes.ReplaceAll(changed.Payload, []byte("first"), []byte("second"))
+	h.Update(gatewayapi.Statuses, []*sdk.Row{changed})
+	h.Update(gatewayapi.Statuses, []*sdk.Row{rowOf(t, gatewayapi.HTTPRoute, "shop/next", next)})
+	s.says(gatewayapi.HTTPRoute+"/shop/next", `"message":"last"`)
+	if got := s.written(); len(got) != 3 {
+		t.Errorf("written: %v", got)
+	}
+}
+
+// TestReadAhead: the objects of a large change are read by the page; one that changes meanwhile is
+// read again, and one that is gone is left.
+func TestReadAhead(t *testing.T) {
+	h := plugintest.Start(t, Plugin(), []byte(`{"alone": true, "classes": false, "rate": 1000}`))
+	s := newServer(t, h)
+	const count = 250
+	var rows []*sdk.Row
+	for i := range count {
+		name := fmt.Sprintf("r%03d", i)
+		rows = append(rows, judged(t, name, 1, "of "+name))
+		if i != 120 {
+			s.has(gatewayapi.HTTPRoute, routeText(name, 1))
+		}
+	}
+	asked := map[pb.Verb]int{}
+	conflicts := map[string]bool{"r007": true, "r140": true}
+	s.before = func(m *pb.Store) *pb.Stored {
+		asked[m.Verb]++
+		if m.Verb != pb.VerbUpdateStatus {
+			return nil
+		}
+		o, err := read(m.Object)
+		if err != nil || !conflicts[o.meta.Name] {
+			return nil
+		}
+		delete(conflicts, o.meta.Name)
+		return &pb.Stored{Code: sdk.StoreConflict, Error: "it has changed"}
+	}
+	h.Update(gatewayapi.Statuses, rows)
+	for i := range count {
+		if i != 120 {
+			s.says(fmt.Sprintf("%s/shop/r%03d", gatewayapi.HTTPRoute, i), fmt.Sprintf(`"message":"of r%03d"`, i), "example.com/other")
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if asked[pb.VerbGet] != 3 || asked[pb.VerbList] != 3 || asked[pb.VerbUpdateStatus] != count+1 {
+		t.Errorf("asked: %v", asked)
+	}
 }
 
 // TestLeft: what is gone, has no definition, or is another revision's is left alone, and does not

@@ -21,11 +21,17 @@ const Statuses = "gatewaystatuses"
 // had. Rows of objects that are in no API server have none.
 const GenerationAnnotation = "internal.coxswain.io/generation"
 
+// UIDAnnotation says which object it was: one that was deleted and made again has another UID, and
+// no status.
+const UIDAnnotation = "internal.coxswain.io/uid"
+
 // Judged is what is to be said of an object, but for what follows from where its Gateway can be
 // reached.
 type Judged struct {
 	// Generation of the object that was judged.
 	Generation int64 `json:"generation"`
+	// UID is that of the object.
+	UID string `json:"uid,omitempty"`
 	// Status is the object's status, as far as it is ours: neither times nor generations are in it.
 	Status json.RawMessage `json:"status"`
 	// Controllers are those whose entries in the status these are, where a status has one for each
@@ -96,7 +102,8 @@ func SameJudged(a, b *Judged) bool {
 	if a == b {
 		return true
 	}
-	if a.Generation != b.Generation || string(a.Status) != string(b.Status) || !slices.Equal(a.Controllers, b.Controllers) || (a.At == nil) != (b.At == nil) {
+	if a.Generation != b.Generation || a.UID != b.UID || string(a.Status) != string(b.Status) ||
+		!slices.Equal(a.Controllers, b.Controllers) || (a.At == nil) != (b.At == nil) {
 		return false
 	}
 	return a.At == nil || a.At.Namespace == b.At.Namespace && slices.Equal(a.At.Services, b.At.Services) && slices.Equal(a.At.Ports, b.At.Ports) &&

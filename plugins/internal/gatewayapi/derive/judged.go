@@ -39,8 +39,10 @@ func judge(of Name, row *pb.Row, what any, at *gatewayapi.Reachable, controllers
 	text, err := json.Marshal(what)
 	generation, _ := gatewayapi.Generation(row)
 	return incr.Item[Name, *Judged]{
-		Key:   of,
-		Value: &Judged{of, row, &gatewayapi.Judged{Generation: generation, Status: text, Controllers: controllers, At: at}},
+		Key: of,
+		Value: &Judged{of, row, &gatewayapi.Judged{
+			Generation: generation, UID: row.Annotations[gatewayapi.UIDAnnotation], Status: text, Controllers: controllers, At: at,
+		}},
 	}, err
 }
 
