@@ -165,8 +165,14 @@ func injects(t *testing.T, c *kube.Cluster, at string) {
 // pack packs the chart as `make chart` does, and returns its path.
 func pack(t *testing.T, version string) string {
 	t.Helper()
+	return packOf(t, "../..", version)
+}
+
+// packOf packs the chart of a source.
+func packOf(t *testing.T, source, version string) string {
+	t.Helper()
 	tool := filepath.Join(program.Built(t, "test/chart/helm", "helm", "helm"), "helm")
-	out, err := exec.Command("../../deploy/pack-chart.sh", tool, version, t.TempDir()).Output()
+	out, err := exec.Command(filepath.Join(source, "deploy/pack-chart.sh"), tool, version, t.TempDir()).Output()
 	if err != nil {
 		t.Fatal(err, string(out))
 	}
@@ -180,9 +186,15 @@ func says(t *testing.T, c *kube.Cluster, object, path, want string) {
 	}
 }
 
-// started starts the program with the arguments of the Deployment's pods, but for addresses, as
-// their account; webhooks is where it answers these.
+// started starts the program as `pods` does; webhooks is where it answers these.
 func started(t *testing.T, c *kube.Cluster, webhooks string) *mesh.Plane {
+	t.Helper()
+	return pods(t, c, binary, 6, "--httpsAddr", webhooks, "--istiodCustomHost", "localhost")
+}
+
+// pods starts a program with the arguments of the Deployment's pods, but for the command and
+// addresses, so many as it has of both, as their account.
+func pods(t *testing.T, c *kube.Cluster, program string, own int, more ...string) *mesh.Plane {
 	t.Helper()
 	var d appsv1.Deployment
 	if err := json.Unmarshal([]byte(c.Kubectl(t, "-n", namespace, "get", "deployment", "istiod", "-o", "json")), &d); err != nil {
@@ -193,7 +205,7 @@ func started(t *testing.T, c *kube.Cluster, webhooks string) *mesh.Plane {
 		name, _, _ := strings.Cut(a, "=")
 		return a == "discovery" || strings.HasSuffix(name, "Addr")
 	})
-	if len(args) != len(pod.Containers[0].Args)-6 {
+	if len(args) != len(pod.Containers[0].Args)-own {
 		t.Fatalf("pods have %q", pod.Containers[0].Args)
 	}
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
@@ -201,7 +213,7 @@ func started(t *testing.T, c *kube.Cluster, webhooks string) *mesh.Plane {
 	if err := os.WriteFile(kubeconfig, []byte(c.Remote(t, token)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	plane := mesh.Start(t, binary, "", append(args, "--kubeconfig", kubeconfig, "--httpsAddr", webhooks, "--istiodCustomHost", "localhost")...)
+	plane := mesh.Start(t, program, "", slices.Concat(args, []string{"--kubeconfig", kubeconfig}, more)...)
 	plane.Ready(t)
 	return plane
 }

@@ -99,11 +99,13 @@ func runs(t *testing.T, root string) {
 	if os.Getuid() != 0 {
 		need.Missing(t, "a root of its own; run as root")
 	}
-	run := exec.Command("/usr/local/bin/coxswain", "version")
-	run.Dir, run.Env = "/", []string{"PATH=/usr/local/bin"}
-	run.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
-	if out, err := run.CombinedOutput(); err != nil || !strings.Contains(string(out), "v9.9.9") {
-		t.Errorf("it says %s: %v", out, err)
+	for _, name := range []string{"coxswain", "pilot-discovery"} {
+		run := exec.Command("/usr/local/bin/"+name, "version")
+		run.Dir, run.Env = "/", []string{"PATH=/usr/local/bin"}
+		run.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
+		if out, err := run.CombinedOutput(); err != nil || !strings.Contains(string(out), "v9.9.9") {
+			t.Errorf("%s says %s: %v", name, out, err)
+		}
 	}
 }
 
@@ -226,6 +228,12 @@ func place(t *testing.T, path string, h *tar.Header, from io.Reader) {
 	mode := h.FileInfo().Mode().Perm()
 	if h.Typeflag == tar.TypeDir {
 		if err := os.MkdirAll(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if h.Typeflag == tar.TypeSymlink {
+		if err := os.Symlink(h.Linkname, path); err != nil {
 			t.Fatal(err)
 		}
 		return

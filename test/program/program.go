@@ -1,5 +1,6 @@
 // Package program finds and runs the servers that tests need: programs of nested modules, which
-// `make TARGET` builds into the user's cache folder, once for each go.sum.
+// `make TARGET` builds into the user's cache folder, once for each go.sum. It builds the last
+// release, too.
 package program
 
 import (

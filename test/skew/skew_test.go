@@ -22,6 +22,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/envoy"
 	"github.com/coxswain-mesh/coxswain/test/mesh"
 	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/program"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
@@ -32,9 +33,10 @@ var binary string
 
 // last is the release before this version, as it was built.
 var last struct {
-	once sync.Once
-	dir  string // with the program and its examples' plugins
-	err  error
+	once  sync.Once
+	dir   string // with its source
+	built string // with the program and its examples' plugins
+	err   error
 }
 
 func TestMain(m *testing.M) {
@@ -55,41 +57,27 @@ var plugins = []string{"registry-hello", "config-greetings", "generator-clusters
 func release(t *testing.T) string {
 	t.Helper()
 	need.All(t)
-	last.once.Do(func() { last.dir, last.err = build() })
+	last.once.Do(func() { last.dir, last.built, last.err = build() })
 	if last.err != nil {
 		t.Fatal(last.err)
 	}
-	return last.dir
+	return last.built
 }
 
-func build() (string, error) {
-	text, err := os.ReadFile(root + "/docs/releases.txt")
+func build() (dir, built string, err error) {
+	r, err := program.LastRelease(root)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	fields := strings.Fields(lines[len(lines)-1])
-	if len(fields) != 2 {
-		return "", fmt.Errorf("docs/releases.txt: %q is no version and commit", lines[len(lines)-1])
+	if dir, err = os.MkdirTemp("", "skew"); err != nil {
+		return "", "", err
 	}
-	dir, err := os.MkdirTemp("", "skew")
-	if err != nil {
-		return "", err
-	}
-	packages := "./cmd/coxswain"
+	packages := []string{"./cmd/coxswain"}
 	for _, p := range plugins {
-		packages += " ./examples/" + p
+		packages = append(packages, "./examples/"+p)
 	}
-	const script = `set -e
-git -C "$1" archive "$2" | tar -x -C "$3"
-cd "$3"
-mkdir built
-go build -buildvcs=false -ldflags "-X main.version=$4" -o built/ $5`
-	cmd := exec.Command("bash", "-o", "pipefail", "-c", script, "build", root, fields[1], dir, fields[0], packages)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%s can't be built of its commit, %s: %w\n%s", fields[0], fields[1], err, out)
-	}
-	return filepath.Join(dir, "built"), nil
+	built, err = r.Build(root, dir, packages...)
+	return dir, built, err
 }
 
 // here is a folder with this version's program and plugins.
@@ -225,7 +213,11 @@ func TestFilesAndState(t *testing.T) {
 	dir := t.TempDir()
 	place(t, filepath.Join(dir, "mesh"), mine(1, "127.0.0.1:18080"))
 	place(t, dir, map[string]string{"settings/settings.yaml": "plugins: plugins.yaml\nstateDir: " + dir + "/state\ndebounceAfter: 50ms\n"})
-	text, err := exec.Command("git", "-C", root, "show", releasedCommit(t)+":plugins.yaml").Output()
+	was, err := program.LastRelease(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := exec.Command("git", "-C", root, "show", was.Commit+":plugins.yaml").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,16 +246,6 @@ func TestFilesAndState(t *testing.T) {
 	if strings.Contains(next.Log(), "begins anew") {
 		t.Errorf("the state was not read:\n%s", next.Log())
 	}
-}
-
-func releasedCommit(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile(root + "/docs/releases.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	fields := strings.Fields(string(text))
-	return fields[len(fields)-1]
 }
 
 // newest is the number of the newest revision of a history.
