@@ -350,7 +350,7 @@ spec:
 }
 
 // TestAncestors: a BackendTLSPolicy's status names the Gateways whose routes lead to its target,
-// and no others.
+// also those that are not there (yet), and no others.
 func TestAncestors(t *testing.T) {
 	h := plugintest.Start(t, Plugin(), `{"statuses": true}`)
 	rows := append(read(t, edge+"---\n"+shop+tlsPolicy), service("shop"))
@@ -385,6 +385,11 @@ func TestAncestors(t *testing.T) {
 	if got := ancestors(); !slices.Equal(got, []string{"Service/shop", "Gateway/edge"}) {
 		t.Errorf("ancestors %q", got)
 	}
+	h.WaitDone(h.Commit(plugintest.Rows{Table: gatewayapi.Gateway, Deletes: []string{"default/edge", "default/foreign"}}))
+	if got := ancestors(); !slices.Equal(got, []string{"Service/shop", "Gateway/edge", "Gateway/foreign"}) {
+		t.Errorf("ancestors without Gateways %q", got)
+	}
+	h.WaitDone(h.Commit(plugintest.Rows{Table: gatewayapi.HTTPRoute, Deletes: []string{"default/more"}}))
 	h.WaitDone(h.Commit(plugintest.Rows{Table: gatewayapi.HTTPRoute, Deletes: []string{"default/shop"}}))
 	if got := ancestors(); !slices.Equal(got, []string{"Service/shop"}) {
 		t.Errorf("ancestors without the route %q", got)

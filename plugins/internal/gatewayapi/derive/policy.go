@@ -132,7 +132,8 @@ func (w world) tlsPolicy(p *Policy) *judgedPolicy {
 	return out
 }
 
-// ancestors adds our Gateways whose routes name a backend.
+// ancestors adds our Gateways whose routes name a backend, and those that are named and not there, as
+// istiod has it.
 func (w world) ancestors(backend Name, to map[string]bool) {
 	for _, i := range w.leadingTo.Of(w.c, backend) {
 		for _, ref := range i.Value.Parents() {
@@ -140,10 +141,13 @@ func (w world) ancestors(backend Name, to map[string]bool) {
 				continue
 			}
 			key := string(or(ref.Namespace, gateway.Namespace(i.Key.Namespace))) + "/" + string(ref.Name)
-			if g, ok := w.in.Gateways.Get(w.c, key); ok {
-				if _, ours := w.classOf(g.Spec.GatewayClassName); ours {
-					to[key] = true
-				}
+			g, there := w.in.Gateways.Get(w.c, key)
+			ours := !there
+			if there {
+				_, ours = w.classOf(g.Spec.GatewayClassName)
+			}
+			if ours {
+				to[key] = true
 			}
 		}
 	}
