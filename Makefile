@@ -315,19 +315,19 @@ bench-webhooks: build shared kube peer helm ## 200 pods and 20 objects to valida
 	@COXSWAIN_TEST_ALL=1 COXSWAIN_PROGRAM='$(CURDIR)/bin/coxswain' go test -count=1 -v -run '^TestPace$$' ./test/inject -pace 30s -pace-rounds 2 $(WEBHOOK_FLAGS)
 
 .PHONY: parity-live
-parity-live: build shared kube peer helm ## Compare with a living istiod on one API server (STATES='DIR…', MESHES=100 SEED=1 random meshes, HISTORIES=10 random histories; FLAGS='-diff 20'); fails below what is wanted
+parity-live: build shared kube peer helm ## Compare with a living istiod on one API server (STATES='DIR…', MESHES=100 SEED=1 random meshes, HISTORIES=10 random histories, of KINDS=istio, gateway, both, or all in turns; FLAGS='-diff 20'); fails below what is wanted
 	@go build -C $(COXSWAIN_SHARED)/parity -o '$(CURDIR)/$(CACHE)/bin/parity' .
 	@go test -c -o '$(CACHE)/bin/parity-live' ./test/parity
 ifdef HISTORIES
 	$(MAKE_ASKER)
 	@mkdir -p $(CACHE)/meshes && cd test/parity && COXSWAIN_PROGRAM='$(CURDIR)/bin/coxswain' \
 		'$(CURDIR)/$(CACHE)/bin/parity-live' -test.run '^TestHistories$$' -test.timeout 3h -tool '$(CURDIR)/$(CACHE)/bin/asker' \
-		-histories $(HISTORIES) -seed $(or $(SEED),1) -found '$(CURDIR)/$(CACHE)/meshes' $(FLAGS)
+		-histories $(HISTORIES) -seed $(or $(SEED),1) -kinds $(or $(KINDS),all) -found '$(CURDIR)/$(CACHE)/meshes' $(FLAGS)
 else ifdef MESHES
 	$(MAKE_ASKER)
 	@mkdir -p $(CACHE)/meshes && cd test/parity && COXSWAIN_PROGRAM='$(CURDIR)/bin/coxswain' \
 		'$(CURDIR)/$(CACHE)/bin/parity-live' -test.run '^TestMeshes$$' -test.timeout 3h -tool '$(CURDIR)/$(CACHE)/bin/asker' \
-		-meshes $(MESHES) -seed $(or $(SEED),1) -found '$(CURDIR)/$(CACHE)/meshes' $(FLAGS)
+		-meshes $(MESHES) -seed $(or $(SEED),1) -kinds $(or $(KINDS),all) -found '$(CURDIR)/$(CACHE)/meshes' $(FLAGS)
 else
 	@states='$(foreach d,$(STATES),$(abspath $(d)))'; cd test/parity && COXSWAIN_PROGRAM='$(CURDIR)/bin/coxswain' \
 		'$(CURDIR)/$(CACHE)/bin/parity-live' -test.run '^TestStates$$' -test.timeout 3h -tool '$(CURDIR)/$(CACHE)/bin/parity' $(FLAGS) -states "$$states"

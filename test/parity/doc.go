@@ -38,4 +38,11 @@
 // other. The tool that compares stays (asker.go.in is built into it) and asks for all proxies at
 // once. The first difference of each sort is shrunk, objects first, then fields, to a state folder
 // that `make parity-live STATES=…` runs again.
+//
+// Meshes, and random histories (histories_test.go), are by turns of Istio's kinds, of the Gateway
+// API with Ingresses (random_gateways_test.go), and of both; -kinds has others. Where there are
+// Gateways, statuses and what is deployed are compared as in states, with a mirror that has the
+// same objects. Objects are made one after the other, by name, so that the older one is the same
+// one in both clusters; in meshes they are made anew where they would change, in histories they are
+// changed.
 package parity

@@ -1,6 +1,7 @@
 package parity
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -25,7 +26,9 @@ var (
 
 // history is what becomes of objects in a cluster, by a seed.
 type history struct {
-	r *rand.Rand
+	dice
+	// makes are the kinds of objects that it makes.
+	makes kindsOfMesh
 	// objects are those that are there, by what names them.
 	objects map[string]map[string]any
 	// edits says what each step did.
@@ -51,8 +54,14 @@ func parsed(format string, args ...any) map[string]any {
 	return o
 }
 
-func (h *history) put(format string, args ...any) {
-	o := parsed(format, args...)
+func (h *history) put(format string, args ...any) { h.add(parsed(format, args...)) }
+
+// add makes an object, or changes it.
+func (h *history) add(o map[string]any) {
+	text, err := json.Marshal(o)
+	if err != nil {
+		panic(err)
+	}
 	meta := o["metadata"].(map[string]any)
 	if _, ok := meta["namespace"]; !ok {
 		meta["namespace"] = ""
@@ -62,20 +71,7 @@ func (h *history) put(format string, args ...any) {
 		verb = "change"
 	}
 	h.objects[name(o)] = o
-	h.edits = append(h.edits, fmt.Sprintf("%s %s", verb, fmt.Sprintf(format, args...)))
-}
-
-func (h *history) chance(p float64) bool { return h.r.Float64() < p }
-
-// one returns a word of a list.
-func (h *history) one(list string) string { return pick(h.r, strings.Fields(list)) }
-
-// some returns what is said, or nothing.
-func (h *history) some(p float64, text string) string {
-	if h.chance(p) {
-		return text
-	}
-	return ""
+	h.edits = append(h.edits, fmt.Sprintf("%s %s", verb, text))
 }
 
 // step makes an edit, or several.
@@ -118,6 +114,10 @@ func (h *history) drop(key string) {
 
 // edit makes or changes an object.
 func (h *history) edit() {
+	if h.makes.gateway && (!h.makes.istio || h.chance(0.5)) {
+		h.add(gatewayObjects{h.dice}.object())
+		return
+	}
 	switch n := h.r.IntN(100); {
 	case n < 22:
 		h.service(h.r.IntN(historyServices))
@@ -252,6 +252,11 @@ func (h *history) askers() []proxy {
 		on(0, newProxy("sidecar", "client", "client", "alpha", "10.40.0.9", map[string]any{"version": "v1"})),
 		on(0, newProxy("router", "gateway-1", "gateway", rootNamespace, "10.49.1.1", map[string]any{"istio": "ingressgateway"})),
 	}
+	if h.makes.gateway {
+		for _, p := range proxiesOfGateways() {
+			all = append(all, on(0, p))
+		}
+	}
 	for n := range historyPods {
 		pod := h.objects[fmt.Sprintf("v1 Pod gamma p%d", n)]
 		if pod == nil || pod["status"].(map[string]any)["phase"] != "Running" {
@@ -270,15 +275,16 @@ func TestHistories(t *testing.T) {
 	if *histories == 0 {
 		need.Left(t, "`make parity-live HISTORIES=10` makes some")
 	}
-	j := newJudge(t)
+	j := newJudge(t, *kindsMade != "istio")
 	gamma := parsed("{apiVersion: v1, kind: Namespace, metadata: {name: gamma, namespace: ''}}")
 	there := j.there
 	j.move(nil, []map[string]any{gamma})
 	maps.Copy(j.there, there)
 	var total, remembered, lasting tally
+	var said report
 	sorts := map[string]int{}
 	for n := range uint64(*histories) {
-		h := &history{r: rand.New(rand.NewPCG(*seed, n)), objects: map[string]map[string]any{}}
+		h := &history{dice: dice{rand.New(rand.NewPCG(*seed, n))}, makes: kindsOf(n), objects: map[string]map[string]any{}}
 		base := maps.Clone(j.there)
 		for range *steps {
 			from := len(h.edits)
@@ -293,7 +299,12 @@ func TestHistories(t *testing.T) {
 			for _, s := range sortsOf(report) {
 				sorts[s]++
 			}
-			if report != "" && *verbose {
+			written := j.written(h.makes)
+			said.add(written)
+			for _, s := range written.sorts() {
+				sorts[s]++
+			}
+			if report += written.text(); report != "" && *verbose {
 				fmt.Printf("history %d of seed %d, after\n  %s\n%s", n, *seed, strings.Join(h.edits[from:], "\n  "), report)
 			}
 		}
@@ -314,6 +325,7 @@ func TestHistories(t *testing.T) {
 	if exact, _ := total.shares(); exact < *least {
 		t.Errorf("%.2f %% of resources are equal, %v are wanted", exact, *least)
 	}
+	said.judge(t)
 }
 
 // take makes the cluster hold what a history has.
@@ -325,7 +337,16 @@ func (j *judge) take(base map[string]map[string]any, h *history) {
 		all = append(all, wanted[key])
 	}
 	old := j.there
-	if taken := j.move(old, all); len(taken) != len(all) {
+	taken := j.move(old, all)
+	if h.makes.gateway { // what the API server refuses stays as it was
+		for key := range h.objects {
+			if is := j.there[key]; is != nil {
+				h.objects[key] = is
+			} else {
+				delete(h.objects, key)
+			}
+		}
+	} else if len(taken) != len(all) {
 		j.t.Fatalf("the API server refuses some of\n  %s", strings.Join(h.edits, "\n  "))
 	}
 }
@@ -347,7 +368,7 @@ type compared struct {
 func (j *judge) afresh(t *testing.T, h *history) (again tally, anew compared) {
 	t.Run("anew", func(t *testing.T) {
 		peer := kube.StartIstiod(t, j.cluster.Cluster)
-		plane := mesh.Start(t, program, "", "--plugins", unguarded(t), "--kubeconfig", j.cluster.Kubeconfig)
+		plane := mesh.Start(t, program, "", "--plugins", start{Statuses: j.mirror != nil}.set(t, false), "--kubeconfig", j.cluster.Kubeconfig)
 		plane.Ready(t)
 		ask := func(a, b string) compared {
 			other := *j
@@ -373,7 +394,7 @@ func (j *judge) afresh(t *testing.T, h *history) (again tally, anew compared) {
 
 // write makes a state folder of what a history left.
 func (h *history) write(t *testing.T, dir, report string) {
-	m := randomMesh{proxies: h.askers(), objects: []map[string]any{parsed("{apiVersion: v1, kind: Namespace, metadata: {name: gamma}}")}}
+	m := randomMesh{proxies: h.askers(), makes: h.makes, objects: []map[string]any{parsed("{apiVersion: v1, kind: Namespace, metadata: {name: gamma}}")}}
 	for _, key := range slices.Sorted(maps.Keys(h.objects)) {
 		m.objects = append(m.objects, h.objects[key])
 	}

@@ -20,15 +20,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
 	"github.com/coxswain-mesh/coxswain/test/kube"
+	"github.com/coxswain-mesh/coxswain/test/mesh"
 )
 
 // randomMesh is objects that come into the world, and the proxies that ask.
 type randomMesh struct {
 	objects []map[string]any
 	proxies []proxy
+	makes   kindsOfMesh
 }
 
 // newMesh makes one. Objects that istiod's own webhook refuses are left out; refused counts them.
@@ -106,6 +109,8 @@ func settingsOf(text string) map[string]any {
 type judge struct {
 	t       *testing.T
 	cluster *cluster
+	// mirror has the same objects, where statuses are compared.
+	mirror  *cluster
 	peer    *kube.Istiod
 	webhook string
 	ours    string // where the control plane answers
@@ -113,8 +118,13 @@ type judge struct {
 	out     *json.Decoder
 	known   map[string]schema.GroupVersionResource
 	// there are the objects of the mesh that is in the cluster, by what names them.
-	there  map[string]map[string]any
-	marked int
+	there map[string]map[string]any
+	// marked and asked are how often both were asked, and what they wrote was.
+	marked, asked int
+	// words are what stands for certificates in manifests.
+	words []string
+	// renews has objects of the Gateway API and Ingresses made anew where they would change.
+	renews bool
 }
 
 const markerNamespace = "marker"
@@ -147,13 +157,28 @@ type reply struct {
 	}
 }
 
-func newJudge(t *testing.T) *judge {
+// newJudge starts both. With gateways there are the definitions of the Gateway API, too, and a
+// mirror in which a control plane writes.
+func newJudge(t *testing.T, gateways bool) *judge {
 	c := newCluster(t)
-	c.Apply(t, world())
-	c.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+markerNamespace+"}")
-	c.Apply(t,
-		"apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {name: default, namespace: "+markerNamespace+"}\nspec: {egress: [{hosts: ['./*']}]}")
 	j := &judge{t: t, cluster: c, known: map[string]schema.GroupVersionResource{}, there: map[string]map[string]any{}}
+	if gateways {
+		j.words = certificate(t)
+		j.mirror = c.second(t)
+	}
+	for _, c := range j.clusters() {
+		if gateways {
+			c.define(t, kube.ExperimentalGatewayAPI(t))
+			c.Apply(t, c.injection(t)+classes)
+		}
+		c.Apply(t, world())
+		if gateways {
+			c.Apply(t, strings.NewReplacer(j.words...).Replace(worldOfGateways()))
+		}
+		c.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+markerNamespace+"}")
+		c.Apply(t,
+			"apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {name: default, namespace: "+markerNamespace+"}\nspec: {egress: [{hosts: ['./*']}]}")
+	}
 	_, lists, err := c.about.ServerGroupsAndResources()
 	if err != nil {
 		t.Fatal(err)
@@ -169,11 +194,38 @@ func newJudge(t *testing.T) *judge {
 			}
 		}
 	}
-	j.move(nil, []map[string]any{settingsOf("")})
-	peer, plane := startPair(t, c)
-	j.ours = plane
-	j.meet(peer)
+	settings := settingsOf("")
+	if gateways {
+		set(settings, "ingressService", "gateway")
+	}
+	j.move(nil, []map[string]any{settings})
+	j.ours = mesh.Start(t, program, "", "--plugins", start{Statuses: gateways}.set(t, false), "--kubeconfig", c.Kubeconfig).XDS
+	if gateways {
+		mesh.Start(t, program, "", "--plugins", start{Statuses: true}.set(t, true), "--kubeconfig", c.mirror.Kubeconfig)
+	}
+	j.meet(kube.StartIstiod(t, c.Cluster))
 	return j
+}
+
+// clusters are those that have the objects.
+func (j *judge) clusters() []*cluster {
+	if j.mirror == nil {
+		return []*cluster{j.cluster}
+	}
+	return []*cluster{j.cluster, j.mirror}
+}
+
+// written compares what both have written of a mesh's objects, if it has any of the kinds that are
+// written into.
+func (j *judge) written(makes kindsOfMesh) (r report) {
+	if !makes.gateway {
+		return r
+	}
+	for _, c := range j.clusters() {
+		c.collect(j.t, j.there)
+	}
+	j.asked++
+	return j.cluster.compareWritten(j.t, j.asked)
 }
 
 // meet has the judge ask an istiod.
@@ -232,31 +284,62 @@ func (j *judge) valid(o map[string]any) bool {
 	return answer.Response.Allowed
 }
 
-// move makes the cluster hold these objects instead of those that it holds, and returns those that
-// the API server took. Objects that stay are changed in place.
+// move makes the clusters hold these objects instead of those that they hold, and returns those
+// that the API servers took. Objects that stay are changed in place.
 func (j *judge) move(old map[string]map[string]any, objects []map[string]any) (taken []map[string]any) {
+	next := map[string]map[string]any{}
+	for _, o := range objects {
+		next[name(o)] = o
+	}
+	if j.mirror != nil {
+		objects = slices.Clone(objects)
+		slices.SortStableFunc(objects, byAge)
+	}
+	var wg sync.WaitGroup
+	oks := make([][]bool, len(j.clusters()))
+	for n, c := range j.clusters() {
+		wg.Go(func() { oks[n] = j.moveIn(c, old, next, objects) })
+	}
+	wg.Wait()
+	j.there = map[string]map[string]any{}
+	for i, o := range objects {
+		if ok := oks[0][i]; ok != oks[len(oks)-1][i] {
+			j.t.Fatalf("one of two API servers takes %s", name(o))
+		} else if ok {
+			taken, j.there[name(o)] = append(taken, o), o
+		} else if was := old[name(o)]; was != nil && !j.replaces(o) {
+			j.there[name(o)] = was
+		}
+	}
+	return taken
+}
+
+// replaces reports whether objects of a kind are made anew where they would change: an istiod keeps
+// what a WorkloadEntry was before; what random meshes have in common are names alone.
+func (j *judge) replaces(o map[string]any) bool {
+	return o["kind"] == "WorkloadEntry" || j.renews && isOfGateways(o)
+}
+
+// moveIn does that in one cluster, and says of which objects. With a mirror they are made one after
+// the other.
+func (j *judge) moveIn(c *cluster, old, next map[string]map[string]any, objects []map[string]any) (ok []bool) {
 	var wg sync.WaitGroup
 	ctx, now := context.Background(), int64(0)
 	gate := make(chan struct{}, 8)
 	run := func(f func()) {
 		wg.Go(func() { gate <- struct{}{}; defer func() { <-gate }(); f() })
 	}
-	next := map[string]map[string]any{}
-	for _, o := range objects {
-		next[name(o)] = o
-	}
-	client := func(o map[string]any) interface {
-		Delete(context.Context, string, v1.DeleteOptions, ...string) error
-		Apply(context.Context, string, *unstructured.Unstructured, v1.ApplyOptions, ...string) (*unstructured.Unstructured, error)
-	} {
+	client := func(o map[string]any) dynamic.ResourceInterface {
 		at, ok := j.known[o["apiVersion"].(string)+" "+o["kind"].(string)]
 		if !ok {
 			j.t.Fatalf("the API server knows no %s %s", o["apiVersion"], o["kind"])
 		}
-		return j.cluster.objects.Resource(at).Namespace(o["metadata"].(map[string]any)["namespace"].(string))
+		return c.objects.Resource(at).Namespace(o["metadata"].(map[string]any)["namespace"].(string))
 	}
+	gone := false
 	for key, o := range old {
-		if next[key] == nil || o["kind"] == "WorkloadEntry" && !reflect.DeepEqual(next[key], o) { // an istiod keeps what one was before it was changed
+		if next[key] == nil || j.replaces(o) && !reflect.DeepEqual(next[key], o) {
+			gone = gone || o["kind"] == "Gateway"
 			run(func() {
 				if err := client(o).Delete(ctx, o["metadata"].(map[string]any)["name"].(string),
 					v1.DeleteOptions{GracePeriodSeconds: &now}); err != nil && !apierrors.IsNotFound(err) {
@@ -266,7 +349,10 @@ func (j *judge) move(old map[string]map[string]any, objects []map[string]any) (t
 		}
 	}
 	wg.Wait()
-	ok := make([]bool, len(objects))
+	if gone {
+		c.collect(j.t, next)
+	}
+	ok = make([]bool, len(objects))
 	for i, o := range objects {
 		if reflect.DeepEqual(old[name(o)], o) {
 			ok[i] = true
@@ -290,17 +376,12 @@ func (j *judge) move(old map[string]map[string]any, objects []map[string]any) (t
 				fmt.Printf("REFUSED by the API server: %s: %v\n", name(o), err)
 			}
 		})
-	}
-	wg.Wait()
-	j.there = map[string]map[string]any{}
-	for i, o := range objects {
-		if ok[i] {
-			taken, j.there[name(o)] = append(taken, o), o
-		} else if was := old[name(o)]; was != nil {
-			j.there[name(o)] = was
+		if j.mirror != nil {
+			wg.Wait()
 		}
 	}
-	return taken
+	wg.Wait()
+	return ok
 }
 
 // markerProxy sees nothing but the marker.
@@ -359,7 +440,12 @@ func (m randomMesh) write(dir, title string) error {
 	if err != nil {
 		return err
 	}
-	for file, text := range map[string]string{"objects/1-world.yaml": world(), "objects/2-mesh.yaml": strings.Join(all, "---\n"), "case.yaml": string(about)} {
+	texts := map[string]string{"objects/1-world.yaml": world(), "objects/2-mesh.yaml": strings.Join(all, "---\n"), "case.yaml": string(about)}
+	if m.makes.gateway {
+		texts["objects/1-world.yaml"] += "\n---\n" + worldOfGateways()
+		texts["start.yaml"] = "gatewayAPI: true\nexperimental: true\nstatuses: true\n"
+	}
+	for file, text := range texts {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
 			return err
 		}

@@ -15,21 +15,28 @@ const trials = 100
 
 // shrink finds a smaller mesh in which a proxy sees the same sort of difference: objects go first,
 // then fields of what is left, and of the proxy. It returns what differs there, nothing where the
-// difference is not seen again.
-func (j *judge) shrink(m randomMesh, p proxy, sort string) (randomMesh, string) {
+// difference is not seen again. Without a proxy it is one of what is written.
+func (j *judge) shrink(m randomMesh, p *proxy, sort string) (randomMesh, string) {
 	left, report := trials, ""
-	m.proxies = []proxy{p}
+	if p != nil {
+		m.proxies = []proxy{*p}
+	}
 	differs := func(try randomMesh) bool {
 		if left--; left < 0 {
 			return false
 		}
 		for _, o := range try.objects {
-			if o["kind"] != "ConfigMap" && !reflect.DeepEqual(j.there[name(o)], o) && !j.valid(o) {
+			if o["kind"] != "ConfigMap" && !isOfGateways(o) && !reflect.DeepEqual(j.there[name(o)], o) && !j.valid(o) {
 				return false
 			}
 		}
 		if len(j.move(j.there, try.objects)) != len(try.objects) {
 			return false
+		}
+		if p == nil {
+			written := j.written(try.makes)
+			report = written.text()
+			return slices.Contains(written.sorts(), sort)
 		}
 		r := j.ask(try.proxies, still/3)
 		if r.Error != "" || !slices.Contains(sortsOf(r.Proxies[p.Name].Report), sort) {
@@ -90,6 +97,9 @@ func (j *judge) shrink(m randomMesh, p proxy, sort string) (randomMesh, string) 
 			}
 			return false
 		})
+	}
+	if p == nil {
+		return m, report
 	}
 	prune(p.Node["metadata"], func(v any) bool {
 		try := m

@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/test/kube"
-	"github.com/coxswain-mesh/coxswain/test/mesh"
 	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
@@ -37,12 +35,6 @@ const still = 700 * time.Millisecond
 
 // dying is how long an istiod may take to end after its streams have.
 const dying = 5 * time.Second
-
-// startPair starts istiod and the control plane on a cluster.
-func startPair(t *testing.T, c *cluster) (peer *kube.Istiod, ours string) {
-	peer = kube.StartIstiod(t, c.Cluster)
-	return peer, mesh.Start(t, program, "", "--plugins", unguarded(t), "--kubeconfig", c.Kubeconfig).XDS
-}
 
 // startTool starts the tool so that it stays.
 func startTool(t *testing.T, ours, peer string) (io.WriteCloser, *json.Decoder) {
@@ -68,17 +60,18 @@ func TestMeshes(t *testing.T) {
 	if *meshes == 0 {
 		need.Left(t, "`make parity-live MESHES=100` makes some")
 	}
-	j := newJudge(t)
+	j := newJudge(t, *kindsMade != "istio")
+	j.renews = true
 	began := time.Now()
 	var total tally
+	var said report
 	var refused, rejected, differ, late, again, ended, remembered, shrunk int
 	sorts := map[string]int{}
 	for n := *first; n < *first+uint64(*meshes); n++ {
 		if done := n - *first; done > 0 && done%100 == 0 {
 			fmt.Printf("%d meshes: %v\n", done, total)
 		}
-		g := newGen(*seed, n)
-		m := g.newMesh(j.valid, &refused)
+		m := newMesh(n, j.valid, &refused)
 		made := len(m.objects)
 		m.objects = j.move(j.there, m.objects)
 		rejected += made - len(m.objects)
@@ -94,11 +87,15 @@ func TestMeshes(t *testing.T) {
 			j.renew()
 			r = j.ask(m.proxies, still)
 		}
-		if r.differs() {
+		written := j.written(m.makes)
+		if r.differs() || len(written.differences) > 0 {
 			before := r.equal()
 			j.renew()
 			if r = j.ask(m.proxies, still); r.equal() > before {
 				remembered++
+			}
+			if len(written.differences) > 0 {
+				written = j.written(m.makes)
 			}
 		}
 		// A stream ends a moment before its istiod has. Nobody knows what that would have said.
@@ -116,7 +113,8 @@ func TestMeshes(t *testing.T) {
 		if r.Late {
 			late++
 		}
-		clean := true
+		said.add(written)
+		clean := j.tellWritten(m, n, written, sorts, &shrunk)
 		for _, p := range m.proxies {
 			f := r.Proxies[p.Name]
 			total.add(f.Tally)
@@ -136,7 +134,7 @@ func TestMeshes(t *testing.T) {
 					continue
 				}
 				shrunk++
-				small, report := j.shrink(m, p, sort)
+				small, report := j.shrink(m, &p, sort)
 				if report == "" {
 					fmt.Printf("mesh %d of seed %d, %s: not seen again: %s\n", n, *seed, p.Name, sort)
 					break
@@ -157,13 +155,39 @@ func TestMeshes(t *testing.T) {
 	}
 	took := time.Since(began)
 	printSorts(sorts)
-	fmt.Printf("%d meshes of seed %d, %d of them differ: %v\n%d objects refused by the webhook, %d by the API server; "+
+	fmt.Printf("%d meshes of seed %d, %d of them differ: %v\n%v\n%d objects refused by the webhook, %d by the API server; "+
 		"%d markers late; %d meshes asked about once more, %d that end istiod are not compared; of %d meshes istiod "+
 		"said more that was equal when it had started anew; %.2f s a mesh\n", *meshes, *seed,
-		differ, total, refused, rejected, late, again, ended, remembered, took.Seconds()/float64(*meshes))
+		differ, total, said, refused, rejected, late, again, ended, remembered, took.Seconds()/float64(*meshes))
 	if exact, _ := total.shares(); exact < *leastOfAll {
 		t.Errorf("%.2f %% of resources are equal, %v are wanted", exact, *leastOfAll)
 	}
+	said.judge(t)
+}
+
+// tellWritten says what differs of what both wrote, and shrinks the first difference of each sort.
+// It reports whether nothing does.
+func (j *judge) tellWritten(m randomMesh, n uint64, written report, sorts map[string]int, shrunk *int) bool {
+	if *verbose && len(written.differences) > 0 {
+		fmt.Printf("DIFFERS mesh %d, written: %v\n%s", n, written, written.text())
+	}
+	for _, sort := range written.sorts() {
+		if sorts[sort]++; sorts[sort] > 1 || *shrunk >= *shrinks {
+			continue
+		}
+		*shrunk++
+		small, report := j.shrink(m, nil, sort)
+		if report == "" {
+			fmt.Printf("mesh %d of seed %d: not seen again: %s\n", n, *seed, sort)
+			continue
+		}
+		dir := filepath.Join(*found, fmt.Sprintf("%d-%d-%d", *seed, n, *shrunk))
+		if err := small.write(dir, sort); err != nil {
+			j.t.Fatal(err)
+		}
+		fmt.Printf("mesh %d of seed %d: %s\n%s%s\n", n, *seed, dir, small, report)
+	}
+	return len(written.differences) == 0
 }
 
 // printSorts prints how often there was each sort of difference.

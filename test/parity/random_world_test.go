@@ -70,6 +70,9 @@ func world() string {
 		}
 		add("apiVersion: v1\nkind: Service\nmetadata: {name: %s, namespace: %s, labels: {app: %[1]s}}\nspec: {selector: {app: %[1]s}, %[3]s, ports: [%[4]s]}",
 			s.name, s.namespace, s.address, strings.Join(ports, ", "))
+		if strings.Contains(s.address, "LoadBalancer") {
+			out[len(out)-1] += "\nstatus: {loadBalancer: {ingress: [{ip: 198.51.100.7}]}}"
+		}
 		var endpoints []string
 		for i := range s.pods {
 			pod, address := fmt.Sprintf("%s-%d", s.name, i+1), s.pod(i+1)

@@ -178,8 +178,9 @@ func (c *cluster) says(t *testing.T, objects dynamic.ResourceInterface, name, co
 	})
 }
 
-// nothing is the status that the API server gives an Ingress. It doesn't count, as none doesn't.
-var nothing = map[string]any{"loadBalancer": map[string]any{}}
+// nothing are statuses that don't count, as none doesn't: what the API server gives an Ingress, and
+// what istiod writes into a route that names no parent of its own (docs/differences.md).
+var nothing = []any{map[string]any{"loadBalancer": map[string]any{}}, map[string]any{"parents": []any{}}}
 
 // written is what a control plane has written: statuses and deployed objects, by what names them.
 type written struct{ statuses, deployed map[string]any }
@@ -214,7 +215,8 @@ func (c *cluster) written(t *testing.T) written {
 		}
 	}
 	list(reporting, "", func(name string, o *unstructured.Unstructured) {
-		if status, _ := plain(o.Object["status"]).(map[string]any); len(unequal(status, nothing)) > 0 && len(status) > 0 {
+		status, _ := plain(o.Object["status"]).(map[string]any)
+		if len(status) > 0 && !slices.ContainsFunc(nothing, func(n any) bool { return len(unequal(status, n)) == 0 }) {
 			w.statuses[name] = status
 		}
 	})
@@ -322,9 +324,9 @@ func compareBoth(theirs, ours written) (r report) {
 			our, here := ours[name]
 			switch more := unequal(their, our); {
 			case !here:
-				r.differences = append(r.differences, name+": istiod's alone")
+				r.differences = append(r.differences, name+": istiod's alone: "+textOf(their))
 			case !there:
-				r.differences = append(r.differences, name+": ours alone")
+				r.differences = append(r.differences, name+": ours alone: "+textOf(our))
 			case len(more) > 0:
 				r.differences = append(r.differences, name+":\n    "+strings.Join(more, "\n    "))
 			default:
@@ -335,6 +337,15 @@ func compareBoth(theirs, ours written) (r report) {
 	}
 	r.statuses, r.deployed = compare(theirs.statuses, ours.statuses), compare(theirs.deployed, ours.deployed)
 	return r
+}
+
+// textOf is a value as JSON.
+func textOf(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
 }
 
 // unequal are the fields in which two values differ, as a line each.

@@ -132,8 +132,8 @@ func (w world) tlsPolicy(p *Policy) *judgedPolicy {
 	return out
 }
 
-// ancestors adds our Gateways whose routes name a backend, and those that are named and not there, as
-// istiod has it.
+// ancestors adds our Gateways whose routes name a backend, and those that are named and not there,
+// as istiod has it.
 func (w world) ancestors(backend Name, to map[string]bool) {
 	for _, i := range w.leadingTo.Of(w.c, backend) {
 		for _, ref := range i.Value.Parents() {
