@@ -152,7 +152,7 @@ test: build servers ## Pass all tests, with the race detector and real Envoys
 LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' 'need\.\(All\|Long\)\b\|mesh\.Quick\b' test core plugins sdk cmd examples)) $(wildcard test/registries/*/))
 
 .PHONY: test-all
-test-all: test peer consul eureka nacos vault goreleaser registry cosign prometheus collector ui-stories migration-programs ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)
+test-all: test peer consul eureka nacos vault goreleaser registry cosign prometheus collector kiali ui-stories migration-programs ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)
 	@PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_ALL=1 COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' COXSWAIN_TEST_PLAIN='$(CURDIR)/bin/coxswain' GORACE=atexit_sleep_ms=0 \
 		go test -race -p 1 -timeout 1h $(LONG:%/=./%)
 	@go test -timeout 1h -run Conform ./examples/... ./plugins/... 2>&1 | grep -v 'no test\(s to run\| files\)'
@@ -678,6 +678,17 @@ $(COLLECTOR)/collector:
 	@echo "building $(@F): a minute, this once"
 	@mkdir -p '$(COLLECTOR)'
 	@cd $(COLLECTOR_TOOLS) && go build -trimpath -ldflags='-s -w' -o '$@.new' . && mv '$@.new' '$@'
+
+KIALI_SERVER := test/tools/kiali
+KIALI := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/kiali-$(shell sha256sum $(KIALI_SERVER)/go.sum | cut -c1-16)
+
+.PHONY: kiali
+kiali: $(KIALI)/kiali ## Build Kiali's server, for make test-all (minutes, once)
+
+$(KIALI)/kiali:
+	@echo "building $(@F): minutes, this once"
+	@mkdir -p '$(KIALI)'
+	@cd $(KIALI_SERVER) && go build -trimpath -ldflags='-s -w' -o '$@.new' github.com/kiali/kiali && mv '$@.new' '$@'
 
 # The module has the database as of its version: newer ones bring what was found since.
 VULNCHECK_VERSION := 1.9.0

@@ -24,18 +24,35 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 2 && os.Args[1] == "serve" {
-		serve(os.Args[2])
+	if len(os.Args) > 2 {
+		switch os.Args[1] {
+		case "serve":
+			serve(os.Args[2], http.NotFoundHandler())
+		case "prometheus":
+			serve(os.Args[2], http.HandlerFunc(nothing))
+		}
 	}
 	node.Main()
 	mesh.Plain(&binary, m.Run)
 }
 
 // serve answers requests at an address, as the program of a container. It doesn't return.
-func serve(address string) {
-	s := &http.Server{Addr: address, ReadHeaderTimeout: time.Minute, Handler: http.NotFoundHandler()}
+func serve(address string, handler http.Handler) {
+	s := &http.Server{Addr: address, ReadHeaderTimeout: time.Minute, Handler: handler}
 	fmt.Println(s.ListenAndServe())
 	os.Exit(1)
+}
+
+// nothing is what a Prometheus answers that has nothing.
+func nothing(w http.ResponseWriter, r *http.Request) {
+	kind := map[string]string{"/api/v1/query": "vector", "/api/v1/query_range": "matrix"}[r.URL.Path]
+	switch {
+	case kind != "":
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"status": "success", "data": {"resultType": %q, "result": []}}`, kind)
+	case r.URL.Path != "/-/healthy":
+		http.NotFound(w, r)
+	}
 }
 
 // The control planes.
