@@ -123,6 +123,10 @@ func TestKiali(t *testing.T) {
 	if t.Failed() {
 		return
 	}
+	was, is := planeVersion(t, all[istiod]), planeVersion(t, all[coxswain])
+	if was == is || !listed(t, "Kiali: the version of the control plane") {
+		t.Errorf("the version is %q, istiod's %q, or docs/differences.md has no row about it", is, was)
+	}
 	for about, d := range kialiOtherwise {
 		was, is := all[istiod][d.asked], all[coxswain][d.asked]
 		if strings.Contains(was, d.says) || !strings.Contains(is, d.says) || !listed(t, about) {
@@ -139,8 +143,7 @@ func TestKiali(t *testing.T) {
 
 // kialiOtherwise is what Kiali shows of Coxswain alone, by the rows of docs/differences.md.
 var kialiOtherwise = map[string]struct{ asked, says string }{
-	"Kiali: the version of the control plane": {"mesh/graph", `"version": "unknown"`},
-	"Kiali: kinds of the Gateway API":         {"config", `"gatewayAPIEnabled": true`},
+	"Kiali: kinds of the Gateway API": {"config", `"gatewayAPIEnabled": true`},
 	"Kiali: the workload of the control plane": {
 		"namespaces/istio-system/workloads/istiod?validate=true", `"image": "` + planeImage},
 }
@@ -153,13 +156,39 @@ func alike(t *testing.T, text string) string {
 		t.Fatalf("%v: %s", err, text)
 	}
 	without(is)
-	text = strings.ReplaceAll(indented(t, is), planeImage+":v1", "docker.io/istio/pilot:1.31.0")
-	return strings.ReplaceAll(text, `"version": "unknown-unknown-unknown"`, `"version": "unknown"`)
+	return strings.NewReplacer(planeImage+":v1", "docker.io/istio/pilot:1.31.0", `"cluster": ""`, `"cluster": "Kubernetes"`).
+		Replace(indented(t, is))
 }
 
-// apart are keys of what differs.
+// planeVersion takes the control plane's version from the graph of the mesh, and returns it.
+func planeVersion(t *testing.T, answers map[string]string) (version string) {
+	t.Helper()
+	var is struct {
+		Elements struct {
+			Nodes []struct {
+				Data struct{ InfraType, Version string }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(answers["mesh/graph"]), &is); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range is.Elements.Nodes {
+		if n.Data.InfraType == "istiod" {
+			version = n.Data.Version
+		}
+	}
+	if version == "" {
+		t.Fatalf("the mesh has no control plane: %s", answers["mesh/graph"])
+	}
+	answers["mesh/graph"] = strings.ReplaceAll(answers["mesh/graph"], fmt.Sprintf(`"version": %q`, version), `"version": "…"`)
+	return version
+}
+
+// apart are keys of what differs, or of what Kiali has now and then (apiVersion; as it names the
+// cluster of a service, or doesn't).
 var apart = []string{
-	"resourceVersion", "uid", "timestamp", "pod-template-hash", "managedFields",
+	"apiVersion", "resourceVersion", "uid", "timestamp", "pod-template-hash", "managedFields",
 	"app.kubernetes.io/version", "helm.sh/chart", "release", "gatewayAPIEnabled", "k8sgateways", "k8sreferencegrants",
 }
 
@@ -189,12 +218,16 @@ func (w *world) kiali(t *testing.T) map[string]string {
 	}
 	w.pods["kiali"] = list.Items[0].Name
 	base := "http://" + list.Items[0].Status.PodIP + ":20001/kiali/api/"
-	wait.For(t, "both workloads are in sync for Kiali", func() error {
+	wait.For(t, "both workloads are in sync for Kiali, and it knows the version of the control plane", func() error {
 		for _, name := range []string{"web", "cart"} {
 			text := ask(t, base+"namespaces/shop/workloads/"+name)
 			if !strings.Contains(text, `"proxyStatus":{"CDS":"Synced","EDS":"Synced","LDS":"Synced","RDS":"Synced"}`) {
 				return fmt.Errorf("%s: %s", name, text)
 			}
+		}
+		mesh := ask(t, base+"mesh/graph") // it has for ten seconds what was found out last
+		if planeVersion(t, map[string]string{"mesh/graph": mesh}) == "Unknown" {
+			return fmt.Errorf("the version isn't known: %s", mesh)
 		}
 		return nil
 	})

@@ -58,14 +58,7 @@ spec:
 // has logged in, nothing of what was planted as markup, and nothing that axe finds.
 func TestStories(t *testing.T) {
 	need.All(t)
-	chromium, err := exec.LookPath("chromium")
-	if err != nil {
-		need.Missing(t, "chromium; on Debian apt-get install chromium gets it")
-	}
-	if _, err := exec.LookPath("node"); err != nil {
-		need.Missing(t, "node; install Node.js 20 or newer")
-	}
-	modules := testprogram.Cached(t, "test/ui/stories/package-lock.json", "ui-stories", "node_modules/playwright-core/package.json")
+	chromium, modules := browser(t)
 	dir := t.TempDir()
 	write := func(name string) {
 		text := bytes.ReplaceAll([]byte(entry), []byte("NAME"), []byte(name))
@@ -127,6 +120,19 @@ func TestStories(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// browser is the path of Chromium, and the folder with what drives it.
+func browser(t *testing.T) (chromium, modules string) {
+	t.Helper()
+	chromium, err := exec.LookPath("chromium")
+	if err != nil {
+		need.Missing(t, "chromium; on Debian apt-get install chromium gets it")
+	}
+	if _, err := exec.LookPath("node"); err != nil {
+		need.Missing(t, "node; install Node.js 20 or newer")
+	}
+	return chromium, testprogram.Cached(t, "test/ui/stories/package-lock.json", "ui-stories", "node_modules/playwright-core/package.json")
 }
 
 // Types of resources.
