@@ -268,9 +268,9 @@ func TestNamesOfThoseWhoLeft(t *testing.T) {
 	})
 }
 
-// TestLateAnswersAreForgotten: what a generator says of names that nobody wants any more, because it
-// had not read that yet, goes once it has, with nothing changed meanwhile, though others are in the
-// view; what is wanted again is asked for again, and stays.
+// TestLateAnswersAreForgotten: what a generator says of names that nobody wants any more, because
+// it had not read that yet, goes once it has, with nothing changed meanwhile, though others are in
+// the view; what is wanted again is asked for again, and stays.
 func TestLateAnswersAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := keeping(t, placement.Retention{})

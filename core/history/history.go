@@ -540,8 +540,8 @@ func (h *History) Pins() (all []Pin, images []*Image) {
 
 // LetGo is for when memory is short. It forgets what nodes had that have gone, without waiting for
 // the next revision; of what came and went within the newest one nothing is left. Where no node has
-// gone it forgets the oldest revisions, until about so many bytes less are kept, or one is left, and
-// logs that. What is served, and what pins serve, stays.
+// gone it forgets the oldest revisions, until about so many bytes less are kept, or one is left,
+// and logs that. What is served, and what pins serve, stays.
 func (h *History) LetGo(bytes uint64) {
 	if h == nil {
 		return

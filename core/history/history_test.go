@@ -371,8 +371,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestLetGo: where memory is short the oldest revisions go, as many as have to, on disk too; what is
-// served and what is pinned stays, and so does the newest revision.
+// TestLetGo: where memory is short the oldest revisions go, as many as have to, on disk too; what
+// is served and what is pinned stays, and so does the newest revision.
 func TestLetGo(t *testing.T) {
 	cfg := Config{Dir: t.TempDir()}
 	h := newHistory(t, cfg)
