@@ -1,4 +1,5 @@
-// Kiali's server, for tests. It is a module of its own, so that the product doesn't depend on it.
+// Kiali's server, for tests, which `make kiali` builds. It is a module of its own, so that the product doesn't depend on
+// it, without a program: go get github.com/kiali/kiali@VERSION renews it, go mod tidy would leave nothing.
 module github.com/coxswain-mesh/coxswain/test/tools/kiali
 
 go 1.26.0
