@@ -262,12 +262,12 @@ func (t *Turns[C]) Next(now time.Time) (piece Piece[C], ok bool) {
 		}
 		for !ok && len(x.views) > 0 {
 			if piece.Want = t.slice(x.views[0]); piece.Want == nil || t.spent(x.views[0]) {
-				x.views = x.views[1:]
+				x.views = rest(x.views)
 			}
 			ok = piece.Want != nil
 		}
 		// Its peer's other connections, and other peers, come first now.
-		t.peers, p.conns = t.peers[1:], p.conns[1:]
+		t.peers, p.conns = rest(t.peers), rest(p.conns)
 		if len(x.views) > 0 {
 			p.conns = append(p.conns, x)
 		} else {
@@ -283,6 +283,13 @@ func (t *Turns[C]) Next(now time.Time) (piece Piece[C], ok bool) {
 		}
 	}
 	return piece, false
+}
+
+// rest returns a queue without its first, which its array doesn't keep either: a connection that has
+// left would stay, with all that it has seen, until another takes its place.
+func rest[T any](queue []*T) []*T {
+	queue[0] = nil
+	return queue[1:]
 }
 
 // Given notes that a generator was given a piece: id is the connection's, or that of the last Want

@@ -136,7 +136,7 @@ func (bs *Bodies) Freed() []uint64 {
 // untold reports whether Freed has a body to return: the first of freed, then.
 func (bs *Bodies) untold() bool {
 	for len(bs.freed) > 0 && (bs.freed[0].refs > 0 || bs.freed[0].told) {
-		bs.freed = bs.freed[1:]
+		bs.freed[0], bs.freed = nil, bs.freed[1:]
 	}
 	return len(bs.freed) > 0
 }

@@ -417,7 +417,7 @@ func (st *stream) next() error {
 		return nil
 	}
 	r := st.ready[0]
-	st.ready = st.ready[1:]
+	st.ready[0], st.ready = nil, st.ready[1:]
 	st.server.metrics.pushed(r.typeURL, r.bytes)
 	st.sending = &sending{response: r, since: time.Now()}
 	r.written = func() { st.written <- struct{}{} } // has room: one response at a time

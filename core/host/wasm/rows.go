@@ -77,7 +77,7 @@ func (r *rows) read(frame []byte) {
 	if s := r.sent[0]; s != nil {
 		r.at = s
 	}
-	r.sent = r.sent[1:]
+	r.sent[0], r.sent = nil, r.sent[1:]
 }
 
 // current is the newest state; for modules that are sent none.
