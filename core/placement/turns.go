@@ -285,8 +285,8 @@ func (t *Turns[C]) Next(now time.Time) (piece Piece[C], ok bool) {
 	return piece, false
 }
 
-// rest returns a queue without its first, which its array doesn't keep either: a connection that has
-// left would stay, with all that it has seen, until another takes its place.
+// rest returns a queue without its first, which its array doesn't keep either: a connection that
+// has left would stay, with all that it has seen, until another takes its place.
 func rest[T any](queue []*T) []*T {
 	queue[0] = nil
 	return queue[1:]

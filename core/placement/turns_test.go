@@ -10,8 +10,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// TestTurnsKeepNobody: of a connection whose turns have come nothing is kept, though it was the last
-// that had some.
+// TestTurnsKeepNobody: of a connection whose turns have come nothing is kept, though it was the
+// last that had some.
 func TestTurnsKeepNobody(t *testing.T) {
 	type connection struct{ seen [1 << 10]byte }
 	turns := NewTurns[*connection]()
