@@ -140,7 +140,7 @@ func (w *world) line(words []string) error {
 	case "holds":
 		return archive.Expect(archive.YesNo(w.asked.Holds()), rest)
 	case "untidy":
-		due, _ := w.unused.Tidy(w.vs, true, 10*time.Second, false, w.now)
+		due, _ := w.unused.Tidy(w.vs, true, false, 10*time.Second, false, w.now)
 		return archive.Expect(archive.YesNo(due), rest)
 	case "retention":
 		var err error

@@ -77,16 +77,18 @@ func (u *Unused) LetGo(vs *view.Views, bodies *view.Bodies) {
 	u.spent = nil
 }
 
-// any reports whether there is anything that is kept only until the generator knows.
-func (u *Unused) any(vs *view.Views) bool {
-	return len(u.empty)+len(u.freed)+len(u.before)+len(vs.Strayed()) > 0 || vs.Waits()
+// any reports whether there is anything that is kept only until the generator knows; short: or
+// until there is a revision, of which each tells what the one before freed.
+func (u *Unused) any(vs *view.Views, short bool) bool {
+	return len(u.empty)+len(u.freed)+len(u.before)+len(vs.Strayed()) > 0 || short && vs.Waits()
 }
 
 // Tidy reports whether a revision without changes should be made, so that the generator gets to
 // know: something is unused for after, and it does not work on a state, be it another one. again is
-// when to ask again; the zero time: nothing waits. wanted: there is somebody for whom it matters.
-func (u *Unused) Tidy(vs *view.Views, wanted bool, after time.Duration, busy bool, now time.Time) (due bool, again time.Time) {
-	if !wanted || !u.any(vs) {
+// when to ask again; the zero time: nothing waits. wanted: there is somebody for whom it matters;
+// short: memory is short.
+func (u *Unused) Tidy(vs *view.Views, wanted, short bool, after time.Duration, busy bool, now time.Time) (due bool, again time.Time) {
+	if !wanted || !u.any(vs, short) {
 		u.since = time.Time{}
 		return false, time.Time{}
 	}

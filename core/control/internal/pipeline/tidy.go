@@ -15,7 +15,7 @@ func (p *Pipeline) Tidy(now time.Time, at func(time.Time)) bool {
 	}
 	for s := range p.state.Roster.Sessions() {
 		wanted := s.Generates() && (short || !s.Plugin.Expected.OnDemand)
-		due, again := s.Maker.Unused.Tidy(s.Maker.Views, wanted, after, !s.State.Busy.IsZero(), now)
+		due, again := s.Maker.Unused.Tidy(s.Maker.Views, wanted, short, after, !s.State.Busy.IsZero(), now)
 		at(again)
 		if due {
 			p.state.Course.Force(s.Name())
