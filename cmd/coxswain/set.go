@@ -101,7 +101,8 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 	path("kubeconfig", &in.Kubeconfig)
 	path("clusterKubeconfigs", &in.Remotes.Kubeconfigs)
 	path("modulesDir", &in.Modules.Dir)
-	readers := []string{"config/kubernetes", "registry/kubernetes", "registry/clusters", "controller/exports", "config/mesh", "authenticator/kubernetes", "config/secrets", "controller/ca", "controller/injector", "controller/validator", "controller/gateway", "controller/untaint"}
+	readers := []string{"config/kubernetes", "registry/kubernetes", "registry/clusters", "controller/exports",
+		"config/mesh", "authenticator/kubernetes", "config/secrets", "controller/ca", "controller/injector", "controller/validator", "controller/gateway", "controller/untaint"}
 	for _, s := range []struct {
 		shorthand
 		usual any

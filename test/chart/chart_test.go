@@ -296,7 +296,8 @@ func TestValues(t *testing.T) {
 		{"coxswain.modules.enabled=true,coxswain.modules.blockedCIDRs={10.96.0.0/12,fd00::/8}", "Deployment/istiod",
 			`"--modulesBlocked=10.96.0.0/12,fd00::/8"`},
 		{"coxswain.pluginImages[0].name=a,coxswain.pluginImages[0].image=" + image, "Deployment/istiod", `"mountPath":"/plugins/a"`},
-		{"gatewayClasses.istio.deployment.spec.replicas=2", "ConfigMap/istio-default-gatewayclass-istio", `"gateway.istio.io/defaults-for-class":"istio"`},
+		{"gatewayClasses.istio.deployment.spec.replicas=2", "ConfigMap/istio-default-gatewayclass-istio",
+			`"gateway.istio.io/defaults-for-class":"istio"`},
 		{"gatewayClasses.istio.deployment.spec.replicas=2,revision=canary", "ConfigMap/istio-canary-gatewayclass-istio",
 			`"deployment":"spec:\n  replicas: 2"`},
 	} {

@@ -96,7 +96,8 @@ func TestUpgrade(t *testing.T) {
 	serving.Store(was)
 	ads := mesh.NewRelay(t, filepath.Join(t.TempDir(), "ads"), func() string { return serving.Load().XDS })
 	admin := wait.Address(t)
-	bootstrap := was.Bootstrap(t, "--xds", ads.Address, "--type", "router", "--name", "edge", "--labels", "istio=ingressgateway", "--admin", admin)
+	bootstrap := was.Bootstrap(t, "--xds", ads.Address, "--type", "router", "--name", "edge", "--labels",
+		"istio=ingressgateway", "--admin", admin)
 	e := envoy.Start(t, "edge", admin, bootstrap)
 	e.Ready(t)
 	target := mesh.Target{Address: edge, Host: "web.shop", Path: "/"}
@@ -125,7 +126,8 @@ func TestUpgrade(t *testing.T) {
 	says(t, c, "deployment/istiod", `{.metadata.labels.app\.kubernetes\.io/version}`, "9.9.9")
 	replaces(started(t, c, wait.Address(t)))
 	on("rollback", "istiod", "1")
-	says(t, c, "deployment/istiod", `{.metadata.labels.app\.kubernetes\.io/version}`, strings.TrimPrefix(last.Version, "v"))
+	says(t, c, "deployment/istiod", `{.metadata.labels.app\.kubernetes\.io/version}`,
+		strings.TrimPrefix(last.Version, "v"))
 	replaces(pods(t, c, filepath.Join(built, "coxswain"), 5))
 	if after := kept(t, c); !slices.Equal(before, after) {
 		t.Errorf("objects were made anew: %q, %q", before, after)

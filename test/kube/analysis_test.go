@@ -139,7 +139,8 @@ func TestAnalysis(t *testing.T) {
 	put(t, filepath.Join(dir, "kubeconfig"), c.Remote(t, strings.TrimSpace(c.Kubectl(t, "create", "token", "coxswain", "-n", "istio-system"))))
 	var planes []*mesh.Plane
 	for range 2 {
-		p := mesh.Start(t, program, "", "--plugins", filepath.Join(dir, "plugins.yaml"), "--kubeconfig", filepath.Join(dir, "kubeconfig"), "--enableAnalysis")
+		p := mesh.Start(t, program, "", "--plugins", filepath.Join(dir, "plugins.yaml"), "--kubeconfig",
+			filepath.Join(dir, "kubeconfig"), "--enableAnalysis")
 		p.Ready(t)
 		planes = append(planes, p)
 	}

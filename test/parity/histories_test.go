@@ -368,7 +368,8 @@ type compared struct {
 func (j *judge) afresh(t *testing.T, h *history) (again tally, anew compared) {
 	t.Run("anew", func(t *testing.T) {
 		peer := kube.StartIstiod(t, j.cluster.Cluster)
-		plane := mesh.Start(t, program, "", "--plugins", start{Statuses: j.mirror != nil}.set(t, false), "--kubeconfig", j.cluster.Kubeconfig)
+		plane := mesh.Start(t, program, "", "--plugins", start{Statuses: j.mirror != nil}.set(t, false),
+			"--kubeconfig", j.cluster.Kubeconfig)
 		plane.Ready(t)
 		ask := func(a, b string) compared {
 			other := *j
@@ -394,7 +395,8 @@ func (j *judge) afresh(t *testing.T, h *history) (again tally, anew compared) {
 
 // write makes a state folder of what a history left.
 func (h *history) write(t *testing.T, dir, report string) {
-	m := randomMesh{proxies: h.askers(), makes: h.makes, objects: []map[string]any{parsed("{apiVersion: v1, kind: Namespace, metadata: {name: gamma}}")}}
+	m := randomMesh{proxies: h.askers(), makes: h.makes,
+		objects: []map[string]any{parsed("{apiVersion: v1, kind: Namespace, metadata: {name: gamma}}")}}
 	for _, key := range slices.Sorted(maps.Keys(h.objects)) {
 		m.objects = append(m.objects, h.objects[key])
 	}

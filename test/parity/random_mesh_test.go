@@ -199,7 +199,8 @@ func newJudge(t *testing.T, gateways bool) *judge {
 		set(settings, "ingressService", "gateway")
 	}
 	j.move(nil, []map[string]any{settings})
-	j.ours = mesh.Start(t, program, "", "--plugins", start{Statuses: gateways}.set(t, false), "--kubeconfig", c.Kubeconfig).XDS
+	j.ours = mesh.Start(t, program, "", "--plugins", start{Statuses: gateways}.set(t, false), "--kubeconfig",
+		c.Kubeconfig).XDS
 	if gateways {
 		mesh.Start(t, program, "", "--plugins", start{Statuses: true}.set(t, true), "--kubeconfig", c.mirror.Kubeconfig)
 	}
@@ -440,7 +441,8 @@ func (m randomMesh) write(dir, title string) error {
 	if err != nil {
 		return err
 	}
-	texts := map[string]string{"objects/1-world.yaml": world(), "objects/2-mesh.yaml": strings.Join(all, "---\n"), "case.yaml": string(about)}
+	texts := map[string]string{"objects/1-world.yaml": world(), "objects/2-mesh.yaml": strings.Join(all, "---\n"),
+		"case.yaml": string(about)}
 	if m.makes.gateway {
 		texts["objects/1-world.yaml"] += "\n---\n" + worldOfGateways()
 		texts["start.yaml"] = "gatewayAPI: true\nexperimental: true\nstatuses: true\n"

@@ -132,7 +132,8 @@ func browser(t *testing.T) (chromium, modules string) {
 	if _, err := exec.LookPath("node"); err != nil {
 		need.Missing(t, "node; install Node.js 20 or newer")
 	}
-	return chromium, testprogram.Cached(t, "test/ui/stories/package-lock.json", "ui-stories", "node_modules/playwright-core/package.json")
+	return chromium, testprogram.Cached(t, "test/ui/stories/package-lock.json", "ui-stories",
+		"node_modules/playwright-core/package.json")
 }
 
 // Types of resources.

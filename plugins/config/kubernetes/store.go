@@ -153,7 +153,8 @@ func (s *store) UpdateStatus(ctx context.Context, table string, object []byte) (
 	_, kind, _ := strings.Cut(table, "/")
 	if m := &o.Metadata; json.Unmarshal(object, &o) == nil && o.APIVersion == at.GroupVersion().String() && o.Kind == kind &&
 		m.Name != "" && m.ResourceVersion != "" && (m.Namespace == "") == whole(table) {
-		answer := s.server.about.Put().AbsPath("/apis", at.Group, at.Version).NamespaceIfScoped(m.Namespace, m.Namespace != "").
+		answer := s.server.about.Put().AbsPath("/apis", at.Group, at.Version).NamespaceIfScoped(m.Namespace,
+			m.Namespace != "").
 			Resource(at.Resource).Name(m.Name).SubResource("status").Param("fieldManager", manager).
 			SetHeader("Accept", runtime.ContentTypeJSON).SetHeader("Content-Type", runtime.ContentTypeJSON).Body(object).Do(ctx)
 		if err := answer.Error(); err != nil {

@@ -51,7 +51,8 @@ const (
 
 // unsaid are annotations of a Gateway that its objects don't get: one that rows alone have would
 // start its pods anew with each change of the Gateway.
-var unsaid = []string{"kubectl.kubernetes.io/last-applied-configuration", nameAnnotation, accountAnnotation, versionAnnotation, gatewayapi.GenerationAnnotation,
+var unsaid = []string{"kubectl.kubernetes.io/last-applied-configuration", nameAnnotation, accountAnnotation,
+	versionAnnotation, gatewayapi.GenerationAnnotation,
 	gatewayapi.UIDAnnotation}
 
 // part is a kind of objects that are made for Gateways.

@@ -317,7 +317,8 @@ func TestReadAhead(t *testing.T) {
 	h.Update(gatewayapi.Statuses, rows)
 	for i := range count {
 		if i != 120 {
-			s.says(fmt.Sprintf("%s/shop/r%03d", gatewayapi.HTTPRoute, i), fmt.Sprintf(`"message":"of r%03d"`, i), "example.com/other")
+			s.says(fmt.Sprintf("%s/shop/r%03d", gatewayapi.HTTPRoute, i), fmt.Sprintf(`"message":"of r%03d"`, i),
+				"example.com/other")
 		}
 	}
 	s.mu.Lock()

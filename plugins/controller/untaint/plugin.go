@@ -33,7 +33,8 @@ const agent = "coxswain/controller-untaint"
 
 // defaults are what counts where the config says nothing. The taint is istiod's.
 func defaults() Config {
-	return Config{Access: kube.DefaultAccess(), Taint: "cni.istio.io/not-ready", Namespace: "istio-system", Lease: lead.Duration}
+	return Config{Access: kube.DefaultAccess(), Taint: "cni.istio.io/not-ready", Namespace: "istio-system",
+		Lease: lead.Duration}
 }
 
 // Check is an sdk.Checker's.
