@@ -121,17 +121,12 @@ func (h *handing) failed(what string, err error) {
 // work writes what differs until ctx ends.
 func (h *handing) work(ctx context.Context) {
 	waiting := map[string]bool{}
-	for pause := retryFirst; ; {
+	var tries kube.Retry
+	for {
 		for name := range h.changes.Drain() {
 			waiting[name] = true
 		}
-		var retry <-chan time.Time
-		if h.write(ctx, waiting) {
-			pause = retryFirst
-		} else {
-			retry = time.After(pause)
-			pause = min(2*pause, retryMost)
-		}
+		retry := tries.After(h.write(ctx, waiting))
 		select {
 		case <-ctx.Done():
 			return

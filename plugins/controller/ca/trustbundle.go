@@ -79,15 +79,13 @@ func (c *Controller) announce(ctx context.Context, out sdk.Publisher) error {
 	if !cache.WaitForCacheSync(ctx.Done(), a.informer.HasSynced) {
 		return nil
 	}
-	for pause := retryFirst; ; {
-		var retry <-chan time.Time
-		if err := a.write(ctx); err == nil {
-			pause = retryFirst
-		} else if ctx.Err() == nil {
+	var tries kube.Retry
+	for {
+		err := a.write(ctx)
+		if err != nil && ctx.Err() == nil {
 			a.failed(err)
-			retry = time.After(pause)
-			pause = min(2*pause, retryMost)
 		}
+		retry := tries.After(err == nil)
 		select {
 		case <-ctx.Done():
 			return nil

@@ -20,12 +20,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// What was not written is tried again after a pause, which grows.
-const (
-	shortest = time.Second
-	longest  = time.Minute
-)
-
 type controller struct {
 	config Config
 	client *kube.Client
@@ -103,17 +97,12 @@ func (w *work) follow(ctx context.Context) error {
 		return nil
 	}
 	w.read(first)
-	for pause := shortest; ; {
+	var tries kube.Retry
+	for {
 		for key := range w.arrived.Drain() {
 			w.waiting[key] = true
 		}
-		var retry <-chan time.Time
-		if w.make(ctx) {
-			pause = shortest
-		} else {
-			retry = time.After(pause)
-			pause = min(2*pause, longest)
-		}
+		retry := tries.After(w.make(ctx))
 		select {
 		case <-ctx.Done():
 			return nil

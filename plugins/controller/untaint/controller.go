@@ -21,9 +21,6 @@ import (
 )
 
 const (
-	// shortest and longest are how long it is waited until what was not written is tried again.
-	shortest = time.Second
-	longest  = time.Minute
 	// asking is how long a question may take.
 	asking = 10 * time.Second
 	// label and plugin are those of the CNI plugin's pods. Source: Istio's chart istio-cni.
@@ -136,17 +133,12 @@ func (w *work) failed(what string, err error) {
 
 // follow takes taints from nodes where the CNI plugin is ready, until ctx ends.
 func (w *work) follow(ctx context.Context) {
-	for pause := shortest; ctx.Err() == nil; {
+	var tries kube.Retry
+	for ctx.Err() == nil {
 		for name := range w.changed.Drain() {
 			w.waiting[name] = true
 		}
-		var retry <-chan time.Time
-		if w.untaint(ctx) {
-			pause = shortest
-		} else {
-			retry = time.After(pause)
-			pause = min(2*pause, longest)
-		}
+		retry := tries.After(w.untaint(ctx))
 		select {
 		case <-ctx.Done():
 		case <-w.changed.Some():
