@@ -554,9 +554,11 @@ func (h *History) LetGo(bytes uint64) {
 	} else {
 		forgotten = h.log.shrink(bytes)
 	}
-	h.filed.unsaved = h.filed.unsaved || len(gone) > 0 || forgotten > 0
+	if len(gone)+forgotten > 0 {
+		h.filed.unsaved = true
+		h.ring()
+	}
 	h.writing.Unlock()
-	h.ring()
 	if forgotten > 0 {
 		h.cfg.Log.Warn("memory is short: the oldest revisions are forgotten", "revisions", forgotten)
 	}
