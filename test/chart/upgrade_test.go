@@ -51,9 +51,7 @@ spec:
 `, backend.Port, listen)
 }
 
-// TestUpgrade: the last release's chart is upgraded to this one, which is rolled back and
-// uninstalled, as each one's program takes the other's place. What users wrote lives on, what they
-// write meanwhile is served, and no request of an Envoy's clients fails.
+// TestUpgrade: the last release's chart is upgraded to this one, and back.
 func TestUpgrade(t *testing.T) {
 	need.All(t)
 	t.Parallel()
@@ -75,7 +73,26 @@ func TestUpgrade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	older, newer := packOf(t, source, last.Version), pack(t, "v9.9.9")
+	upgrades(t, last.Version, packOf(t, source, last.Version), func(t *testing.T, c *kube.Cluster) *mesh.Plane {
+		return pods(t, c, filepath.Join(built, "coxswain"), 5)
+	})
+}
+
+// TestUpgradesUnderTraffic: the same from a chart of this source that has an older version, which
+// builds no other program.
+func TestUpgradesUnderTraffic(t *testing.T) {
+	t.Parallel()
+	upgrades(t, "v0.0.9", pack(t, "v0.0.9"), func(t *testing.T, c *kube.Cluster) *mesh.Plane {
+		return started(t, c, wait.Address(t))
+	})
+}
+
+// upgrades installs an older chart, whose program begin starts, upgrades it to this one, rolls that
+// back and uninstalls it, as each one's program takes the other's place. What users wrote lives on,
+// what they write meanwhile is served, and no request of an Envoy's clients fails.
+func upgrades(t *testing.T, version, older string, begin func(*testing.T, *kube.Cluster) *mesh.Plane) {
+	t.Helper()
+	newer := pack(t, "v9.9.9")
 	c := kube.Start(t)
 	on := func(args ...string) {
 		t.Helper()
@@ -91,7 +108,7 @@ func TestUpgrade(t *testing.T) {
 	c.Apply(t, shop(edge, one))
 	before := kept(t, c)
 
-	was := pods(t, c, filepath.Join(built, "coxswain"), 5)
+	was := begin(t, c)
 	var serving atomic.Pointer[mesh.Plane]
 	serving.Store(was)
 	ads := mesh.NewRelay(t, filepath.Join(t.TempDir(), "ads"), func() string { return serving.Load().XDS })
@@ -127,8 +144,8 @@ func TestUpgrade(t *testing.T) {
 	replaces(started(t, c, wait.Address(t)))
 	on("rollback", "istiod", "1")
 	says(t, c, "deployment/istiod", `{.metadata.labels.app\.kubernetes\.io/version}`,
-		strings.TrimPrefix(last.Version, "v"))
-	replaces(pods(t, c, filepath.Join(built, "coxswain"), 5))
+		strings.TrimPrefix(version, "v"))
+	replaces(begin(t, c))
 	if after := kept(t, c); !slices.Equal(before, after) {
 		t.Errorf("objects were made anew: %q, %q", before, after)
 	}
