@@ -38,15 +38,19 @@ var rules = []rule{
 	},
 	{of: "core/control/internal/state", forbids: []string{
 		"core/control/internal/calls", "core/host", "core/control/internal/members",
-		"core/control/internal/pipeline", "core/control/internal/serving", "core/control/internal/status",
+		"core/control/internal/pipeline", "core/control/internal/rollout", "core/control/internal/serving", "core/control/internal/status",
 	}, why: "what all know knows none of them"},
 	{of: "core/control/internal/serving", forbids: []string{
 		"core/control/internal/calls", "core/host", "core/control/internal/members",
+		"core/control/internal/pipeline", "core/control/internal/rollout", "core/control/internal/status",
+	}, why: "parts know those below them alone"},
+	{of: "core/control/internal/rollout", forbids: []string{
+		"core/control/internal/calls", "core/host", "core/control/internal/members", "core/control/internal/middle",
 		"core/control/internal/pipeline", "core/control/internal/status",
 	}, why: "parts know those below them alone"},
 	{
 		of:      "core/control/internal/pipeline",
-		forbids: []string{"core/control/internal/calls", "core/control/internal/members", "core/control/internal/status"},
+		forbids: []string{"core/control/internal/calls", "core/control/internal/members", "core/control/internal/rollout", "core/control/internal/status"},
 		why:     "parts know those below them alone",
 	},
 	{

@@ -14,10 +14,10 @@ import (
 var machines = []string{
 	"core/caller", "core/control/internal/feed", "core/control/internal/members",
 	"core/control/internal/middle", "core/control/internal/patch",
-	"core/control/internal/pipeline", "core/control/internal/serving",
+	"core/control/internal/pipeline", "core/control/internal/rollout", "core/control/internal/serving",
 	"core/control/internal/stage", "core/control/internal/state", "core/control/internal/status",
 	"core/control/internal/store", "core/control/internal/trial", "core/deadline",
-	"core/environment", "core/guard", "core/placement", "core/revision", "core/rollout",
+	"core/environment", "core/guard", "core/placement", "core/revision",
 }
 
 // clocks are what a machine may not call.

@@ -38,7 +38,7 @@ func rolloutStatus(p *program) *cobra.Command {
 			return err
 		}
 		return a.print(is, func(w io.Writer, wide bool) {
-			show.Rollout(w, is.Status)
+			show.Rollout(w, is.Stage)
 			if wide {
 				show.Staged(w, is.Held)
 			}

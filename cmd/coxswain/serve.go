@@ -22,13 +22,13 @@ import (
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/control/operations"
 	"github.com/coxswain-mesh/coxswain/core/history"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/host/sandbox"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/push"
-	"github.com/coxswain-mesh/coxswain/core/rollout"
 	"github.com/coxswain-mesh/coxswain/core/server"
 	"github.com/coxswain-mesh/coxswain/core/traces"
 	"github.com/coxswain-mesh/coxswain/core/xds"
@@ -259,8 +259,8 @@ func stages(s settings.Rollout) server.Rollout {
 	return server.Rollout{
 		Stages: &control.Stages{
 			First: first.Matches, Verified: first.Namespace != "" && first.Namespace != "*",
-			Config: rollout.Config{Hold: s.Hold, Metric: s.MetricQuery != "", Most: s.MetricMost, Range: s.MetricInterval},
+			Hold: s.Hold, Metric: s.MetricQuery != "", Most: s.MetricMost, Range: s.MetricInterval,
 		},
-		URL: s.MetricURL, Query: s.MetricQuery, Every: s.MetricInterval,
+		Metric: operations.Metric{URL: s.MetricURL, Query: s.MetricQuery, Every: s.MetricInterval},
 	}
 }

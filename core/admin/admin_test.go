@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/report"
-	"github.com/coxswain-mesh/coxswain/core/rollout"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -136,7 +135,7 @@ func (twin) Pins() []Pin {
 }
 
 func (twin) Rollout() Rollout {
-	return Rollout{Status: rollout.Status{State: rollout.Staged, Base: 6}, Held: []PinnedProxy{{Node: "a"}}}
+	return Rollout{Stage: report.Stage{State: report.Staged, Base: 6}, Held: []PinnedProxy{{Node: "a"}}}
 }
 
 func (twin) Ledger(node string) []xds.StreamLedger {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/coxswain-mesh/coxswain/core/rollout"
+	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	"github.com/coxswain-mesh/coxswain/sdk/redact"
 )
@@ -81,7 +81,7 @@ func glance(s Source) []byte {
 
 // stage is the state of a stage; empty: pushes have none.
 func stage(r Rollout) string {
-	if r.State == rollout.Off {
+	if r.State == report.Off {
 		return ""
 	}
 	return string(r.State)

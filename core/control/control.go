@@ -32,6 +32,8 @@ type Config struct {
 	revision.Timing
 	Retention placement.Retention
 	Earlier   serving.Earlier
+	// Stages of pushes; nil: all are served what people change at once.
+	Stages *Stages
 	// Bounds are those of namespaces.
 	Bounds environment.Bounds
 	// Gather has the first revision wait until all that is declared is in, Gathered is closed, and
@@ -81,7 +83,7 @@ func New(cfg Config) (*Control, error) {
 	c := &Control{cfg: cfg, wake: make(chan struct{}, 1)}
 	c.mid = middle.New(middle.Config{
 		Log: cfg.Log, Metrics: cfg.Metrics, Rules: cfg.Rules, Epoch: newEpoch(), Gather: cfg.Gather,
-		Timing: cfg.Timing, Retention: cfg.Retention, Earlier: cfg.Earlier, Bounds: cfg.Bounds, Pushed: cfg.Pushed,
+		Timing: cfg.Timing, Retention: cfg.Retention, Earlier: cfg.Earlier, Stages: cfg.Stages, Bounds: cfg.Bounds, Pushed: cfg.Pushed,
 		Ring: c.ring, Wake: inBackground(cfg.OnWanted), Serving: inBackground(cfg.OnServing),
 		Overdue: func(s *state.Session) (n int, since time.Time) { return c.Overdue(s) },
 	})

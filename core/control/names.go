@@ -1,6 +1,7 @@
 package control
 
 import (
+	"github.com/coxswain-mesh/coxswain/core/control/internal/rollout"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/serving"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/status"
@@ -21,7 +22,7 @@ type (
 	// Earlier configures what proxies are served that is not the newest.
 	Earlier = serving.Earlier
 	// Stages configure which proxies try a change before all others get it.
-	Stages = serving.Stages
+	Stages = rollout.Config
 	// Hiding counts the rows of a plugin that are not served.
 	Hiding = status.Hiding
 	// PluginRows is what control knows of a plugin.

@@ -8,10 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/control/internal/serving"
 	"github.com/coxswain-mesh/coxswain/core/control/operations"
 	"github.com/coxswain-mesh/coxswain/core/history"
-	"github.com/coxswain-mesh/coxswain/core/rollout"
+	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -37,13 +36,22 @@ func newStaged(t *testing.T, first ...string) *staged {
 // inStages has a bench's pushes have stages.
 func inStages(edit func(*Config)) func(*Config) {
 	return func(c *Config) {
-		c.Earlier.Stages = &serving.Stages{
+		c.Stages = &Stages{
 			First:    func(n *corev3.Node) bool { return strings.HasPrefix(n.GetId(), "f") },
 			Verified: true,
-			Config:   rollout.Config{Hold: time.Minute},
+			Hold:     time.Minute,
 		}
 		edit(c)
 	}
+}
+
+func rolloutOf(t *testing.T, b *bench) *operations.Rollout {
+	t.Helper()
+	r, err := operations.NewRollout(b.Operator(), operations.Metric{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 func newStagedWith(t *testing.T, edit func(*Config), first ...string) *staged {
@@ -54,7 +62,7 @@ func newStagedWith(t *testing.T, edit func(*Config), first ...string) *staged {
 	ready := readyIstio()
 	ready.Reads = append(ready.Reads, &pb.Read{Table: routes})
 	s.crowd = crowd{world: worldOf(b, ready)}
-	s.Rollout = operations.NewRollout(b.Operator())
+	s.Rollout = rolloutOf(t, b)
 	s.labelled()
 	s.all = append(s.all, s.proxy)
 	for _, id := range first {
@@ -99,7 +107,7 @@ func (s *staged) makes(contents ...string) {
 }
 
 // is checks how far the stage is, and what is said of that.
-func (s *staged) is(state rollout.State, words string) {
+func (s *staged) is(state report.StageState, words string) {
 	s.t.Helper()
 	synctest.Wait()
 	if is := s.Rollout.Status(); is.State != state || !strings.Contains(is.Why, words) {
@@ -112,9 +120,9 @@ func (s *staged) is(state rollout.State, words string) {
 func TestStage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStaged(t, "f0", "f1")
-		s.is(rollout.Idle, "")
+		s.is(report.Idle, "")
 		s.edits("v2")
-		s.is(rollout.Staged, "2 of 2 first proxies have not acknowledged")
+		s.is(report.Staged, "2 of 2 first proxies have not acknowledged")
 		s.have(s.first, "a=v2")
 		s.have(s.proxy, "a=v1")
 		s.have(s.joins("q"), "a=v1")
@@ -122,11 +130,11 @@ func TestStage(t *testing.T) {
 		s.have(third, "a=v2")
 		s.acks(s.first)
 		s.passes(time.Hour)
-		s.is(rollout.Staged, "1 of 2 first proxies have not acknowledged") // who came since decides nothing
+		s.is(report.Staged, "1 of 2 first proxies have not acknowledged") // who came since decides nothing
 		s.all[2].Close()
-		s.is(rollout.Staged, "")
+		s.is(report.Staged, "")
 		s.refuses(third, nil)
-		s.is(rollout.Staged, "")
+		s.is(report.Staged, "")
 		s.acks(third)
 		// An edit meanwhile belongs to it.
 		s.passes(50 * time.Second)
@@ -136,14 +144,14 @@ func TestStage(t *testing.T) {
 		s.acks(s.first)
 		s.acks(third)
 		s.passes(59 * time.Second)
-		s.is(rollout.Staged, "")
+		s.is(report.Staged, "")
 		s.have(s.proxy, "a=v1")
 		s.passes(2 * time.Second)
-		s.is(rollout.Idle, "")
+		s.is(report.Idle, "")
 		s.have(s.proxy, "a=v3")
 		// What no people change reaches all at once.
 		s.becomes(5, "v4")
-		s.is(rollout.Idle, "")
+		s.is(report.Idle, "")
 		s.have(s.proxy, "a=v4")
 	})
 }
@@ -162,10 +170,10 @@ func TestStageIsRefused(t *testing.T) {
 		}
 		s.edits("bad")
 		s.refuses(s.first, good)
-		s.is(rollout.Withdrawn, "f0 refused A of revision")
+		s.is(report.Withdrawn, "f0 refused A of revision")
 		all("a=v1")
 		s.refuses(s.all[2], good) // it had that already
-		s.is(rollout.Withdrawn, "f0 refused A of revision")
+		s.is(report.Withdrawn, "f0 refused A of revision")
 		s.passes(time.Hour)
 		all("a=v1")
 		s.have(s.joins("f2"), "a=v1")
@@ -174,14 +182,14 @@ func TestStageIsRefused(t *testing.T) {
 		s.begins()
 		all("a=v1")
 		s.makes("bad", "more")
-		s.is(rollout.Withdrawn, "refuses a: a: it is bad")
+		s.is(report.Withdrawn, "refuses a: a: it is bad")
 		all("a=v1")
 
 		// The mend.
 		s.begins()
 		all("a=v1")
 		s.makes("good", "more")
-		s.is(rollout.Staged, "")
+		s.is(report.Staged, "")
 		if got := s.first.names(typeA); fmt.Sprint(got) != "[a=good b=more]" {
 			t.Error(got)
 		}
@@ -189,7 +197,7 @@ func TestStageIsRefused(t *testing.T) {
 		for _, x := range s.all {
 			s.acks(x)
 		}
-		s.is(rollout.Staged, "")
+		s.is(report.Staged, "")
 		if err := s.promotes(); err != nil {
 			t.Error(err)
 		}
@@ -220,32 +228,32 @@ func TestStageOfStrangers(t *testing.T) {
 		plain, silent := s.joinsAs("f-plain"), s.joins("f-silent")
 		s.acks(plain)
 		s.edits("v2")
-		s.is(rollout.Staged, "1 of 1 first proxies have not acknowledged")
+		s.is(report.Staged, "1 of 1 first proxies have not acknowledged")
 		late := s.joins("f-late")
 		for _, x := range []*stream{plain, silent, late} {
 			s.have(x, "a=v2")
 			s.refuses(x, good)
 		}
-		s.is(rollout.Staged, "1 of 1 first proxies have not acknowledged")
+		s.is(report.Staged, "1 of 1 first proxies have not acknowledged")
 		s.acks(s.first)
 		s.passes(2 * time.Minute)
-		s.is(rollout.Idle, "")
+		s.is(report.Idle, "")
 		s.have(s.proxy, "a=v2")
 	})
 	synctest.Test(t, func(t *testing.T) {
-		s := newStagedWith(t, func(c *Config) { c.Earlier.Stages.Verified = false }, "f0", "f1", "f2")
+		s := newStagedWith(t, func(c *Config) { c.Stages.Verified = false }, "f0", "f1", "f2")
 		good := s.proxy.Pull().Types[typeA].Get("a")
 		s.edits("v2")
 		s.refuses(s.all[1], good)
-		s.is(rollout.Staged, "")
+		s.is(report.Staged, "")
 		s.acks(s.all[2])
 		s.refuses(s.all[3], good)
-		s.is(rollout.Withdrawn, "f2 refused")
+		s.is(report.Withdrawn, "f2 refused")
 		s.edits("v3")
 		s.acks(s.all[1])
 		s.acks(s.all[2]) // and the third is silent
 		s.passes(2 * time.Minute)
-		s.is(rollout.Idle, "")
+		s.is(report.Idle, "")
 	})
 }
 
@@ -259,10 +267,10 @@ func TestStageIsTakenBack(t *testing.T) {
 			s.edits("bad")
 			if refused {
 				s.refuses(s.first, good)
-				s.is(rollout.Withdrawn, "refused")
+				s.is(report.Withdrawn, "refused")
 			}
 			s.edits("v1")
-			s.is(rollout.Idle, "")
+			s.is(report.Idle, "")
 			s.have(s.first, "a=v1")
 			s.have(s.proxy, "a=v1")
 			s.acks(s.first)
@@ -280,13 +288,13 @@ func TestStageOfAllRefusing(t *testing.T) {
 		s.edits("bad")
 		s.refuses(s.first, good)
 		s.held("a by 1, 1 of 1 votes, held false")
-		s.is(rollout.Withdrawn, "it is bad")
+		s.is(report.Withdrawn, "it is bad")
 		s.edits("better")
 		s.held()
-		s.is(rollout.Staged, "")
+		s.is(report.Staged, "")
 		served := s.first.Pull()
 		s.first.Report(xds.Outcome{Type: typeA, Version: "v", Number: served.Number, Left: "c: a patch made it bad", Answered: served.Number})
-		s.is(rollout.Withdrawn, "c: a patch made it bad")
+		s.is(report.Withdrawn, "c: a patch made it bad")
 		s.have(s.first, "a=v1")
 	})
 }
@@ -295,17 +303,17 @@ func TestStageOfAllRefusing(t *testing.T) {
 func TestStageOrders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStaged(t, "f0")
-		if err := s.promotes(); !errors.Is(err, rollout.ErrNoStage) {
+		if err := s.promotes(); !errors.Is(err, operations.ErrNoStage) {
 			t.Error(err)
 		}
 		p := s.past()
 		before := s.at.Number
 		s.edits("v2")
-		if is, err := s.Abort("it is late"); err != nil || is.State != rollout.Withdrawn || is.Why != "it is late" {
+		if is, err := s.Abort("it is late"); err != nil || is.State != report.Withdrawn || is.Why != "it is late" {
 			t.Errorf("%+v %v", is, err)
 		}
 		s.have(s.first, "a=v1")
-		if _, err := s.Abort("again"); !errors.Is(err, rollout.ErrNoStage) {
+		if _, err := s.Abort("again"); !errors.Is(err, operations.ErrNoStage) {
 			t.Error(err)
 		}
 		if err := s.promotes(); err != nil {
@@ -316,7 +324,7 @@ func TestStageOrders(t *testing.T) {
 
 		pins(t, p, before, "id=f0", false)
 		s.edits("v3")
-		s.is(rollout.Staged, "none of the first proxies is connected that has a verified identity")
+		s.is(report.Staged, "none of the first proxies is connected that has a verified identity")
 		s.have(s.first, "a=v1")
 		s.have(s.proxy, "a=v2")
 		if got := p.Pins(); len(got) != 1 || len(got[0].Pinned) != 1 {
@@ -327,13 +335,13 @@ func TestStageOrders(t *testing.T) {
 		}
 		s.have(s.first, "a=v3")
 		s.acks(s.first)
-		s.is(rollout.Staged, "")
+		s.is(report.Staged, "")
 		s.passes(time.Hour)
-		s.is(rollout.Idle, "")
+		s.is(report.Idle, "")
 		s.have(s.proxy, "a=v3")
 
-		off := operations.NewRollout(newBench(t, nil, memory, istio).Operator())
-		if _, err := off.Abort("it is late"); !errors.Is(err, operations.ErrNoStages) || off.Shown().State != rollout.Off {
+		off := rolloutOf(t, newBench(t, nil, memory, istio))
+		if _, err := off.Abort("it is late"); !errors.Is(err, operations.ErrNoStages) || off.Shown().State != report.Off {
 			t.Errorf("%v, %+v", err, off.Shown())
 		}
 	})
@@ -368,7 +376,7 @@ func TestStageOutlivesASwap(t *testing.T) {
 		}
 		s.have(s.first, "a=swapped")
 		s.have(s.proxy, "a=v1")
-		s.is(rollout.Staged, "")
+		s.is(report.Staged, "")
 		if err := s.promotes(); err != nil {
 			t.Error(err)
 		}
@@ -387,16 +395,16 @@ func TestStageWithoutHistory(t *testing.T) {
 			f.Close()
 		}
 		s.passes(time.Hour)
-		s.is(rollout.Staged, "none of the first proxies is connected that has a verified identity")
+		s.is(report.Staged, "none of the first proxies is connected that has a verified identity")
 		if is := s.Rollout.Shown(); len(is.Held) != 1 || is.Held[0].Node != "p" || is.Held[0].Types[typeA] != "own" {
 			t.Errorf("%+v", is.Held)
 		}
 		back := s.joins("f0")
 		s.have(back, "a=v2")
-		s.is(rollout.Staged, "none of the first proxies is connected that has a verified identity")
+		s.is(report.Staged, "none of the first proxies is connected that has a verified identity")
 		s.acks(back)
 		s.passes(2 * time.Minute)
-		s.is(rollout.Idle, "")
+		s.is(report.Idle, "")
 		s.have(s.proxy, "a=v2")
 	})
 }
@@ -409,7 +417,7 @@ func TestStageLosesMuch(t *testing.T) {
 		s.edits("v1", "b", "c", "d", "e")
 		s.acks(s.first)
 		s.passes(2 * time.Minute)
-		s.is(rollout.Idle, "")
+		s.is(report.Idle, "")
 		all := fmt.Sprint(s.first.names(typeA))
 		removes := func() {
 			t.Helper()
@@ -426,7 +434,7 @@ func TestStageLosesMuch(t *testing.T) {
 		if held := s.Holds(); len(held) != 1 || held[0].Plugin != "files" {
 			t.Errorf("%+v", held)
 		}
-		s.is(rollout.Idle, "")
+		s.is(report.Idle, "")
 		if got := fmt.Sprint(s.first.names(typeA), s.proxy.names(typeA)); got != all+" "+all {
 			t.Error(got)
 		}
@@ -441,7 +449,7 @@ func TestStageLosesMuch(t *testing.T) {
 		}
 		s.acks(s.first)
 		s.passes(2 * time.Minute)
-		s.is(rollout.Idle, "")
+		s.is(report.Idle, "")
 		if got := fmt.Sprint(s.proxy.names(typeA)); got != all || len(s.Holds()) != 1 {
 			t.Errorf("%s, %+v", got, s.Holds())
 		}
@@ -470,7 +478,7 @@ func TestStageOfAViewThatChanges(t *testing.T) {
 			}
 		}
 		s.g.done(s.at)
-		s.is(rollout.Staged, "")
+		s.is(report.Staged, "")
 		s.have(s.first, "a=bad")
 		s.have(s.proxy, "a=v1")
 		third := s.stream("q")
@@ -492,11 +500,11 @@ func TestStageOutlivesARestart(t *testing.T) {
 		refused bool
 		off     bool
 		want    map[string]string // who is served what afterwards
-		then    rollout.State
+		then    report.StageState
 	}{
-		"withdrawn": {refused: true, want: map[string]string{"p": "a=v1", "f0": "a=v1", "pnew": "a=v1"}, then: rollout.Withdrawn},
-		"staged":    {want: map[string]string{"p": "a=v1", "f0": "a=bad", "pnew": "a=v1"}, then: rollout.Staged},
-		"off":       {refused: true, off: true, want: map[string]string{"p": "a=bad", "f0": "a=bad", "pnew": "a=bad"}, then: rollout.Off},
+		"withdrawn": {refused: true, want: map[string]string{"p": "a=v1", "f0": "a=v1", "pnew": "a=v1"}, then: report.Withdrawn},
+		"staged":    {want: map[string]string{"p": "a=v1", "f0": "a=bad", "pnew": "a=v1"}, then: report.Staged},
+		"off":       {refused: true, off: true, want: map[string]string{"p": "a=bad", "f0": "a=bad", "pnew": "a=bad"}, then: report.Off},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -529,7 +537,7 @@ func TestStageOutlivesARestart(t *testing.T) {
 				w.at = w.g.state().Revision
 				w.g.send(described(typeA), body(1, "bad"), change(typeA, 1, w.at, &pb.Entry{Name: "a", Body: 1}))
 				w.g.done(w.at)
-				all := &staged{crowd: crowd{world: w}, Rollout: operations.NewRollout(b.Operator()), f: f, bodies: 10}
+				all := &staged{crowd: crowd{world: w}, Rollout: rolloutOf(t, b), f: f, bodies: 10}
 				streams := map[string]*stream{}
 				for id := range c.want {
 					x := all.stream(id)
@@ -547,18 +555,18 @@ func TestStageOutlivesARestart(t *testing.T) {
 				}
 				all.is(c.then, "")
 				switch c.then {
-				case rollout.Withdrawn: // what mends it is tried
+				case report.Withdrawn: // what mends it is tried
 					all.edits("better")
 					all.have(streams["f0"], "a=better")
 					all.have(streams["p"], "a=v1")
 					all.acks(streams["f0"])
 					all.passes(2 * time.Minute)
-					all.is(rollout.Idle, "")
+					all.is(report.Idle, "")
 					all.have(streams["p"], "a=better")
-				case rollout.Staged: // it goes on
+				case report.Staged: // it goes on
 					all.acks(streams["f0"])
 					all.passes(2 * time.Minute)
-					all.is(rollout.Idle, "")
+					all.is(report.Idle, "")
 					all.have(streams["p"], "a=bad")
 				}
 				closeHistory(t, keep)

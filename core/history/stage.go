@@ -9,7 +9,7 @@ import (
 )
 
 // Stage is a stage of pushes that is under way, as a control plane that starts again takes it up
-// (core/rollout).
+// (core/control/internal/rollout).
 type Stage struct {
 	// Base is the revision that was served before it.
 	Base uint64 `json:"base"`

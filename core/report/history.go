@@ -1,10 +1,6 @@
 package report
 
-import (
-	"time"
-
-	"github.com/coxswain-mesh/coxswain/core/rollout"
-)
+import "time"
 
 // History is what is kept of the last revisions.
 type History struct {
@@ -68,13 +64,6 @@ type Pin struct {
 	Note string `json:"note,omitempty"`
 	// Pinned are the connected proxies that it serves.
 	Pinned []PinnedProxy `json:"pinned"`
-}
-
-// Rollout is how far the stage of a push is.
-type Rollout struct {
-	rollout.Status
-	// Held are the connected proxies that are served what was served before it.
-	Held []PinnedProxy `json:"held"`
 }
 
 // PinnedProxy is a proxy that a pin serves.

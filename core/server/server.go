@@ -111,6 +111,14 @@ type Keep struct {
 	Rollout Rollout
 }
 
+// Rollout is how pushes have stages.
+type Rollout struct {
+	// Stages say who tries changes first, and for how long; nil: pushes have no stages.
+	Stages *control.Stages
+	// Metric is what is watched meanwhile, if Stages say that one is.
+	Metric operations.Metric
+}
+
 // Words are what the core doesn't know by itself: who callers and nodes are, what tools ask for,
 // and what built-in plugins are.
 type Words struct {
@@ -154,7 +162,7 @@ type Server struct {
 	control *control.Control
 	history *history.History
 	past    *operations.Past
-	rollout *stages
+	rollout *operations.Rollout
 	host    *host.Host
 	swap    *swap.Swapper
 	xds     *xds.Server
@@ -197,7 +205,8 @@ func New(cfg Config) (*Server, error) {
 	}
 	if s.control, err = control.New(control.Config{
 		Plugins: control.ExpectAll(cfg.Set), Rules: control.RulesOf(cfg.Set),
-		Timing: cfg.Commit.Timing, Retention: cfg.Keep.Views, Earlier: s.cfg.earlier(past), Bounds: cfg.Commit.Namespaces, Gather: len(cfg.Set.Tables()) > 0,
+		Timing: cfg.Commit.Timing, Retention: cfg.Keep.Views, Earlier: s.cfg.earlier(past), Stages: cfg.Keep.Rollout.Stages,
+		Bounds: cfg.Commit.Namespaces, Gather: len(cfg.Set.Tables()) > 0,
 		Log: of("control"), Metrics: m,
 		Shown:     identify.shown,
 		Naming:    cfg.Words.Naming,
@@ -231,12 +240,12 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.history = past
-	if s.rollout, err = newStages(cfg.Keep.Rollout, s.control); err != nil {
+	if s.rollout, err = operations.NewRollout(s.control.Operator(), cfg.Keep.Rollout.Metric); err != nil {
 		return nil, err
 	}
-	registry.MustRegister(newPinned(s.past.Pins), newKept(past.Faults), newStaged(s.rollout.Rollout))
+	registry.MustRegister(newPinned(s.past.Pins), newKept(past.Faults), newStaged(s.rollout.Shown))
 	s.pages = &pages{
-		middle: s.control, Explainer: explainer, Past: s.past, stages: s.rollout.Rollout, ports: ports, host: s.host,
+		middle: s.control, Explainer: explainer, Past: s.past, stages: s.rollout, ports: ports, host: s.host,
 		swap: s.swap, secrets: secrets, file: cfg.File,
 	}
 	identify.asks(s.control, cfg.Words.Issuer)
@@ -274,7 +283,7 @@ func New(cfg Config) (*Server, error) {
 func (c *Config) earlier(past *history.History) control.Earlier {
 	return control.Earlier{
 		NoQuarantine: c.Commit.NoQuarantine, NoPushes: c.Commit.NoPushes, Spare: c.Words.Spare,
-		History: past, Stages: c.Keep.Rollout.Stages, Seen: c.Keep.seen,
+		History: past, Seen: c.Keep.seen,
 	}
 }
 
@@ -416,7 +425,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return nil
 	})
 	parts.Go(func() error {
-		s.rollout.run(inner)
+		s.rollout.Run(inner)
 		return nil
 	})
 	if s.issued != nil {

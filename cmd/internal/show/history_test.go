@@ -9,7 +9,6 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/report"
-	"github.com/coxswain-mesh/coxswain/core/rollout"
 )
 
 // TestHistoryTable: a line for each revision, with its cause.
@@ -73,15 +72,15 @@ func TestPinTable(t *testing.T) {
 func TestRolloutTable(t *testing.T) {
 	now := time.Now()
 	for name, c := range map[string]struct {
-		is   rollout.Status
+		is   report.Stage
 		want []string
 	}{
-		"off":  {rollout.Status{State: rollout.Off}, []string{"pushes have no stages", "rolloutFirst"}},
-		"idle": {rollout.Status{State: rollout.Idle}, []string{"no stage is under way"}},
+		"off":  {report.Stage{State: report.Off}, []string{"pushes have no stages", "rolloutFirst"}},
+		"idle": {report.Stage{State: report.Idle}, []string{"no stage is under way"}},
 		"staged": {
-			rollout.Status{
-				State: rollout.Staged, Base: 41, Latest: 42, Since: now, Began: now, First: 3, Behind: 2, Ends: now,
-				Why: "2 have not", Metric: &rollout.Reading{Value: "0.5", At: now},
+			report.Stage{
+				State: report.Staged, Base: 41, Latest: 42, Since: now, Began: now, First: 3, Behind: 2, Ends: now,
+				Why: "2 have not", Metric: &report.Reading{Value: "0.5", At: now},
 			},
 			[]string{
 				"the first proxies try revision 42", "all others are served revision 41",
@@ -90,7 +89,7 @@ func TestRolloutTable(t *testing.T) {
 			},
 		},
 		"withdrawn": {
-			rollout.Status{State: rollout.Withdrawn, Base: 41, Latest: 42, Why: "it is late", Metric: &rollout.Reading{Error: "it is away", At: now}},
+			report.Stage{State: report.Withdrawn, Base: 41, Latest: 42, Why: "it is late", Metric: &report.Reading{Error: "it is away", At: now}},
 			[]string{"revision 42 is served to nobody", "all proxies are served revision 41", "metric it is away", "because it is late"},
 		},
 	} {
@@ -112,12 +111,12 @@ func TestRolloutTable(t *testing.T) {
 
 func TestHeldBack(t *testing.T) {
 	var out bytes.Buffer
-	HeldBack(&out, []admin.Pin{{Revision: 7}}, admin.Rollout{Status: rollout.Status{State: rollout.Idle}})
+	HeldBack(&out, []admin.Pin{{Revision: 7}}, admin.Rollout{Stage: report.Stage{State: report.Idle}})
 	if out.Len() > 0 {
 		t.Error(out.String())
 	}
 	two := []admin.PinnedProxy{{Node: "a"}, {Node: "b"}}
-	HeldBack(&out, []admin.Pin{{Revision: 7, Pinned: two[:1]}}, admin.Rollout{Status: rollout.Status{State: rollout.Withdrawn, Base: 8}, Held: two})
+	HeldBack(&out, []admin.Pin{{Revision: 7, Pinned: two[:1]}}, admin.Rollout{Stage: report.Stage{State: report.Withdrawn, Base: 8}, Held: two})
 	for _, want := range []string{"1 proxy is pinned to revision 7", "2 proxies are not served what has changed since revision 8: a push is withdrawn"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in %s", want, out.String())

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
-	"github.com/coxswain-mesh/coxswain/core/rollout"
+	"github.com/coxswain-mesh/coxswain/core/report"
 )
 
 // HeldBack says which proxies are served what objects were, and not what they are.
@@ -20,7 +20,7 @@ func HeldBack(w io.Writer, pins []admin.Pin, stage admin.Rollout) {
 				Are(len(p.Pinned), "proxy"), p.Revision)
 		}
 	}
-	if stage.State == rollout.Staged || stage.State == rollout.Withdrawn {
+	if stage.State == report.Staged || stage.State == report.Withdrawn {
 		fmt.Fprintf(w,
 			"\n%s not served what has changed since revision %d: a push is %s (coxswain rollout status)\n",
 			Are(len(stage.Held), "proxy"), stage.Base, stage.State)
@@ -71,21 +71,21 @@ func typesBy(x admin.PinnedProxy, how string) string {
 }
 
 // Rollout writes how far the stage of a push is.
-func Rollout(w io.Writer, s rollout.Status) {
+func Rollout(w io.Writer, s report.Stage) {
 	switch s.State {
-	case rollout.Off:
+	case report.Off:
 		fmt.Fprintln(w, "pushes have no stages: all proxies are served changes at once (the setting rolloutFirst names those that try them first)")
 		return
-	case rollout.Idle:
+	case report.Idle:
 		fmt.Fprintln(w, "no stage is under way: all proxies are served what is live")
 		return
-	case rollout.Staged:
+	case report.Staged:
 		fmt.Fprintf(w, "state\tstaged: the first proxies try revision %d, for %s\n", s.Latest, Age(s.Began))
-	case rollout.Withdrawn:
+	case report.Withdrawn:
 		fmt.Fprintf(w, "state\twithdrawn: revision %d is served to nobody\n", s.Latest)
 	}
 	others := "all others"
-	if s.State == rollout.Withdrawn {
+	if s.State == report.Withdrawn {
 		others = "all proxies"
 	}
 	fmt.Fprintf(w, "%s\tare served revision %d, for %s\n", others, s.Base, Age(s.Since))

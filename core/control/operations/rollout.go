@@ -1,31 +1,56 @@
 package operations
 
 import (
+	"context"
 	"errors"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/control/internal/rollout"
+	"github.com/coxswain-mesh/coxswain/core/control/internal/rollout/meter"
 	"github.com/coxswain-mesh/coxswain/core/report"
-	"github.com/coxswain-mesh/coxswain/core/rollout"
 )
 
-// Rollout is the stages of pushes, as people and the metric's reader see them.
-type Rollout struct{ c *Core }
+// Metric is what the stage of a push watches, of a Prometheus server.
+type Metric = meter.Config
 
-// NewRollout returns that of a core.
-func NewRollout(c *Core) *Rollout { return &Rollout{c} }
+// Rollout is the stages of pushes, as people and the metric's reader see them.
+type Rollout struct {
+	c     *Core
+	meter *meter.Meter // nil: no metric is watched
+}
+
+// NewRollout returns that of a core; where stages watch no metric, that one is not used. The error
+// says what is wrong with its URL.
+func NewRollout(c *Core, metric Metric) (r *Rollout, err error) {
+	r = &Rollout{c: c}
+	if c.Middle.Rollout.Measures() {
+		r.meter, err = meter.New(metric)
+	}
+	return r, err
+}
+
+// Run reads the metric, if there is one, while a stage is watched, until ctx ends.
+func (r *Rollout) Run(ctx context.Context) {
+	if r.meter != nil {
+		r.meter.Run(ctx, r.Watches, r.Measured)
+	}
+}
+
+// ErrNoStage is the answer to an order about a stage when there is none.
+var ErrNoStage = rollout.ErrNoStage
 
 // ErrNoStages is the answer to an order where pushes have no stages.
 var ErrNoStages = errors.New("pushes have no stages: the setting rolloutFirst names the proxies that try changes first")
 
 // Status is how far the stage is.
-func (r *Rollout) Status() rollout.Status {
-	return Locked(r.c, func() rollout.Status { return r.c.Middle.Rollout.Status() })
+func (r *Rollout) Status() report.Stage {
+	return Locked(r.c, func() report.Stage { return r.c.Middle.Rollout.Status() })
 }
 
 // Shown is how far the stage is, and which connected proxies it has served what was before it.
 func (r *Rollout) Shown() report.Rollout {
 	return Locked(r.c, func() report.Rollout {
-		out := report.Rollout{Status: r.c.Middle.Rollout.Status(), Held: []report.PinnedProxy{}}
+		out := report.Rollout{Stage: r.c.Middle.Rollout.Status(), Held: []report.PinnedProxy{}}
 		pins := r.c.Middle.Serving.Pins
 		if pins.Stage() == nil {
 			return out
@@ -39,23 +64,23 @@ func (r *Rollout) Shown() report.Rollout {
 	})
 }
 
-// Promote serves all proxies what is live. The error is ErrNoStages or rollout.ErrNoStage.
-func (r *Rollout) Promote() (rollout.Status, error) {
+// Promote serves all proxies what is live. The error is ErrNoStages or ErrNoStage.
+func (r *Rollout) Promote() (report.Stage, error) {
 	return r.order(func() error { return r.c.Middle.Rollout.Promote() })
 }
 
 // Abort serves all proxies what was served before the stage; why is told to who asks. The error is
-// ErrNoStages or rollout.ErrNoStage.
-func (r *Rollout) Abort(why string) (rollout.Status, error) {
+// ErrNoStages or ErrNoStage.
+func (r *Rollout) Abort(why string) (report.Stage, error) {
 	return r.order(func() error { return r.c.Middle.Rollout.Abort(why) })
 }
 
-func (r *Rollout) order(do func() error) (rollout.Status, error) {
-	if r.Status().State == rollout.Off {
-		return rollout.Status{}, ErrNoStages
+func (r *Rollout) order(do func() error) (report.Stage, error) {
+	if r.Status().State == report.Off {
+		return report.Stage{}, ErrNoStages
 	}
 	if err := r.c.Do(do); err != nil {
-		return rollout.Status{}, err
+		return report.Stage{}, err
 	}
 	return r.Status(), nil
 }

@@ -5,13 +5,13 @@ import (
 	"net/http"
 
 	"github.com/coxswain-mesh/coxswain/core/audit"
-	"github.com/coxswain-mesh/coxswain/core/rollout"
+	"github.com/coxswain-mesh/coxswain/core/report"
 )
 
 // Rollout is the stages of pushes.
 type Rollout interface {
-	Promote() (rollout.Status, error)
-	Abort(why string) (rollout.Status, error)
+	Promote() (report.Stage, error)
+	Abort(why string) (report.Stage, error)
 }
 
 // RolloutOrder is the body of an order; Why is kept with who gave it.
@@ -21,21 +21,21 @@ type RolloutOrder struct {
 
 // RolloutOutcome is the answer.
 type RolloutOutcome struct {
-	Status *rollout.Status `json:"status,omitempty"`
-	Error  string          `json:"error,omitempty"`
+	Status *report.Stage `json:"status,omitempty"`
+	Error  string        `json:"error,omitempty"`
 }
 
 func (s *Server) rollout(mux *http.ServeMux) {
 	mux.HandleFunc("POST /rollout/promote", func(w http.ResponseWriter, r *http.Request) {
-		s.changeRollout(w, r, "promote", func(RolloutOrder) (rollout.Status, error) { return s.Rollout.Promote() })
+		s.changeRollout(w, r, "promote", func(RolloutOrder) (report.Stage, error) { return s.Rollout.Promote() })
 	})
 	mux.HandleFunc("POST /rollout/abort", func(w http.ResponseWriter, r *http.Request) {
-		s.changeRollout(w, r, "abort", func(o RolloutOrder) (rollout.Status, error) { return s.Rollout.Abort(o.Why) })
+		s.changeRollout(w, r, "abort", func(o RolloutOrder) (report.Stage, error) { return s.Rollout.Abort(o.Why) })
 	})
 }
 
 // changeRollout does something with the stage, and keeps who did.
-func (s *Server) changeRollout(w http.ResponseWriter, r *http.Request, what string, do func(RolloutOrder) (rollout.Status, error)) {
+func (s *Server) changeRollout(w http.ResponseWriter, r *http.Request, what string, do func(RolloutOrder) (report.Stage, error)) {
 	var o RolloutOrder
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOrder))
 	d.DisallowUnknownFields()

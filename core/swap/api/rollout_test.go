@@ -9,21 +9,22 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/core/audit"
+	"github.com/coxswain-mesh/coxswain/core/control/operations"
 	"github.com/coxswain-mesh/coxswain/core/mask"
-	"github.com/coxswain-mesh/coxswain/core/rollout"
+	"github.com/coxswain-mesh/coxswain/core/report"
 )
 
 // staging has a stage that was aborted, and can't be again.
 type staging struct{ why string }
 
-func (*staging) Promote() (rollout.Status, error) { return rollout.Status{State: rollout.Idle}, nil }
+func (*staging) Promote() (report.Stage, error) { return report.Stage{State: report.Idle}, nil }
 
-func (s *staging) Abort(why string) (rollout.Status, error) {
+func (s *staging) Abort(why string) (report.Stage, error) {
 	if s.why != "" {
-		return rollout.Status{}, rollout.ErrNoStage
+		return report.Stage{}, operations.ErrNoStage
 	}
 	s.why = why
-	return rollout.Status{State: rollout.Withdrawn, Why: why}, nil
+	return report.Stage{State: report.Withdrawn, Why: why}, nil
 }
 
 // TestRollout: stages are ended, and who did is kept.

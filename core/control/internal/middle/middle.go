@@ -3,10 +3,10 @@
 // and by Wake of connections. There is no clock, lock or goroutine in it.
 //
 // The parts beside it know those below them alone: state is what all of them know; serving is what
-// connections are served, pipeline leads revisions there, members is who takes part, status what is
-// shown of it. What can be decided without knowing plugins or connections lies still lower: feed,
-// patch, stage, store, trial; and core/caller, core/environment, core/guard, core/placement,
-// core/revision, core/view, which others use, too.
+// connections are served, pipeline leads revisions there, rollout has some proxies try changes
+// first, members is who takes part, status what is shown of it. What can be decided without knowing
+// plugins or connections lies still lower: feed, patch, stage, store, trial; and core/caller,
+// core/environment, core/guard, core/placement, core/revision, core/view, which others use, too.
 //
 // The life of a plugin: Control.Serve takes its session in (Members.Admit); Control.handle takes
 // each message (Middle.Handle); Control.watch sees that it does not hang (Members.Inspect);
@@ -38,6 +38,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/control/internal/members"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/pipeline"
+	"github.com/coxswain-mesh/coxswain/core/control/internal/rollout"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/serving"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
 	pages "github.com/coxswain-mesh/coxswain/core/control/internal/status"
@@ -63,7 +64,9 @@ type Config struct {
 	Timing    revision.Timing
 	Retention placement.Retention
 	Earlier   serving.Earlier
-	Bounds    environment.Bounds
+	// Stages of pushes; nil: all are served what people change at once.
+	Stages *rollout.Config
+	Bounds environment.Bounds
 	// Pushed is called when a push is over; nil: nobody wants to know.
 	Pushed func(report.Push)
 	// Ring is called when somebody is to call Due soon.
@@ -84,7 +87,7 @@ type Middle struct {
 	Pages   *pages.Pages
 	Origins *pages.Origins
 	// Rollout is the stages of pushes; nil: there are none.
-	Rollout *Rollout
+	Rollout *rollout.Rollout
 
 	debounceEndpoints bool
 	history           *history.History
@@ -120,13 +123,13 @@ func New(cfg Config) *Middle {
 	})
 	m.Stages = pipeline.New(m.State, m.Serving, pipeline.Config{
 		Timing:  cfg.Timing,
-		Serving: func(f *revision.Flight) { m.Rollout.serving(f) },
+		Serving: func(f *revision.Flight) { m.Rollout.Serving(f) },
 		Served: func(number uint64) {
 			m.Plugins.Trials.NoteSwitched(number)
-			m.Rollout.served()
+			m.Rollout.Served()
 		},
 	})
-	m.Rollout = newRollout(m.State, m.Serving, cfg.Earlier)
+	m.Rollout = rollout.New(m.State, m.Serving, cfg.Earlier.History, cfg.Stages)
 	m.Plugins = members.New(m.State, m.Serving, m.Stages, cfg.Timing.HoldMax)
 	m.Origins = pages.NewOrigins(m.State, m.Serving, m.State.Journal.Served)
 	m.Pages = pages.NewPages(m.State, m.Serving, cfg.Timing.HoldMax, cfg.Overdue)
@@ -223,7 +226,7 @@ func (m *Middle) Due() (next time.Time) {
 	m.Serving.Crowds.Tell(now)
 	m.Serving.Blame.Tell()
 	m.Serving.Clients.Tell(now, at)
-	m.Rollout.due(now, at)
+	m.Rollout.Due(now, at)
 	if !m.State.Course.Started {
 		m.Stages.Feeder.TellEarly()
 	}

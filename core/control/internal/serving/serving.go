@@ -1,7 +1,6 @@
 package serving
 
 import (
-	"github.com/coxswain-mesh/coxswain/core/seen"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/control/internal/patch"
@@ -9,9 +8,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/history"
 	"github.com/coxswain-mesh/coxswain/core/placement"
-	"github.com/coxswain-mesh/coxswain/core/rollout"
+	"github.com/coxswain-mesh/coxswain/core/seen"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"golang.org/x/time/rate"
 )
 
@@ -59,18 +57,6 @@ type Earlier struct {
 	NoPushes bool
 	// History keeps what connections were served, so that it can be served again; nil: none does.
 	History *history.History
-	// Stages of pushes; nil: all are served what people change at once.
-	Stages *Stages
-}
-
-// Stages are how some proxies try what people change before all others are served it.
-type Stages struct {
-	// First selects the proxies that do.
-	First func(*corev3.Node) bool
-	// Verified: it names their namespace, which identities verify; else they are named by what they
-	// say of themselves alone, so that no identity speaks for all of them.
-	Verified bool
-	rollout.Config
 }
 
 // New returns one that serves nobody yet.

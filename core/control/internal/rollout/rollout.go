@@ -1,4 +1,16 @@
-package middle
+// Package rollout decides when what people change reaches all proxies, where some are to try it
+// first: the stages of a push.
+//
+// A stage begins with a revision of changes that people made. The first proxies are served it, the
+// others what was served before. When the first ones have had it for a while, refused nothing, and
+// a metric, if one is watched, is as it should be, all are served it. When one of them refuses
+// something, or the metric is not as it should be, all are served what was served before, until
+// somebody decides otherwise or changes something again.
+//
+// What happens and the time go into the machine, actions come out of it; Rollout drives it: it
+// knows who is connected and what they say, and has the screen show what the machine decides. The
+// metric is read by rollout/meter.
+package rollout
 
 import (
 	"encoding/json"
@@ -12,19 +24,37 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/control/internal/serving"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
 	"github.com/coxswain-mesh/coxswain/core/history"
+	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/revision"
-	"github.com/coxswain-mesh/coxswain/core/rollout"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	rows "github.com/coxswain-mesh/coxswain/sdk/state"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 )
+
+// Config of a Rollout.
+type Config struct {
+	// First selects the proxies that try changes.
+	First func(*corev3.Node) bool
+	// Verified: First names their namespace, which identities verify; else they are named by what
+	// they say of themselves alone, so that no identity speaks for all of them.
+	Verified bool
+	// Hold is how long the first proxies are watched since all of them have acknowledged the
+	// revision.
+	Hold time.Duration
+	// Metric: a value is watched, which may be Most at most. It is of the time Range before it is
+	// asked for: what is asked for earlier than that after changes began to be tried is of the time
+	// before them, too, and says nothing.
+	Metric bool
+	Most   float64
+	Range  time.Duration
+}
 
 // Rollout has some proxies try what people change before all others are served it. A nil one has
 // all served at once.
 type Rollout struct {
 	state   *state.State
 	serves  *serving.Parts
-	machine *rollout.Rollout
+	machine *machine
 	first   func(*corev3.Node) bool
 	// verified: first names a namespace, which identities verify.
 	verified bool
@@ -41,8 +71,9 @@ type Rollout struct {
 	// the identities of the first proxies that were there, and had accepted something.
 	refused map[refuser]bool
 	voters  map[string]bool
-	// stale: who is connected, and has acknowledged what is tried, is to be counted anew. Else that
-	// is of so many connections, the last of which had this number.
+	// stale: who is connected, and has acknowledged what is tried, is to be counted anew, as it is
+	// when there are other connections than at the last count: connections is how many there were,
+	// last the ID of the newest.
 	stale       bool
 	connections int
 	last        uint64
@@ -62,24 +93,26 @@ const (
 	leastWait  = time.Minute
 )
 
-func newRollout(st *state.State, serves *serving.Parts, cfg serving.Earlier) *Rollout {
-	stage, image := cfg.History.Stage()
-	if cfg.Stages == nil {
+// New returns one that takes up, when it is first asked what is due, the stage that past says was
+// under way before a restart. Without a config pushes have no stages: it returns nil.
+func New(st *state.State, serves *serving.Parts, past *history.History, cfg *Config) *Rollout {
+	stage, image := past.Stage()
+	if cfg == nil {
 		if stage != nil {
 			st.Log.Warn("a stage of a push was under way, and rolloutFirst is not set any more: all proxies are served what is live", "others", stage.Base)
-			cfg.History.KeepStage(nil)
+			past.KeepStage(nil)
 		}
 		return nil
 	}
 	return &Rollout{
-		state: st, serves: serves, history: cfg.History, machine: rollout.New(cfg.Stages.Config),
-		first: cfg.Stages.First, verified: cfg.Stages.Verified, earlier: stage, image: image,
+		state: st, serves: serves, history: past, machine: newMachine(*cfg),
+		first: cfg.First, verified: cfg.Verified, earlier: stage, image: image,
 	}
 }
 
 // kept is what outlives a restart of a stage.
 type kept struct {
-	rollout.Status
+	report.Stage
 	Voters []string `json:"voters,omitempty"`
 }
 
@@ -88,7 +121,7 @@ func (r *Rollout) restore(now time.Time) {
 	stage, image := r.earlier, r.image
 	r.earlier, r.image = nil, nil
 	var was kept
-	if err := json.Unmarshal(stage.State, &was); err != nil || was.State != rollout.Staged && was.State != rollout.Withdrawn {
+	if err := json.Unmarshal(stage.State, &was); err != nil || was.State != report.Staged && was.State != report.Withdrawn {
 		r.state.Log.Error("a stage of a push was under way, and can't be taken up: all proxies are served what is live",
 			"others", stage.Base, "state", was.State, "error", err)
 		r.history.KeepStage(nil)
@@ -98,13 +131,13 @@ func (r *Rollout) restore(now time.Time) {
 	for _, identity := range was.Voters {
 		r.voters[identity] = true
 	}
-	r.do(r.machine.Restore(was.Status, r.history.Number(), now))
+	r.do(r.machine.Restore(was.Stage, r.history.Number(), now))
 }
 
 // keep has the stage outlive a restart.
 func (r *Rollout) keep() {
 	is := r.machine.Status()
-	if is.State == rollout.Idle {
+	if is.State == report.Idle {
 		r.history.KeepStage(nil)
 		return
 	}
@@ -116,8 +149,8 @@ func (r *Rollout) keep() {
 	r.history.KeepStage(&history.Stage{Base: is.Base, State: words})
 }
 
-// serving begins a stage, if a revision that is about to be served has changes that people made.
-func (r *Rollout) serving(f *revision.Flight) {
+// Serving begins a stage, if a revision that is about to be served has changes that people made.
+func (r *Rollout) Serving(f *revision.Flight) {
 	if r == nil || f.Kind != revision.Full || !r.state.Course.Started || !people(f) {
 		return
 	}
@@ -136,8 +169,8 @@ func people(f *revision.Flight) bool {
 	return false
 }
 
-// served ends a stage that changes nothing for anybody.
-func (r *Rollout) served() {
+// Served ends a stage that changes nothing for anybody.
+func (r *Rollout) Served() {
 	if r == nil || r.base == nil || r.restored {
 		return
 	}
@@ -229,8 +262,8 @@ func (r *Rollout) most(are func(*state.Connection) bool) bool {
 	return n > 0 && (r.verified || 2*n > len(by))
 }
 
-// due does what is due.
-func (r *Rollout) due(now time.Time, at func(time.Time)) {
+// Due does what is due; at is called with when to look again.
+func (r *Rollout) Due(now time.Time, at func(time.Time)) {
 	if r != nil && r.earlier != nil {
 		r.restore(now)
 	}
@@ -297,7 +330,7 @@ func unanswered(conn *state.Connection) bool {
 // warn says once that a stage waits for longer than it should.
 func (r *Rollout) warn(now time.Time, at func(time.Time)) {
 	is := r.machine.Status()
-	if is.State != rollout.Staged || is.Why == "" || r.warned {
+	if is.State != report.Staged || is.Why == "" || r.warned {
 		return
 	}
 	late := is.Began.Add(max(2*r.machine.Hold(), leastWait))
@@ -313,24 +346,24 @@ func (r *Rollout) warn(now time.Time, at func(time.Time)) {
 }
 
 // do does what the machine says.
-func (r *Rollout) do(a rollout.Action) {
+func (r *Rollout) do(a Action) {
 	is := r.machine.Status()
 	pin := func(selects func(*corev3.Node) bool) *serving.Pinned {
 		return &serving.Pinned{Pin: history.Pin{Revision: is.Base, Since: is.Since}, Image: r.base, Selects: selects}
 	}
 	switch a {
-	case rollout.Stage:
+	case Stage:
 		if r.base == nil {
 			r.begin()
 		}
 		r.serves.Screen.Stage(pin(func(n *corev3.Node) bool { return !r.first(n) }))
 		r.state.Log.Info("a change is tried by the first proxies; the others stay with what was served before it", "revision", is.Latest, "others", is.Base)
-	case rollout.Withdraw:
+	case Withdraw:
 		r.serves.Screen.Withdraw(pin(func(*corev3.Node) bool { return true }))
 		r.state.Log.Warn("a change is taken back: all proxies are served what was served before it, until something "+
 			"else is changed, or somebody decides: coxswain rollout promote",
 			"revision", is.Latest, "served", is.Base, "why", is.Why)
-	case rollout.Release:
+	case Release:
 		r.base, r.refused, r.voters, r.restored = nil, nil, nil, false
 		r.serves.Screen.Stage(nil)
 		r.serves.Screen.Show()
@@ -367,14 +400,17 @@ func (r *Rollout) refuses(conn *state.Connection) bool {
 }
 
 // Status is how far the stage is.
-func (r *Rollout) Status() rollout.Status {
+func (r *Rollout) Status() report.Stage {
 	if r == nil {
-		return rollout.Status{State: rollout.Off}
+		return report.Stage{State: report.Off}
 	}
 	return r.machine.Status()
 }
 
-// Watches reports whether the metric is to be read.
+// Measures reports whether stages watch a metric.
+func (r *Rollout) Measures() bool { return r != nil && r.machine.cfg.Metric }
+
+// Watches reports whether the metric is to be read now.
 func (r *Rollout) Watches() bool { return r != nil && r.machine.Watches() }
 
 // Measured takes a value of the metric, or why there is none; asked is when it was asked for.
@@ -388,7 +424,7 @@ func (r *Rollout) Promote() error { return r.order(r.machine.Promote()) }
 // Abort serves all proxies what was served before the stage.
 func (r *Rollout) Abort(why string) error { return r.order(r.machine.Abort(why)) }
 
-func (r *Rollout) order(a rollout.Action, err error) error {
+func (r *Rollout) order(a Action, err error) error {
 	if err == nil {
 		r.do(a)
 	}

@@ -1,4 +1,4 @@
-package server
+package meter
 
 import (
 	"fmt"
@@ -60,7 +60,7 @@ func TestMeter(t *testing.T) {
 				fmt.Fprint(w, c.answer)
 			}))
 			defer prometheus.Close()
-			m, err := newMeter(Rollout{URL: prometheus.URL, Query: `sum(rate(errors[1m]))`, Every: time.Second})
+			m, err := New(Config{URL: prometheus.URL, Query: `sum(rate(errors[1m]))`, Every: time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,7 +79,7 @@ func TestMeter(t *testing.T) {
 	}
 	away := httptest.NewServer(http.NotFoundHandler())
 	away.Close()
-	m, err := newMeter(Rollout{URL: away.URL, Query: "up"})
+	m, err := New(Config{URL: away.URL, Query: "up"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ import (
 func TestScenarios(t *testing.T) { archive.Play(t, play) }
 
 type world struct {
-	r    *Rollout
+	r    *machine
 	now  time.Time
 	done Action
 }
@@ -63,7 +63,7 @@ func (w *world) line(verb string, words []string) error {
 		if len(words) > 3 {
 			cfg.Range, _ = time.ParseDuration(words[4])
 		}
-		w.r = New(cfg)
+		w.r = newMachine(cfg)
 		return err
 	case "later":
 		d, err := time.ParseDuration(rest)
@@ -93,7 +93,7 @@ func (w *world) line(verb string, words []string) error {
 	case "restart":
 		was := w.r.Status()
 		served, err := strconv.ParseUint(rest, 10, 64)
-		w.r = New(w.r.cfg)
+		w.r = newMachine(w.r.cfg)
 		w.did(w.r.Restore(was, served, w.now))
 		return err
 	case "promote", "abort":
