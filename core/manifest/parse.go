@@ -251,8 +251,8 @@ func (c *checker) trust(e *Entry) {
 	}
 }
 
-// fill sets defaults. A module is made an instance of before it is Ready, which takes longer than
-// to start a process.
+// fill sets defaults. Modules get a longer limit for the start: they are compiled and instantiated
+// before they are Ready.
 func (l *Limits) fill(module bool) {
 	configure := 30 * time.Second
 	if module {

@@ -48,8 +48,8 @@ func NewSchedule[W comparable](p Pace) *Schedule[W] {
 }
 
 // Adopt takes what is wanted now, and returns the keys of those that aren't any more and had been
-// fetched. What is got otherwise than before is due at once; it stays what it was until it is
-// there.
+// fetched. An item whose source changed is due at once; its old value stays until the new one
+// arrives.
 func (s *Schedule[W]) Adopt(wanted map[string]W, now time.Time) (gone []string) {
 	for _, key := range slices.Sorted(maps.Keys(s.all)) {
 		if _, ok := wanted[key]; !ok {

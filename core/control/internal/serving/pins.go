@@ -137,8 +137,8 @@ type pinnedView struct {
 	view *view.View
 }
 
-// others is what those had who are in a view now and were there already: its facts may have become
-// others since. nil: there are none, or not all had the same.
+// others returns what the nodes that are in a view now were served themselves at the pinned
+// revision; nil: none was there then, or not all had the same.
 func (p *Pins) others(pin *Pinned, v *view.View) *view.Snapshot {
 	at := pinnedView{pin, v}
 	if s, known := p.views[at]; known {

@@ -33,8 +33,8 @@ type Quarantine struct {
 	store *pieces.Store
 	// bytes is what each peer's connections have in place of what they refuse.
 	bytes map[string]int
-	// made are snapshots with what is served instead, looked the views whose refusals are as what
-	// they have now: since connections were last shown anything.
+	// made are snapshots with what is served in place of what is refused; looked marks the views
+	// whose refusals have been checked since connections were last shown anything.
 	made   map[madeOf]*view.Snapshot
 	looked map[*view.View]bool
 	// changes counts how often what Refusals says has become otherwise.

@@ -10,7 +10,7 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// State is all that is known, and whom is told of it.
+// State is everything the core knows; all its parts share it.
 type State struct {
 	Log         *slog.Logger
 	Metrics     Metrics
