@@ -114,7 +114,8 @@ func liveTable(ctx context.Context, r *analysis.Reader, addr, table string) erro
 		return err
 	}
 	for _, row := range rows {
-		if err := r.AddRow(table, &pb.Row{Key: row.Key, Source: row.Source, Labels: row.Labels, Annotations: row.Annotations, Payload: row.Payload}); err != nil {
+		if err := r.AddRow(table, &pb.Row{Key: row.Key, Source: row.Source, Labels: row.Labels,
+			Annotations: row.Annotations, Payload: row.Payload}); err != nil {
 			return err
 		}
 	}

@@ -53,7 +53,8 @@ archive with --from (route takes --archive, too, as its --from may be a client's
   coxswain config --from report.zip`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return orElsewhere(c.Context(), p, writeReport(c.Context(), p, addr, cmp.Or(file, "coxswain-"+time.Now().UTC().Format("20060102T150405Z")+".zip"), proxies))
+			return orElsewhere(c.Context(), p, writeReport(c.Context(), p, addr,
+				cmp.Or(file, "coxswain-"+time.Now().UTC().Format("20060102T150405Z")+".zip"), proxies))
 		},
 	}
 	addrFlag(p, c, &addr)
@@ -67,7 +68,8 @@ func writeReport(ctx context.Context, p *program, addr, file string, proxies int
 	if err != nil {
 		return err
 	}
-	index, err := bugreport.Collect(ctx, func(ctx context.Context, page string) ([]byte, error) { return get(ctx, addr, page) }, f, bugreport.Options{Version: build(), From: addr, Proxies: proxies})
+	of := func(ctx context.Context, page string) ([]byte, error) { return get(ctx, addr, page) }
+	index, err := bugreport.Collect(ctx, of, f, bugreport.Options{Version: build(), From: addr, Proxies: proxies})
 	if closed := f.Close(); err == nil {
 		err = closed
 	}

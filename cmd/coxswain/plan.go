@@ -114,7 +114,8 @@ func (n *planning) check() error {
 	case a.Dir == live && n.proxies != "":
 		return errors.New("with --against live those proxies ask that are connected: leave --proxies out, or name a directory (live is one as ./live)")
 	case a.Dir == live && a.Program+a.Plugins+a.MeshConfig+a.NetworksConfig != "":
-		return errors.New("--against live is a control plane that runs as it does: leave out --against-program, --against-plugins, --against-meshConfig and --against-networksConfig")
+		return errors.New("--against live is a control plane that runs as it does: leave out --against-program, " +
+			"--against-plugins, --against-meshConfig and --against-networksConfig")
 	case n.output != markdown && !slices.Contains(show.Formats(), n.output):
 		return fmt.Errorf("--output is %s or markdown, not %q", strings.Join(show.Formats(), ", "), n.output)
 	case n.patience <= 0:

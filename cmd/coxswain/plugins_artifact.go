@@ -24,7 +24,8 @@ type howPulled struct {
 
 func (h *howPulled) flags(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&h.source.Credentials, "credentials", "", "file like Docker's config.json with who to be (default Docker's own, and the programs that it names)")
+	f.StringVar(&h.source.Credentials, "credentials", "", "file like Docker's config.json with who to be (default "+
+		"Docker's own, and the programs that it names)")
 	f.StringVar(&h.source.CA, "ca", "", "certificates (PEM) of the authorities that the registry's is checked with, in place of the system's")
 	f.BoolVar(&h.source.PlainHTTP, "plain-http", false, "speak plain HTTP; a registry on this machine is spoken to so in any case, unless --ca is given")
 	f.DurationVar(&h.source.Timeout, "timeout", 5*time.Minute, "for all of it")

@@ -57,7 +57,8 @@ func pluginChangeCommand(p *program, what, short string) *cobra.Command {
 }
 
 func (o *order) dryRun(c *cobra.Command) {
-	c.Flags().BoolVar(&o.DryRun, "dry-run", false, "show the difference and what the guard says of it, and change nothing; the exit code is 3 if the guard would say no")
+	c.Flags().BoolVar(&o.DryRun, "dry-run", false, "show the difference and what the guard says of it, and change "+
+		"nothing; the exit code is 3 if the guard would say no")
 }
 
 func oneName(c *cobra.Command, args []string) error {

@@ -38,7 +38,8 @@ is a listener of the URL's port, for what a workload sends an address that is no
   curl -s localhost:15000/config_dump?include_eds | coxswain route --dump - http://shop.example/ --to 10.0.0.1:443 --sni shop.example`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if want := 2 - min(1, len(dump)); len(args) != want {
-				return usageError{errors.New("coxswain route wants NODE URL, such as: coxswain route gateway.edge http://shop.example/; with --dump FILE only the URL")}
+				return usageError{errors.New("coxswain route wants NODE URL, such as: coxswain route gateway.edge " +
+					"http://shop.example/; with --dump FILE only the URL")}
 			}
 			return nil
 		},

@@ -102,13 +102,15 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 	path("clusterKubeconfigs", &in.Remotes.Kubeconfigs)
 	path("modulesDir", &in.Modules.Dir)
 	readers := []string{"config/kubernetes", "registry/kubernetes", "registry/clusters", "controller/exports",
-		"config/mesh", "authenticator/kubernetes", "config/secrets", "controller/ca", "controller/injector", "controller/validator", "controller/gateway", "controller/untaint"}
+		"config/mesh", "authenticator/kubernetes", "config/secrets", "controller/ca", "controller/injector",
+		"controller/validator", "controller/gateway", "controller/untaint"}
 	for _, s := range []struct {
 		shorthand
 		usual any
 	}{
 		{shorthand{"configDir", in.ConfigDir, []string{"config/file"}, "dir", false}, ""},
-		{shorthand{"trustCreationTimestamp", in.TrustCreationTimestamp, []string{"config/file"}, "trustCreationTimestamp", false}, usual.TrustCreationTimestamp},
+		{shorthand{"trustCreationTimestamp", in.TrustCreationTimestamp, []string{"config/file"},
+			"trustCreationTimestamp", false}, usual.TrustCreationTimestamp},
 		{shorthand{"meshConfig", in.MeshConfig, []string{"config/mesh"}, "meshConfig", false}, ""},
 		{shorthand{"networksConfig", in.NetworksConfig, []string{"config/mesh"}, "networksConfig", false}, ""},
 		{shorthand{"dualStack", in.DualStack, []string{"generator/istio", "registry/kubernetes"}, "dualStack", true}, usual.DualStack},
@@ -117,17 +119,24 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 		{shorthand{"kubeconfig", in.Kubeconfig, readers, "kubeconfig", true}, ""},
 		{shorthand{"kubernetesApiQPS", in.QPS, readers, "qps", true}, usual.QPS},
 		{shorthand{"kubernetesApiBurst", in.Burst, readers, "burst", true}, usual.Burst},
-		{shorthand{"clusterID", in.ClusterID, []string{"registry/kubernetes", "registry/clusters", "registry/serviceentry", "authenticator/kubernetes", "controller/dns", "controller/gateway", "controller/ingress", "controller/injector"}, "cluster", false}, usual.ClusterID},
-		{shorthand{"namespace", in.Namespace, []string{"config/mesh", "registry/clusters", "controller/addresses", "controller/ca", "controller/injector", "controller/status", "controller/validator", "controller/gateway", "controller/ingress", "controller/registration", "controller/analysis", "controller/untaint"}, "namespace", true}, usual.Namespace},
+		{shorthand{"clusterID", in.ClusterID, []string{"registry/kubernetes", "registry/clusters",
+			"registry/serviceentry", "authenticator/kubernetes", "controller/dns", "controller/gateway",
+			"controller/ingress", "controller/injector"}, "cluster", false}, usual.ClusterID},
+		{shorthand{"namespace", in.Namespace, []string{"config/mesh", "registry/clusters", "controller/addresses",
+			"controller/ca", "controller/injector", "controller/status", "controller/validator", "controller/gateway",
+			"controller/ingress", "controller/registration", "controller/analysis", "controller/untaint"}, "namespace", true}, usual.Namespace},
 		{shorthand{"namespace", in.Namespace, []string{"registry/kubernetes"}, "systemNamespace", true}, usual.Namespace},
 		{shorthand{"clusterRegistriesNamespace", in.Remotes.Namespace, []string{"registry/clusters"}, "namespace", false}, ""},
-		{shorthand{"clusterKubeconfigs", in.Remotes.Kubeconfigs, []string{"registry/clusters", "registry/kubernetes", "controller/exports", "authenticator/kubernetes", "config/secrets"}, "directory", false}, ""},
+		{shorthand{"clusterKubeconfigs", in.Remotes.Kubeconfigs, []string{"registry/clusters", "registry/kubernetes",
+			"controller/exports", "authenticator/kubernetes", "config/secrets"}, "directory", false}, ""},
 		{shorthand{"sharedMeshConfig", in.SharedMeshConfig, []string{"config/mesh"}, "sharedConfigMap", false}, ""},
 		{shorthand{"domain", in.Domain, []string{"registry/kubernetes", "controller/exports"}, "domain", false}, usual.Domain},
 		{shorthand{"domain", in.Domain, []string{"config/gatewayapi", "config/ingress", "controller/dns", "controller/ingress"}, "domain", true}, usual.Domain},
 		{shorthand{"nodeTaint", in.Untaint.Taint, []string{"controller/untaint"}, "taint", false}, ""},
 		{shorthand{"cniNamespace", in.Untaint.CNINamespace, []string{"controller/untaint"}, "cniNamespace", false}, ""},
-		{shorthand{"revision", in.Revision, []string{"config/kubernetes", "registry/kubernetes", "controller/injector", "controller/validator", "controller/status", "controller/gateway", "controller/analysis"}, "revision", false}, ""},
+		{shorthand{"revision", in.Revision, []string{"config/kubernetes", "registry/kubernetes",
+			"controller/injector", "controller/validator", "controller/status", "controller/gateway",
+			"controller/analysis"}, "revision", false}, ""},
 	} {
 		if s.value != s.usual && !reflect.ValueOf(s.value).IsZero() {
 			given = append(given, s.shorthand)
@@ -135,7 +144,8 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 	}
 	aliases, failed := in.Aliases()
 	if len(aliases) > 0 {
-		given = append(given, shorthand{"clusterAliases", aliases, []string{"generator/istio", "generator/grpc", "generator/sds", "authenticator/kubernetes"}, "clusterAliases", false})
+		given = append(given, shorthand{"clusterAliases", aliases, []string{"generator/istio", "generator/grpc",
+			"generator/sds", "authenticator/kubernetes"}, "clusterAliases", false})
 	}
 	given = append(given, modulesOf(in.Modules)...)
 	callers, wrong := callersOf(in.Callers)
@@ -253,7 +263,9 @@ func fromFiles(s *manifest.Set) (*manifest.Set, error) {
 		entries = other.Builtins("config/file")
 	}
 	for _, e := range s.Plugins {
-		if !slices.Contains([]string{"config/kubernetes", "config/etcd", "config/git", "config/xds", "controller/addresses", "controller/analysis", "controller/ingress", "controller/registration", "controller/status", "controller/untaint"}, e.Builtin) {
+		if !slices.Contains([]string{"config/kubernetes", "config/etcd", "config/git", "config/xds",
+			"controller/addresses", "controller/analysis", "controller/ingress", "controller/registration",
+			"controller/status", "controller/untaint"}, e.Builtin) {
 			entries = append(entries, e)
 		}
 	}

@@ -54,7 +54,8 @@ var parameterized = []string{"/debug/explain", "/debug/impact", "/debug/progress
 // Collect writes an archive of all pages but istiod's, which say the same and less. A page that
 // can't be had is noted in the index; the error is that none could, or of w.
 func Collect(ctx context.Context, get Get, w io.Writer, o Options) (*Index, error) {
-	c := &collector{get: get, zip: zip.NewWriter(w), index: &Index{Made: time.Now().UTC(), Version: o.Version, From: o.From, Pages: map[string]string{}, Missing: map[string]string{}}}
+	c := &collector{get: get, zip: zip.NewWriter(w), index: &Index{Made: time.Now().UTC(), Version: o.Version,
+		From: o.From, Pages: map[string]string{}, Missing: map[string]string{}}}
 	raw, err := get(ctx, "/debug/list")
 	if err != nil {
 		return nil, err

@@ -37,7 +37,8 @@ func (m *maker) webhooks() {
 		m.injecting(&c, h)
 	}
 	if len(m.in.Mutating) > 0 && !known {
-		m.out("webhooks for pods", Differs, "no MutatingWebhookConfiguration has the label %s=%s: webhooks.yaml has those of Istio's chart", webhooks.RevisionLabel, revision)
+		m.out("webhooks for pods", Differs, "no MutatingWebhookConfiguration has the label %s=%s: webhooks.yaml has "+
+			"those of Istio's chart", webhooks.RevisionLabel, revision)
 	}
 	m.validating(revision)
 	m.tags(tags)
@@ -114,14 +115,17 @@ func (m *maker) injecting(c *webhooks.Config, h *admission.MutatingWebhookConfig
 		case !alike(w.NamespaceSelector, our.NamespaceSelector) || !alike(w.ObjectSelector, our.ObjectSelector):
 			m.out(what+" "+w.Name, Differs, "it selects otherwise than Istio's chart has it: write its selectors into webhooks.yaml")
 		case w.FailurePolicy != nil && *w.FailurePolicy == admission.Ignore:
-			m.out(what+" "+w.Name, Differs, "pods are created without a proxy where istiod can't be asked (failurePolicy Ignore): write it into webhooks.yaml, if that is meant")
+			m.out(what+" "+w.Name, Differs, "pods are created without a proxy where istiod can't be asked "+
+				"(failurePolicy Ignore): write it into webhooks.yaml, if that is meant")
 		default:
 			continue
 		}
 		same = false
 	}
 	if same {
-		m.out(what, Setting, "%s in webhooks.yaml selects the same pods, but for those of kube-system, kube-public, kube-node-lease and %s, which get no proxy here: what has to be created to start is always created", webhooks.Injector(m.Revision), m.Namespace)
+		m.out(what, Setting, "%s in webhooks.yaml selects the same pods, but for those of kube-system, kube-public, "+
+			"kube-node-lease and %s, which get no proxy here: what has to be created to start is always "+
+			"created", webhooks.Injector(m.Revision), m.Namespace)
 	}
 }
 

@@ -82,7 +82,8 @@ func Make(in *Input, deployment string) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &maker{Plan: &Plan{Namespace: cmp.Or(d.Namespace, "istio-system"), Settings: map[string]any{}}, in: in, of: d, set: set, injects: true, validates: true}
+	m := &maker{Plan: &Plan{Namespace: cmp.Or(d.Namespace, "istio-system"), Settings: map[string]any{}}, in: in,
+		of: d, set: set, injects: true, validates: true}
 	m.flags = pflag.NewFlagSet("discovery", pflag.ContinueOnError)
 	settings.Flags(m.flags, settings.Defaults())
 	settings.PilotFlags(m.flags)
@@ -115,7 +116,8 @@ func (m *maker) out(what string, fate Fate, format string, args ...any) {
 // ports are istiod's, which are on all interfaces: here they are on loopback where nobody says.
 // Source: Istio, `pilot-discovery discovery --help`.
 func (m *maker) ports() {
-	for name, is := range map[string]string{"grpcAddr": ":15010", "secureGRPCAddr": ":15012", "httpAddr": ":8080", "httpsAddr": ":15017", "monitoringAddr": ":15014"} {
+	for name, is := range map[string]string{"grpcAddr": ":15010", "secureGRPCAddr": ":15012", "httpAddr": ":8080",
+		"httpsAddr": ":15017", "monitoringAddr": ":15014"} {
 		_ = m.setting(name, is)
 	}
 	_ = m.setting("namespace", m.Namespace)
@@ -212,7 +214,8 @@ func (m *maker) argument(what string, f *pflag.Flag, value string) {
 	value, err := m.expanded(value)
 	switch {
 	case f == nil:
-		m.out(what, Differs, "it is no flag that is known, which istiod would pass over; leave it out, or find what it is called (coxswain discovery --help-all)")
+		m.out(what, Differs, "it is no flag that is known, which istiod would pass over; leave it out, or find what "+
+			"it is called (coxswain discovery --help-all)")
 	case err != nil:
 		m.out(what, Differs, "%v", err)
 	case f.Name == "log_output_level":
@@ -283,20 +286,22 @@ func (m *maker) level(what, value string) {
 		m.out(what, Setting, "logLevel: %s", level)
 	}
 	if len(parts) > 0 {
-		m.out(what, Differs, "levels of istiod's parts (%s) have no counterpart; coxswain log set sets those of parts here, while it runs", short(strings.Join(parts, ", ")))
+		m.out(what, Differs, "levels of istiod's parts (%s) have no counterpart; coxswain log set sets those of "+
+			"parts here, while it runs", short(strings.Join(parts, ", ")))
 	}
 }
 
 // mounts of istiod's chart, and what they are here.
 var mounts = map[string]Outcome{
-	"/etc/cacerts":                     {"", Same, "mount the Secret cacerts there: a CA that is plugged in goes on (controller/ca)"},
-	"/etc/istio/config":                {"", Moot, "the mesh's settings are read from the ConfigMap, which is followed"},
-	"/var/lib/istio/inject":            {"", Moot, "templates are read from the ConfigMap, which is followed"},
-	"/var/run/secrets/tokens":          {"", Moot, "it is not asked for"},
-	"/var/run/secrets/istio-dns":       {"", Moot, "certificates are not written to files"},
-	"/var/run/secrets/istiod/tls":      {"", Same, "mount it there, with ca beside it: a certificate of files is used where it is"},
-	"/var/run/secrets/istiod/ca":       {"", Same, "mount it there, with tls beside it"},
-	"/var/run/secrets/remote":          {"", Differs, "where the Secret istio-kubeconfig is there, istiod serves another cluster: mount it, and set kubeconfig: /var/run/secrets/remote/config"},
+	"/etc/cacerts":                {"", Same, "mount the Secret cacerts there: a CA that is plugged in goes on (controller/ca)"},
+	"/etc/istio/config":           {"", Moot, "the mesh's settings are read from the ConfigMap, which is followed"},
+	"/var/lib/istio/inject":       {"", Moot, "templates are read from the ConfigMap, which is followed"},
+	"/var/run/secrets/tokens":     {"", Moot, "it is not asked for"},
+	"/var/run/secrets/istio-dns":  {"", Moot, "certificates are not written to files"},
+	"/var/run/secrets/istiod/tls": {"", Same, "mount it there, with ca beside it: a certificate of files is used where it is"},
+	"/var/run/secrets/istiod/ca":  {"", Same, "mount it there, with tls beside it"},
+	"/var/run/secrets/remote": {"", Differs, "where the Secret istio-kubeconfig is there, istiod serves " +
+		"another cluster: mount it, and set kubeconfig: /var/run/secrets/remote/config"},
 	"/etc/external-ca-cert":            {"", Same, "mount it there: roots of who signs"},
 	"/cacerts":                         {"", Differs, "authorities for key sets: mount them, and set SSL_CERT_FILE to the file"},
 	"/tmp":                             {"", Same, "mount an emptyDir there: sockets of plugins are in it"},
@@ -346,7 +351,8 @@ func volume(v corev1.Volume) string {
 
 // enable has plugins run that settings need: a set of one's own says itself what runs.
 func (m *maker) enable() {
-	for setting, builtin := range map[string]string{"jwtRule": "authenticator/jwt", "trustedGatewayCIDR": "authenticator/xfcc", "spiffeBundleEndpoints": "config/spiffe"} {
+	for setting, builtin := range map[string]string{"jwtRule": "authenticator/jwt",
+		"trustedGatewayCIDR": "authenticator/xfcc", "spiffeBundleEndpoints": "config/spiffe"} {
 		if m.Settings[setting] != nil && m.Settings[setting] != "" {
 			m.set.enable(builtin)
 		}

@@ -52,7 +52,8 @@ func (p *Plan) Report(w io.Writer) {
 	for _, o := range p.Outcomes {
 		count[o.Fate]++
 	}
-	fmt.Fprintf(w, "istiod of the revision %s in %s: %d things, of which %d differ\n", cmp.Or(p.Revision, "default"), p.Namespace, len(p.Outcomes), count[Differs])
+	fmt.Fprintf(w, "istiod of the revision %s in %s: %d things, of which %d differ\n", cmp.Or(p.Revision, "default"),
+		p.Namespace, len(p.Outcomes), count[Differs])
 	for _, fate := range []Fate{Differs, Setting, Plugin, Same, Moot} {
 		if count[fate] == 0 {
 			continue

@@ -44,9 +44,12 @@ func (m *maker) variables() {
 	for _, from := range container.EnvFrom {
 		switch {
 		case from.SecretRef != nil:
-			m.out("variables of Secret "+from.SecretRef.Name, Differs, "a Secret is not read: have the Deployment take its variables, too; those of istiod's that are read count (docs/configuration.md)")
+			m.out("variables of Secret "+from.SecretRef.Name, Differs, "a Secret is not read: have the Deployment "+
+				"take its variables, too; those of istiod's that are read count (docs/configuration.md)")
 		case from.ConfigMapRef != nil:
-			m.out("variables of ConfigMap "+from.ConfigMapRef.Name, Differs, "they are not read here: have the Deployment take them, too; those of istiod's that are read count (docs/configuration.md)")
+			m.out("variables of ConfigMap "+from.ConfigMapRef.Name, Differs,
+				"they are not read here: have the Deployment take them, too; those of istiod's that are read count "+
+					"(docs/configuration.md)")
 		}
 	}
 }
@@ -160,7 +163,8 @@ func (m *maker) hooked(what, name, value string) bool {
 		m.out(what, Plugin, "nativeSidecars of controller/injector")
 	case "COMPLIANCE_POLICY":
 		m.set.config("controller/injector", value, "compliancePolicy")
-		m.out(what, Differs, "agents keep to %s (compliancePolicy of controller/injector); this program's own TLS does not: set tls-cipher-suites, and GODEBUG=fips140=only in the Deployment", short(value))
+		m.out(what, Differs, "agents keep to %s (compliancePolicy of controller/injector); this program's own TLS "+
+			"does not: set tls-cipher-suites, and GODEBUG=fips140=only in the Deployment", short(value))
 	case "INJECTION_WEBHOOK_CONFIG_NAME", "VALIDATION_WEBHOOK_CONFIG_NAME":
 		m.out(what, Moot, "the configurations are named in plugins.yaml, and are new ones")
 	default:

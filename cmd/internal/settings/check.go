@@ -142,11 +142,13 @@ func (s Serving) check() error {
 		errs = append(errs, fmt.Errorf("viewRetentionBytes: %d is negative", s.ViewRetentionBytes))
 	}
 	if s.MemoryLimit != 0 && s.MemoryLimit < leastMemory {
-		errs = append(errs, fmt.Errorf("memoryLimit: %d bytes are fewer than the core needs by itself, %d (32 MiB); 0: what GOMEMLIMIT says, or half of what there is",
+		errs = append(errs, fmt.Errorf("memoryLimit: %d bytes are fewer than the core needs by itself, %d (32 MiB); "+
+			"0: what GOMEMLIMIT says, or half of what there is",
 			s.MemoryLimit, leastMemory))
 	}
 	if s.NamespaceBytes != 0 && s.NamespaceBytes < leastNamespace {
-		errs = append(errs, fmt.Errorf("maxNamespaceBytes: %d bytes are fewer than a namespace needs with a few objects, %d (1 MiB); 0: a quarter of memoryLimit",
+		errs = append(errs, fmt.Errorf("maxNamespaceBytes: %d bytes are fewer than a namespace needs with a few "+
+			"objects, %d (1 MiB); 0: a quarter of memoryLimit",
 			s.NamespaceBytes, leastNamespace))
 	}
 	if s.PushThrottle < 0 {
@@ -255,7 +257,8 @@ func (r Rollout) check(follow bool) error {
 		case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 			errs = append(errs, errors.New("rolloutMetricURL: it is no URL of a server, such as http://prometheus:9090"))
 		case u.User != nil:
-			errs = append(errs, errors.New("rolloutMetricURL: settings are shown to others, so a password has no place in it; let a proxy beside the server add it"))
+			errs = append(errs, errors.New("rolloutMetricURL: settings are shown to others, so a password has no "+
+				"place in it; let a proxy beside the server add it"))
 		}
 	}
 	if r.First != "" && !follow {

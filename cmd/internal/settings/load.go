@@ -84,7 +84,8 @@ func (p *Ports) likeIstiod(given places) {
 		name  string
 		field *string
 		is    string
-	}{{"grpcAddr", &p.GRPCAddr, server.None}, {"secureGRPCAddr", &p.SecureGRPCAddr, ":15012"}, {"httpAddr", &p.HTTPAddr, ":8080"}, {"monitoringAddr", &p.MonitoringAddr, ":15014"}} {
+	}{{"grpcAddr", &p.GRPCAddr, server.None}, {"secureGRPCAddr", &p.SecureGRPCAddr, ":15012"},
+		{"httpAddr", &p.HTTPAddr, ":8080"}, {"monitoringAddr", &p.MonitoringAddr, ":15014"}} {
 		if _, ok := given[a.name]; !ok {
 			*a.field = a.is
 		}
@@ -200,7 +201,9 @@ func environment(environ []string) (*env.Env, []string) {
 // other commands, of tests, and what Kubernetes sets in pods for a Service called coxswain.
 func others(key string) bool {
 	switch key {
-	case Variable(SettingsFlag), "COXSWAIN_ADDR", "COXSWAIN_ADMIN", "COXSWAIN_TOKEN", "COXSWAIN_SHARED", "COXSWAIN_ENVOY", "COXSWAIN_PROGRAM", "COXSWAIN_TEST_PROGRAM", "COXSWAIN_TEST_PLAIN", "COXSWAIN_TEST_ALL", "COXSWAIN_NO_SKIPS", "COXSWAIN_MANY", "COXSWAIN_SKIPPED", "COXSWAIN_PROFILE":
+	case Variable(SettingsFlag), "COXSWAIN_ADDR", "COXSWAIN_ADMIN", "COXSWAIN_TOKEN", "COXSWAIN_SHARED",
+		"COXSWAIN_ENVOY", "COXSWAIN_PROGRAM", "COXSWAIN_TEST_PROGRAM", "COXSWAIN_TEST_PLAIN", "COXSWAIN_TEST_ALL",
+		"COXSWAIN_NO_SKIPS", "COXSWAIN_MANY", "COXSWAIN_SKIPPED", "COXSWAIN_PROFILE":
 		return true
 	}
 	return strings.HasPrefix(key, "COXSWAIN_SERVICE_") || strings.HasPrefix(key, "COXSWAIN_PORT")

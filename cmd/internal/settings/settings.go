@@ -277,7 +277,13 @@ type Log struct {
 // Defaults returns pilot-discovery's defaults, but for addresses, which are of this machine alone.
 func Defaults() Settings {
 	return Settings{
-		Inputs: Inputs{Cluster: Cluster{Registries: "auto", Namespace: "istio-system", ClusterID: "Kubernetes", Domain: "cluster.local", QPS: 80, Burst: 160, Remotes: Remotes{Timeout: 30 * time.Second}}, Callers: Callers{Signing: Signing{CAServer: true, Provider: ProviderIstiod}}},
+		Inputs: Inputs{
+			Cluster: Cluster{
+				Registries: "auto", Namespace: "istio-system", ClusterID: "Kubernetes", Domain: "cluster.local",
+				QPS: 80, Burst: 160, Remotes: Remotes{Timeout: 30 * time.Second},
+			},
+			Callers: Callers{Signing: Signing{CAServer: true, Provider: ProviderIstiod}},
+		},
 		Ports: Ports{
 			GRPCAddr:       "127.0.0.1:15010",
 			SecureGRPCAddr: "127.0.0.1:15012",

@@ -213,9 +213,10 @@ func (c Config) injecting(value string) (hooks []admission.MutatingWebhook) {
 		fail, none, again, seconds := admission.Fail, admission.SideEffectClassNone, cmp.Or(c.Again, admission.IfNeededReinvocationPolicy), int32(10)
 		namespaces := append(slices.Clone(w.namespaces), expression("kubernetes.io/metadata.name", metav1.LabelSelectorOpNotIn, apart...))
 		hooks = append(hooks, admission.MutatingWebhook{
-			Name: w.name + "." + injectorSuffix, ClientConfig: c.client("/inject"), FailurePolicy: &fail, SideEffects: &none, ReinvocationPolicy: &again, TimeoutSeconds: &seconds,
-			AdmissionReviewVersions: []string{"v1", "v1beta1"}, NamespaceSelector: &metav1.LabelSelector{MatchExpressions: namespaces},
-			ObjectSelector: &metav1.LabelSelector{MatchExpressions: w.pods}, Rules: ruled([]admission.OperationType{admission.Create}, "v1", "pods", ""),
+			Name: w.name + "." + injectorSuffix, ClientConfig: c.client("/inject"), FailurePolicy: &fail, SideEffects: &none,
+			ReinvocationPolicy: &again, TimeoutSeconds: &seconds, AdmissionReviewVersions: []string{"v1", "v1beta1"},
+			NamespaceSelector: &metav1.LabelSelector{MatchExpressions: namespaces},
+			ObjectSelector:    &metav1.LabelSelector{MatchExpressions: w.pods}, Rules: ruled([]admission.OperationType{admission.Create}, "v1", "pods", ""),
 		})
 	}
 	return hooks
@@ -233,5 +234,6 @@ func (c Config) judging(name string, objects *metav1.LabelSelector) admission.Va
 }
 
 func ruled(operations []admission.OperationType, version, resource string, groups ...string) []admission.RuleWithOperations {
-	return []admission.RuleWithOperations{{Operations: operations, Rule: admission.Rule{APIGroups: groups, APIVersions: []string{version}, Resources: []string{resource}}}}
+	return []admission.RuleWithOperations{{Operations: operations, Rule: admission.Rule{APIGroups: groups,
+		APIVersions: []string{version}, Resources: []string{resource}}}}
 }

@@ -240,7 +240,8 @@ func (m *Made) rights(w Wanted, account string, marks map[string]string) {
 	}
 	meta := metav1.ObjectMeta{Name: tagRole(w.Tag), Labels: maps.Clone(marks)}
 	rule := func(resource, of string) rbacv1.PolicyRule {
-		return rbacv1.PolicyRule{APIGroups: []string{admission.GroupName}, Resources: []string{resource}, ResourceNames: []string{of}, Verbs: []string{"get", "patch"}}
+		return rbacv1.PolicyRule{APIGroups: []string{admission.GroupName}, Resources: []string{resource},
+			ResourceNames: []string{of}, Verbs: []string{"get", "patch"}}
 	}
 	m.Role = &rbacv1.ClusterRole{
 		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"}, ObjectMeta: meta,
@@ -321,7 +322,9 @@ func (t Tags) Set(ctx context.Context, w Wanted) (lines []string, err error) {
 		return lines, err
 	}
 	if m.Role == nil {
-		lines = append(lines, fmt.Sprintf("the control plane's account is not known (annotation %s of the revision's configuration, or a Deployment behind its Service): who answers keeps its root current only where it may patch %s", AccountNote, m.Injecting.Name))
+		lines = append(lines, fmt.Sprintf("the control plane's account is not known (annotation %s of the "+
+			"revision's configuration, or a Deployment behind its Service): who answers keeps its root current only "+
+			"where it may patch %s", AccountNote, m.Injecting.Name))
 	}
 	if w.Tag != Default {
 		return lines, nil

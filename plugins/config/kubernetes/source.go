@@ -57,7 +57,8 @@ func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &publication{
 		revision: s.config.Revision, out: out, changes: kube.NewChanges[key](), checker: validation.New(), faultSet: kinds.NewFaultSet(time.Now),
-		refusals: refusals{blames: &s.blames, at: map[key]bool{}, left: map[key]bool{}}, served: map[key]*sdk.Row{}, faults: map[key][]kinds.Fault{}, missing: read(),
+		refusals: refusals{blames: &s.blames, at: map[key]bool{}, left: map[key]bool{}},
+		served:   map[key]*sdk.Row{}, faults: map[key][]kinds.Fault{}, missing: read(),
 	}
 	p.watched = &watched{server: s.server, changed: func(k key) { p.changes.Add(k) }, failed: p.failed, informers: map[string]cache.SharedIndexInformer{}}
 	if s.config.Events {
@@ -69,7 +70,8 @@ func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 	defer p.watched.running.Wait()
 	if s.config.Status {
 		p.refusals.conditions = newConditions(&store{server: s.server, tables: kinds.Tables()}, func(k key, err error) {
-			out.Log(sdk.Warn, "the status of an object can't be written; may this account get it, and update its status?", "kind", k.table, "object", k.name, "error", err.Error())
+			out.Log(sdk.Warn, "the status of an object can't be written; may this account get it, and update its "+
+				"status?", "kind", k.table, "object", k.name, "error", err.Error())
 		})
 		var writing sync.WaitGroup
 		defer writing.Wait()
@@ -303,7 +305,8 @@ func (p *publication) failed(table string, err error) {
 
 func (p *publication) complain(what string, err error) {
 	if p.said.Allow(what, err, time.Now()) {
-		p.out.Log(sdk.Warn, "what the API server has of a kind can't be watched; what is known stays, and it is tried again", "kind", what, "error", err.Error())
+		p.out.Log(sdk.Warn, "what the API server has of a kind can't be watched; what is known stays, and it is "+
+			"tried again", "kind", what, "error", err.Error())
 	}
 }
 

@@ -168,7 +168,8 @@ func (b *Bundles) roots(s *state.State) (string, error) {
 	}
 	slices.Sort(all)
 	if all = slices.Compact(all); len(all) == 0 {
-		return "", errors.New("no root is known that signs for the control plane (controller/ca); where files have the port's certificate, name their root: caBundleFile")
+		return "", errors.New("no root is known that signs for the control plane (controller/ca); where files have " +
+			"the port's certificate, name their root: caBundleFile")
 	}
 	return strings.Join(all, ""), nil
 }

@@ -22,7 +22,8 @@ func saidOf(r finding.Resource) []finding.Finding {
 	case *networking.VirtualService:
 		return append(unreachableRoutes(spec), found...)
 	case *networking.EnvoyFilter:
-		return append(found, finding.Warnf(caution, "spec", "an EnvoyFilter depends on details of Envoy and of what is generated for it, which change from version to version").
+		return append(found, finding.Warnf(caution, "spec", "an EnvoyFilter depends on details of Envoy and of what "+
+			"is generated for it, which change from version to version").
 			WithHint("where another resource can say the same, use that; otherwise look at what proxies get after each upgrade"))
 	}
 	return found

@@ -119,7 +119,8 @@ func Analyze(in Input) []Result {
 	slices.SortStableFunc(found, func(a, b Result) int {
 		return cmp.Or(
 			cmp.Compare(a.Resource.File, b.Resource.File), cmp.Compare(a.Resource.Line, b.Resource.Line),
-			cmp.Compare(a.Resource.Kind, b.Resource.Kind), cmp.Compare(a.Resource.Namespace, b.Resource.Namespace), cmp.Compare(a.Resource.Name, b.Resource.Name),
+			cmp.Compare(a.Resource.Kind, b.Resource.Kind), cmp.Compare(a.Resource.Namespace, b.Resource.Namespace),
+			cmp.Compare(a.Resource.Name, b.Resource.Name),
 			cmp.Compare(a.Code, b.Code), cmp.Compare(a.Field, b.Field))
 	})
 	return found

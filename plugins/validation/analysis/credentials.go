@@ -208,7 +208,8 @@ func (w *world) credential(r *Resource, field, what, name string, namespaces []s
 		f = f.WithHint("the secret must be in the namespace of the proxies, such as the gateway's pods")
 	}
 	// A Secret that is missing has no roots either.
-	if last := len(w.found) - 1; last < 0 || w.found[last].Resource != r || w.found[last].Code != f.Code || w.found[last].Field != f.Field || w.found[last].Message != f.Message {
+	if last := len(w.found) - 1; last < 0 || w.found[last].Resource != r || w.found[last].Code != f.Code ||
+		w.found[last].Field != f.Field || w.found[last].Message != f.Message {
 		w.report(r, f)
 	}
 }

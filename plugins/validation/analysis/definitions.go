@@ -23,7 +23,8 @@ func definitions(w *world) {
 		switch r.definition.Names.Kind {
 		case "ClusterRbacConfig", "RbacConfig", "ServiceRole", "ServiceRoleBinding":
 			if r.definition.Group == "rbac.istio.io" {
-				w.report(r, finding.Warnf(rules.Deprecated, "spec.names.kind", "the kind %s of %s is gone: nobody reads it", r.definition.Names.Kind, r.definition.Group).
+				w.report(r, finding.Warnf(rules.Deprecated, "spec.names.kind",
+					"the kind %s of %s is gone: nobody reads it", r.definition.Names.Kind, r.definition.Group).
 					WithHint("use AuthorizationPolicy, and remove the definition"))
 			}
 		}

@@ -129,7 +129,8 @@ func (w *world) gatewayReference(r *Resource, at, name string) {
 		return
 	}
 	if isDerived(name) {
-		w.report(r, finding.Warnf(internalGateway, at, "it names a Gateway that was made of one of the Gateway API, which may have another name tomorrow: %s", name).
+		w.report(r, finding.Warnf(internalGateway, at, "it names a Gateway that was made of one of the Gateway API, "+
+			"which may have another name tomorrow: %s", name).
 			WithHint("use a route of the Gateway API, with the Gateway in parentRefs"))
 		return
 	}
@@ -200,7 +201,9 @@ func destinationPorts(w *world) {
 			number := d.GetPort().GetNumber()
 			switch {
 			case number == 0 && len(ports) > 1:
-				w.report(v.Resource, finding.Errorf(portRequired, at, "This VirtualService routes to a service %q that exposes multiple ports %v. Specifying a port in the destination is required to disambiguate", d.Host, ports))
+				w.report(v.Resource, finding.Errorf(portRequired, at, "This VirtualService routes to a service %q "+
+					"that exposes multiple ports %v. Specifying a port in the destination is required to "+
+					"disambiguate", d.Host, ports))
 			case number != 0 && len(ports) > 0 && !slices.Contains(ports, number):
 				w.report(v.Resource, missing(at+".port.number", "host:port", fmt.Sprintf("%s:%d", d.Host, number)).WithHint("the service has %v", ports))
 			}

@@ -26,7 +26,8 @@ func relativePatches(w *world) {
 				replaces := p.Patch.Operation == networking.EnvoyFilter_Patch_REPLACE || p.Patch.Operation == networking.EnvoyFilter_Patch_REMOVE
 				if name != "" && versioned[name] && replaces {
 					told = finding.Warnf(rules.VersionedPatch, at,
-						"%s depends on what is there, and another patch of %s is for some versions of proxies alone: an upgrade may end its effect", p.Patch.Operation, name)
+						"%s depends on what is there, and another patch of %s is for some versions of proxies "+
+							"alone: an upgrade may end its effect", p.Patch.Operation, name)
 				}
 				w.report(f.Resource, told.WithHint("set spec.priority, or use INSERT_FIRST or ADD"))
 			}

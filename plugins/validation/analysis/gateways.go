@@ -59,7 +59,8 @@ func meshHosts(w *world) {
 		}
 		clash(w, list, func(names string) finding.Finding {
 			return finding.Errorf(meshHostClash, "spec.hosts", "The VirtualServices %s associated with mesh gateway define the same host %s/%s "+
-				"which can lead to undefined behavior. This can be fixed by merging the conflicting VirtualServices into a single resource", names, key.scope, key.host)
+				"which can lead to undefined behavior. This can be fixed by merging the conflicting VirtualServices "+
+				"into a single resource", names, key.scope, key.host)
 		})
 	}
 }
@@ -103,7 +104,8 @@ func gatewayHosts(w *world) {
 	for _, key := range slices.Sorted(maps.Keys(by)) {
 		host, gateway, _ := strings.Cut(key, " ")
 		clash(w, by[key], func(names string) finding.Finding {
-			return finding.Warnf(gatewayHostClash, "spec.hosts", "VirtualServices %s define routes for host %s at gateway %s; which of them comes first depends on their age", names, host, gateway).
+			return finding.Warnf(gatewayHostClash, "spec.hosts", "VirtualServices %s define routes for host %s at "+
+				"gateway %s; which of them comes first depends on their age", names, host, gateway).
 				WithHint("merge them, or let one delegate to the others")
 		})
 	}
@@ -254,7 +256,8 @@ func unusedGateways(w *world) {
 	}
 	for _, g := range of[*networking.Gateway](w) {
 		if !used[g.Namespace+"/"+g.Name] && !slices.ContainsFunc(g.spec.Servers, passesThrough) {
-			w.report(g.Resource, finding.Warnf(unusedGateway, "metadata.name", "no VirtualService is bound to gateway %s/%s: it has no routes", g.Namespace, g.Name).
+			w.report(g.Resource, finding.Warnf(unusedGateway, "metadata.name",
+				"no VirtualService is bound to gateway %s/%s: it has no routes", g.Namespace, g.Name).
 				WithHint("name it in spec.gateways of a VirtualService"))
 		}
 	}
@@ -309,7 +312,9 @@ func duplicateCertificates(w *world) {
 			}
 			if len(names) > 0 {
 				slices.Sort(names)
-				w.reportOnce(g.Resource, finding.Warnf(sameCertificate, "spec.servers", "Duplicate certificate in multiple gateways %s may cause 404s if clients re-use HTTP2 connections",
+				w.reportOnce(g.Resource, finding.Warnf(sameCertificate, "spec.servers",
+					"Duplicate certificate in multiple gateways %s may cause 404s if clients re-use HTTP2 "+
+						"connections",
 					strings.Join(append([]string{fullOf(g.Resource)}, atMost(names, 10)...), ",")).WithHint("serve all hosts of a certificate by one gateway"))
 			}
 		}

@@ -122,7 +122,8 @@ func (w *world) injectedTwice(n *Resource) {
 		}
 	}
 	if len(ways) > 1 {
-		w.report(n, finding.Warnf(manyInjections, "metadata.labels", "it has several labels for injection (%s): which one counts is open", strings.Join(ways, ", ")).
+		w.report(n, finding.Warnf(manyInjections, "metadata.labels", "it has several labels for injection (%s): "+
+			"which one counts is open", strings.Join(ways, ", ")).
 			WithHint("keep one"))
 	}
 }

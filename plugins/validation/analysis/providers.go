@@ -108,12 +108,14 @@ func unverifiedServers(w *world) {
 			if t == nil || !own || t.CaCertificates != "" || named || t.InsecureSkipVerify.GetValue() {
 				return
 			}
-			w.report(d.Resource, finding.Warnf(code, at, "DestinationRule %s in namespace %s has TLS mode set to %s but no caCertificates are set to validate server identity for host: %s%s",
+			w.report(d.Resource, finding.Warnf(code, at, "DestinationRule %s in namespace %s has TLS mode set to %s "+
+				"but no caCertificates are set to validate server identity for host: %s%s",
 				d.Name, d.Namespace, t.Mode, d.spec.Host, port).WithHint("set caCertificates, such as /etc/ssl/certs/ca-certificates.crt"))
 		}
 		check(noVerification, "spec.trafficPolicy.tls", d.spec.GetTrafficPolicy().GetTls(), "")
 		for i, p := range d.spec.GetTrafficPolicy().GetPortLevelSettings() {
-			check(noPortVerification, fmt.Sprintf("spec.trafficPolicy.portLevelSettings[%d].tls", i), p.GetTls(), fmt.Sprintf(" at port number:%d", p.GetPort().GetNumber()))
+			check(noPortVerification, fmt.Sprintf("spec.trafficPolicy.portLevelSettings[%d].tls", i), p.GetTls(),
+				fmt.Sprintf(" at port number:%d", p.GetPort().GetNumber()))
 		}
 	}
 }

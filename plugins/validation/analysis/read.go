@@ -216,7 +216,8 @@ func (r *Reader) object(node *yaml.Node) {
 			r.object(&o.Items[i])
 		}
 	case o.Kind == "Service" && o.APIVersion == "v1":
-		s := Service{Host: o.Metadata.Name + "." + namespace + ".svc." + domain, Namespace: namespace, Seen: exported(o.Metadata.Annotations[exportTo], namespace)}
+		s := Service{Host: o.Metadata.Name + "." + namespace + ".svc." + domain, Namespace: namespace,
+			Seen: exported(o.Metadata.Annotations[exportTo], namespace)}
 		for _, p := range o.Spec.Ports {
 			s.Ports = append(s.Ports, p.Port)
 		}

@@ -247,7 +247,8 @@ func rivals(w *world, list []scoped, plural, many, both, at string) {
 			}
 		}
 		clash(w, general, func(names string) finding.Finding {
-			return finding.Errorf(many, "metadata.name", "The %s [%s] in namespace %q have no workload selector, which can lead to undefined behavior", plural, names, namespace).
+			return finding.Errorf(many, "metadata.name", "The %s [%s] in namespace %q have no workload selector, "+
+				"which can lead to undefined behavior", plural, names, namespace).
 				WithHint("the oldest counts; keep one")
 		})
 		for _, workload := range w.matching(namespace, nil) {
@@ -258,7 +259,8 @@ func rivals(w *world, list []scoped, plural, many, both, at string) {
 				}
 			}
 			clash(w, same, func(names string) finding.Finding {
-				return finding.Errorf(both, at, "The %s [%s] in namespace %q select the same workload pod %q, which can lead to undefined behavior", plural, names, namespace, workload.Name).
+				return finding.Errorf(both, at, "The %s [%s] in namespace %q select the same workload pod %q, which "+
+					"can lead to undefined behavior", plural, names, namespace, workload.Name).
 					WithHint("the oldest counts; make the selectors exclude each other")
 			})
 		}
@@ -303,7 +305,8 @@ func peerPolicies(w *world) {
 			scope += " with " + labels
 		}
 		clash(w, by[key], func(names string) finding.Finding {
-			return finding.Warnf(shadowedPeerAuth, "metadata.name", "PeerAuthentications %s are all for %s; only the oldest counts", names, scope).WithHint("keep one")
+			return finding.Warnf(shadowedPeerAuth, "metadata.name", "PeerAuthentications %s are all for %s; only "+
+				"the oldest counts", names, scope).WithHint("keep one")
 		})
 	}
 }

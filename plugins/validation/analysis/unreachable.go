@@ -241,7 +241,8 @@ func delegates(w *world) {
 			case !ok:
 				w.report(v.Resource, missing(at+".name", "delegate virtual service", key))
 			case len(to.spec.Hosts) > 0:
-				w.report(v.Resource, finding.Errorf(badDelegation, at, "VirtualService %s has hosts of its own, so that nothing can be delegated to it", key).WithHint("remove its hosts"))
+				w.report(v.Resource, finding.Errorf(badDelegation, at, "VirtualService %s has hosts of its own, so "+
+					"that nothing can be delegated to it", key).WithHint("remove its hosts"))
 			default:
 				w.overridden(v.Resource, i, r, to.Resource, to.spec)
 			}

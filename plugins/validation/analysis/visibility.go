@@ -66,7 +66,8 @@ func (w *world) hidden(s item[*networking.Sidecar], v item[*networking.VirtualSe
 	if len(services) == 0 || seen {
 		return
 	}
-	f := finding.Warnf(hiddenHost, "spec.egress", "VirtualService %s/%s is imported and routes to %s, which no egress listener imports: those requests fail", v.Namespace, v.Name, d.Host).
+	f := finding.Warnf(hiddenHost, "spec.egress", "VirtualService %s/%s is imported and routes to %s, which no "+
+		"egress listener imports: those requests fail", v.Namespace, v.Name, d.Host).
 		WithHint("add %s/%s to spec.egress.hosts", services[0].Namespace, services[0].Host)
 	w.reportOnce(s.Resource, f)
 }

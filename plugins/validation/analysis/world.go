@@ -224,7 +224,8 @@ func (w *world) lookup(host, namespace string) []Service {
 
 // isSeen reports whether a service is seen in one of some namespaces.
 func (s *Service) isSeen(namespaces ...string) bool {
-	return s.Seen == nil || slices.Contains(s.Seen, istio.Everywhere) || slices.ContainsFunc(namespaces, func(n string) bool { return slices.Contains(s.Seen, n) })
+	return s.Seen == nil || slices.Contains(s.Seen, istio.Everywhere) ||
+		slices.ContainsFunc(namespaces, func(n string) bool { return slices.Contains(s.Seen, n) })
 }
 
 // meant returns the host of the service that a name is like which is none's: in another case, with

@@ -119,7 +119,8 @@ func (c *checker) source(at path, s *security.Source, action security.Authorizat
 		for i, each := range v.list {
 			if subject := strings.TrimPrefix(strings.TrimPrefix(each, "https://"), "http://"); strings.Count(subject, "/") > 1 {
 				c.warn(ambiguous, at.field(v.field).index(i), "%s may be split into issuer and subject at several slashes", quote(each)).
-					hint("a rule that denies matches each way, one that allows the last slash alone; match request.auth.claims[iss] and [sub] under when, which say one thing")
+					hint("a rule that denies matches each way, one that allows the last slash alone; match " +
+						"request.auth.claims[iss] and [sub] under when, which say one thing")
 			}
 		}
 	}

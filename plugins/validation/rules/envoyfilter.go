@@ -114,7 +114,8 @@ func (c *checker) relative(at path, p *networking.EnvoyFilter_EnvoyConfigObjectP
 		return
 	}
 	if p.GetMatch().GetProxy().GetProxyVersion() != "" {
-		c.warn(VersionedPatch, at, "the patch is relative (%s), for one proxy version and without a priority: an upgrade may leave it without effect", operation).
+		c.warn(VersionedPatch, at, "the patch is relative (%s), for one proxy version and without a priority: an "+
+			"upgrade may leave it without effect", operation).
 			hint("set spec.priority, or use INSERT_FIRST or ADD")
 	}
 }

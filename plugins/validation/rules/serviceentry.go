@@ -26,7 +26,9 @@ func (c *checker) serviceEntry(at path, s *networking.ServiceEntry) {
 	for i, host := range s.Hosts {
 		here := at.field("hosts").index(i)
 		if c.host(here, host) && isPartial(host) {
-			c.warn(badWildcard, here, "partial wildcard %s: it is served at ports for HTTP alone, as no TLS hello can be matched by it", quote(host)).hint("elsewhere a wildcard stands for whole labels: *.example.com")
+			c.warn(badWildcard, here, "partial wildcard %s: it is served at ports for HTTP alone, as no TLS hello "+
+				"can be matched by it", quote(host)).hint("elsewhere a wildcard stands for whole labels: " +
+				"*.example.com")
 		}
 	}
 	if s.WorkloadSelector != nil && len(s.WorkloadSelector.GetLabels()) == 0 {
@@ -111,7 +113,8 @@ func (c *checker) staticEndpoints(at path, s *networking.ServiceEntry) {
 			c.socket(here, file)
 		case address == "" && e.GetNetwork() != "":
 		case !isIP(address):
-			c.fail(badResolution, here, "STATIC resolution requires an IP address or a Unix domain socket, not %s", quote(address)).hint("for names, write resolution: DNS")
+			c.fail(badResolution, here, "STATIC resolution requires an IP address or a Unix domain socket, not %s",
+				quote(address)).hint("for names, write resolution: DNS")
 		}
 	}
 	if sockets && len(s.Ports) != 1 {
@@ -123,7 +126,8 @@ func (c *checker) dnsEndpoints(at path, s *networking.ServiceEntry) {
 	if len(s.Endpoints) == 0 && s.WorkloadSelector == nil {
 		for i, host := range s.Hosts {
 			if strings.HasPrefix(host, "*") {
-				c.fail(badResolution, at.field("hosts").index(i), "hosts must be FQDN if no endpoints are provided for resolution mode %s: %s cannot be looked up", s.Resolution, quote(host)).
+				c.fail(badResolution, at.field("hosts").index(i), "hosts must be FQDN if no endpoints are provided "+
+					"for resolution mode %s: %s cannot be looked up", s.Resolution, quote(host)).
 					hint("give endpoints, name hosts, or write resolution: NONE")
 			}
 		}
@@ -135,7 +139,8 @@ func (c *checker) dnsEndpoints(at path, s *networking.ServiceEntry) {
 			continue
 		}
 		if hostFault(address, false) != "" {
-			c.fail(badResolution, here, "endpoint address %s is not a valid FQDN or an IP address", quote(address)).hint("DNS resolves whole names; for sockets, write resolution: STATIC")
+			c.fail(badResolution, here, "endpoint address %s is not a valid FQDN or an IP address",
+				quote(address)).hint("DNS resolves whole names; for sockets, write resolution: STATIC")
 		}
 	}
 }
