@@ -42,7 +42,7 @@ func TestSchedule(t *testing.T) {
 	if at, ok := s.Next(); !ok || !at.Equal(now.Add(3*time.Second)) {
 		t.Errorf("next at %v %v", at, ok)
 	}
-	// An item whose source changed is due at once, and what an old fetch brings of it doesn't count.
+	// An item whose source changed is due at once; what an old fetch brings of it doesn't count.
 	if gone := s.Adopt(map[string]want{"a": {URI: "a", Discover: true}, "c": all["c"]}, now); len(gone) > 0 {
 		t.Errorf("gone: %v", gone)
 	}
