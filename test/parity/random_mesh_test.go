@@ -222,9 +222,6 @@ func (j *judge) written(makes kindsOfMesh) (r report) {
 	if !makes.gateway {
 		return r
 	}
-	for _, c := range j.clusters() {
-		c.collect(j.t, j.there)
-	}
 	j.asked++
 	return j.cluster.compareWritten(j.t, j.asked)
 }
@@ -351,7 +348,7 @@ func (j *judge) moveIn(c *cluster, old, next map[string]map[string]any, objects 
 	}
 	wg.Wait()
 	if gone {
-		c.collect(j.t, next)
+		c.collect(j.t)
 	}
 	ok = make([]bool, len(objects))
 	for i, o := range objects {

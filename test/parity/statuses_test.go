@@ -116,6 +116,8 @@ func (c *cluster) compareWritten(t *testing.T, number int) (r report) {
 	c.mirror.mark(t, number)
 	c.marked(t)
 	c.mirror.marked(t)
+	c.collect(t)
+	c.mirror.collect(t)
 	var last string
 	began := time.Now()
 	for since := began; ; time.Sleep(100 * time.Millisecond) {
@@ -229,7 +231,9 @@ func (c *cluster) written(t *testing.T) written {
 const deployedCondition = "coxswain-mesh.github.io/Deployed"
 
 // plain is a status without times, supportedFeatures (docs/differences.md) and that condition, with
-// conditions and parents in the order of their names.
+// conditions and parents in the order of their names, what several listeners say of a route in the
+// order of the alphabet, for istiod has none, and nothing of references of a listener that loses
+// against another: istiod keeps what it said before it knew (docs/differences.md).
 func plain(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -238,6 +242,12 @@ func plain(v any) any {
 			if key != "lastTransitionTime" && key != "supportedFeatures" {
 				out[key] = plain(e)
 			}
+		}
+		if message, is := out["message"].(string); is {
+			out["message"] = strings.Join(slices.Sorted(strings.SplitSeq(message, "; ")), "; ")
+		}
+		if list, is := out["conditions"].([]any); is && slices.ContainsFunc(list, isTrue("Conflicted")) {
+			out["conditions"] = slices.DeleteFunc(list, isTrue("ResolvedRefs"))
 		}
 		return out
 	case []any:
@@ -251,6 +261,14 @@ func plain(v any) any {
 		return out
 	}
 	return v
+}
+
+// isTrue reports whether a value is a condition of a type, and met.
+func isTrue(condition string) func(any) bool {
+	return func(v any) bool {
+		m, _ := v.(map[string]any)
+		return m["type"] == condition && m["status"] == "True"
+	}
 }
 
 // titleOf is what names a condition, or an entry of a parent or an ancestor.

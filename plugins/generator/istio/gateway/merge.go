@@ -24,11 +24,12 @@ type Group struct {
 	Servers []Server
 }
 
-// Merge decides which servers there are, of those given in order of age: the first at a port says
-// what it is for.
+// Merge decides which servers there are, of those given in order of age: the first without TLS at a
+// port says what else may come there.
 //
 //   - plain HTTP joins plain HTTP;
 //   - servers with TLS join others with TLS, if they have other hosts and, where requests are read, other names of ports;
+//   - the first without TLS joins those with TLS: it has what names none of their hosts;
 //   - everything joins at another address.
 //
 // What doesn't fit is left out: connections to one port could not be told apart. Where it is not
@@ -61,19 +62,16 @@ type merging struct {
 
 // port is what is known of one that servers listen at.
 type port struct {
-	// plain is the place of the first server, if it has no TLS.
+	// plain is the place of the first server without TLS.
 	plain *Place
 	// names that servers with TLS have, in lower case, with who has them.
 	names map[string]Server
-	// binds of servers with TLS besides the first.
-	binds map[string]bool
-	taken bool
 }
 
 func (m *merging) add(s Server) {
 	p := m.ports[s.Port]
 	if p == nil {
-		p = &port{names: map[string]Server{}, binds: map[string]bool{}}
+		p = &port{names: map[string]Server{}}
 		m.ports[s.Port] = p
 	}
 	at := Place{Port: s.Port, Protocol: s.Spec.Port.Protocol, Bind: s.Spec.Bind}
@@ -81,16 +79,13 @@ func (m *merging) add(s Server) {
 		return
 	}
 	switch {
-	case !p.taken:
-		p.taken = true
-		if !s.encrypted() {
-			p.plain = &at
-		}
-		m.put(at, s)
 	case p.plain != nil:
 		m.joinPlain(p, at, s)
+	case !s.encrypted():
+		p.plain = &at
+		m.put(at, s)
 	default:
-		m.joinTLS(p, at, s)
+		m.joinTLS(at, s)
 	}
 }
 
@@ -152,15 +147,9 @@ func canJoin(first, next config.Protocol) bool {
 	return next.IsHTTP() && (first.IsHTTP() || first == next)
 }
 
-func (m *merging) joinTLS(p *port, at Place, s Server) {
+func (m *merging) joinTLS(at Place, s Server) {
 	if s.HTTP() && m.routes[s.Route()] {
 		m.keeps(s, s, fmt.Sprintf("the name %q of port %d", s.Spec.Port.Name, s.Port))
-		return
-	}
-	known := p.binds[at.Bind]
-	p.binds[at.Bind] = true
-	if s.Spec.Tls == nil && known {
-		m.keepPort(s)
 		return
 	}
 	m.put(at, s)

@@ -26,8 +26,12 @@ func TestMerge(t *testing.T) {
 		{"at another address everything joins", []*networking.Server{
 			server("a", "TCP", 80, "10.0.0.1", 0, "*"), server("b", "TCP", 80, "10.0.0.2", 0, "*"),
 		}, []string{"a", "b"}},
-		{"TLS joins TLS, and nothing else does", []*networking.Server{
+		{"TLS joins TLS, and plain HTTP the two", []*networking.Server{
 			server("a", "HTTPS", 443, "", simple, "a.com"), server("b", "TLS", 443, "", pass, "b.com"), server("c", "HTTP", 443, "", 0, "c.com"),
+			server("d", "HTTP", 443, "", 0, "d.com"),
+		}, []string{"a", "b", "c", "d"}},
+		{"once there is plain HTTP no TLS joins", []*networking.Server{
+			server("a", "HTTPS", 443, "", simple, "a.com"), server("b", "HTTP", 443, "", 0, "b.com"), server("c", "HTTPS", 443, "", simple, "c.com"),
 		}, []string{"a", "b"}},
 		{"with TLS a host is one server's", []*networking.Server{
 			server("a", "HTTPS", 443, "", simple, "a.com"), server("b", "HTTPS", 443, "", simple, "b.com", "a.com"),

@@ -33,12 +33,15 @@ func (x *Routes) outsideHostsOfProxy(c *incr.Ctx, view View, via int, known func
 }
 
 // hostsOutside are virtual hosts, as the key says where, for names that virtual services route and
-// that aren't known. The domains that are taken then are those that were before (nil: none) and
-// theirs.
+// that aren't known. Routes of the Gateway API have none: they are for services, at the ports that
+// these have. The domains that are taken then are those that were before (nil: none) and theirs.
 func (x *Routes) hostsOutside(c *incr.Ctx, view View, k hostKey, list []*config.VirtualService,
 	known func(h string) bool, taken claims) ([][]byte, claims) {
 	var out [][]byte
 	for _, v := range list {
+		if v.Route {
+			continue
+		}
 		for _, h := range v.Spec.Hosts {
 			if known(h) || len(x.services.of(c, view, v, k.asked())) == 0 {
 				continue
