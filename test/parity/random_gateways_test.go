@@ -371,11 +371,12 @@ func (d gatewayObjects) terminated() string {
 			"name: missing",
 			"name: good, kind: ConfigMap", "name: good, group: example.com, kind: Thing") + "}"
 	}
+	mode := d.some(0.7, "mode: Terminate")
 	refs := d.list(1, 1+d.r.IntN(2), ref)
 	if _, second, two := strings.Cut(refs, "}, "); two { // of a first one that is bad: docs/differences.md
 		refs = "[{name: good}, " + second
 	}
-	return "tls: " + mapping(d.some(0.7, "mode: Terminate"), "certificateRefs: "+refs,
+	return "tls: " + mapping(mode, "certificateRefs: "+refs,
 		d.some(0.1, "options: {"+d.of("gateway.istio.io/tls-terminate-mode: MUTUAL",
 			"gateway.istio.io/tls-min-protocol-version: TLSV1_3",
 			"gateway.istio.io/tls-cipher-suites: 'ECDHE-RSA-AES128-GCM-SHA256'")+"}"))

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -230,6 +231,19 @@ func (c *cluster) written(t *testing.T) written {
 // nothing (docs/differences.md).
 const deployedCondition = "coxswain-mesh.github.io/Deployed"
 
+// badReference is what is said of a certificate, or of roots, that can't be used, and why.
+var badReference = regexp.MustCompile(`^(invalid (?:CA )?certificate reference \S+), (.*)$`)
+
+// asCompared is a message as it is compared: why a certificate can't be used both say in words of
+// their own, and of several listeners in any order (docs/differences.md).
+func asCompared(message string) string {
+	if m := badReference.FindStringSubmatch(message); m != nil && !strings.HasSuffix(m[2], " not found") &&
+		!strings.HasPrefix(m[2], "only ") {
+		return m[1]
+	}
+	return strings.Join(slices.Sorted(strings.SplitSeq(message, "; ")), "; ")
+}
+
 // plain is a status without times, supportedFeatures (docs/differences.md) and that condition, with
 // conditions and parents in the order of their names, what several listeners say of a route in the
 // order of the alphabet, for istiod has none, and nothing of references of a listener that loses
@@ -244,7 +258,7 @@ func plain(v any) any {
 			}
 		}
 		if message, is := out["message"].(string); is {
-			out["message"] = strings.Join(slices.Sorted(strings.SplitSeq(message, "; ")), "; ")
+			out["message"] = asCompared(message)
 		}
 		if list, is := out["conditions"].([]any); is && slices.ContainsFunc(list, isTrue("Conflicted")) {
 			out["conditions"] = slices.DeleteFunc(list, isTrue("ResolvedRefs"))
