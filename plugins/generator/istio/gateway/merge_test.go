@@ -31,7 +31,8 @@ func TestMerge(t *testing.T) {
 			server("d", "HTTP", 443, "", 0, "d.com"),
 		}, []string{"a", "b", "c", "d"}},
 		{"once there is plain HTTP no TLS joins", []*networking.Server{
-			server("a", "HTTPS", 443, "", simple, "a.com"), server("b", "HTTP", 443, "", 0, "b.com"), server("c", "HTTPS", 443, "", simple, "c.com"),
+			server("a", "HTTPS", 443, "", simple, "a.com"), server("b", "HTTP", 443, "", 0, "b.com"),
+			server("c", "HTTPS", 443, "", simple, "c.com"),
 		}, []string{"a", "b"}},
 		{"with TLS a host is one server's", []*networking.Server{
 			server("a", "HTTPS", 443, "", simple, "a.com"), server("b", "HTTPS", 443, "", simple, "b.com", "a.com"),

@@ -27,18 +27,21 @@ type special struct {
 	hosts    *incr.Index[string, string, []string]
 	rules    *incr.Index[string, string, []string]
 	routes   *incr.Index[string, string, tables.Row[*config.VirtualService]]
-	// consumers are the namespaces that have routes of their own for services of others.
+	// consumers are the namespaces that have routes of their own for services of others, or for
+	// such as have VirtualServices, too.
 	consumers *incr.Index[string, string, string]
 	// declared are the namespaces that have a service of a host.
 	declared incr.Collection[string, []string]
 	isOwn    *incr.Func[string, bool]
 
-	tables *tables.Tables
-	mesh   *mesh.Settings
+	tables          *tables.Tables
+	mesh            *mesh.Settings
+	virtualServices *VirtualServices
 }
 
-func newSpecial(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, exported incr.Collection[string, export]) *special {
-	x := &special{tables: t, mesh: settings}
+func newSpecial(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings,
+	exported incr.Collection[string, export], virtualServices *VirtualServices) *special {
+	x := &special{tables: t, mesh: settings, virtualServices: virtualServices}
 	x.services = incr.NewIndex(exported, "services for some namespaces", func(_ string, e export) []string {
 		return slices.DeleteFunc(slices.Clone(e.namespaces), func(n string) bool { return n == everywhere })
 	})
@@ -73,14 +76,15 @@ func newSpecial(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, ex
 }
 
 // consumer is the namespace of a route of the Gateway API for what its clients call of another
-// namespace: it counts for them alone.
+// namespace, which counts for them alone, or beside a VirtualService, before which it counts for
+// them.
 func (x *special) consumer(c *incr.Ctx, _ string, r tables.Row[*config.VirtualService]) (string, error) {
 	v := r.Value
 	if !v.Route || !v.Serves(config.MeshGateway) {
 		return "", incr.Absent
 	}
 	for _, h := range v.Spec.Hosts {
-		if in, _ := x.declared.Get(c, h); !slices.Contains(in, v.Namespace) {
+		if in, _ := x.declared.Get(c, h); !slices.Contains(in, v.Namespace) || x.virtualServices.named(c, h) {
 			return v.Namespace, nil
 		}
 	}

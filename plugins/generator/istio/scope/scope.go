@@ -81,7 +81,7 @@ func New(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, domain st
 	exported := incr.Map(x.tables.Services, "exported services", sameExport, func(c *incr.Ctx, _ string, r tables.Row[*config.Service]) (export, error) {
 		return export{r.Value, x.mesh.Exported(c, r.Value)}, nil
 	})
-	x.special = newSpecial(graph, t, settings, exported)
+	x.special = newSpecial(graph, t, settings, exported, x.VirtualServices)
 	pairs := incr.Join(x.Live, exported, "services in scope",
 		func(s Scope, _ struct{}) []string { return []string{everywhere, s.Namespace} },
 		func(_ string, e export) []string { return e.namespaces },

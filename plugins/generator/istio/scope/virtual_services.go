@@ -230,6 +230,13 @@ func consumers(v *config.VirtualService, namespace string) int {
 	return 1
 }
 
+// named reports whether a virtual service names a host that is no route of the Gateway API.
+func (x *VirtualServices) named(c *incr.Ctx, host string) bool {
+	return slices.ContainsFunc(x.byHost.Of(c, host), func(i incr.Item[string, tables.Row[*config.VirtualService]]) bool {
+		return !i.Value.Value.Route
+	})
+}
+
 // concerns reports whether a route of the Gateway API counts in a namespace: it is its own, or that
 // of the service. Source: Gateway API, "Producer routes" and "Consumer routes".
 func (x *VirtualServices) concerns(c *incr.Ctx, v *config.VirtualService, namespace string) bool {
