@@ -54,9 +54,10 @@ func (r report) String() string {
 	return fmt.Sprintf("statuses %5.1f %% of %d, deployed objects %5.1f %% of %d", r.statuses.share(), r.statuses.all, r.deployed.share(), r.deployed.all)
 }
 
-// reporting are the kinds whose statuses are compared, deployed those that are made for Gateways.
+// reporting are the kinds whose statuses are compared, but for UDPRoutes, of which istiod says
+// nothing; deployed are those that are made for Gateways.
 var reporting, deployed = resources(`
-	gateway.networking.k8s.io/v1 gatewayclasses gateways listenersets httproutes grpcroutes tcproutes tlsroutes udproutes backendtlspolicies
+	gateway.networking.k8s.io/v1 gatewayclasses gateways listenersets httproutes grpcroutes tcproutes tlsroutes backendtlspolicies
 	gateway.networking.x-k8s.io/v1alpha1 xbackendtrafficpolicies
 	networking.k8s.io/v1 ingresses`), resources(`
 	v1 services serviceaccounts
