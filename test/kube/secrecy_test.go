@@ -116,6 +116,13 @@ func TestSecretsOfAClusterStaySecret(t *testing.T) {
 	}
 	wait.For(t, "the other cluster is known", func() error { return login(t, s.plane, tokenOf(t, other, "web", ofIstio), "east") })
 
+	wait.For(t, "who judges certificates of Gateways has been woken by the class that is made", func() error {
+		if p := s.plane.Plugins(t)["gatewayapi"]; p.State != "serving" || p.Revision == 0 {
+			return fmt.Errorf("%+v", p)
+		}
+		return nil
+	})
+
 	// What is where is by name: the first word of a mark.
 	m := leaks.Marks{}
 	markKey(m, "served: the key of web", web.key)
@@ -133,7 +140,7 @@ func TestSecretsOfAClusterStaySecret(t *testing.T) {
 	// Whose business they are: its memory has them.
 	business := map[string][]string{
 		"secrets": {"served", "broken", "beside", "own"}, "sds": {"served", "broken"}, "ca": {"ca", "own"}, "accounts": {"callers", "remote", "own"},
-		"clusters": {"remote", "own"}, "remote@east": {"remote", "own"}, "remote-secrets@east": {"remote", "own"},
+		"gatewayapi": {"served", "broken"}, "clusters": {"remote", "own"}, "remote@east": {"remote", "own"}, "remote-secrets@east": {"remote", "own"},
 		"crds": {"own"}, "mesh": {"own"}, "kubernetes": {"own"},
 	}
 	clean := func(where string, text []byte) {
