@@ -2,6 +2,7 @@ package test
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -85,6 +86,36 @@ func TestThreats(t *testing.T) {
 	}
 	if rows < 15 {
 		t.Errorf("there are %d rows", rows)
+	}
+}
+
+// TestWhatIsWritten: docs/kubernetes.md says of each controller what it writes into a cluster, what
+// of others stays, and which test shows it.
+func TestWhatIsWritten(t *testing.T) {
+	text, err := os.ReadFile("../docs/kubernetes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "## What it writes\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	controllers, err := filepath.Glob("../plugins/controller/*/README.md")
+	if err != nil || len(controllers) < 10 {
+		t.Fatal(controllers, err)
+	}
+	for _, file := range controllers {
+		name := "controller/" + filepath.Base(filepath.Dir(file))
+		if !regexp.MustCompile(`(?m)^\| [^|]*\b` + name + `\b`).MatchString(table) {
+			t.Errorf("it says nothing of %s", name)
+		}
+	}
+	tests, shown := testNames(t), regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(table, -1)
+	for _, m := range shown {
+		if !tests[m[1]] {
+			t.Errorf("there is no test %s", m[1])
+		}
+	}
+	if len(shown) < len(controllers) {
+		t.Errorf("%d tests show what holds for %d controllers", len(shown), len(controllers))
 	}
 }
 

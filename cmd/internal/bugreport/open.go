@@ -2,6 +2,7 @@ package bugreport
 
 import (
 	"archive/zip"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -158,7 +159,7 @@ func (r *Report) impact(row string) ([]byte, error) {
 	for _, a := range found {
 		out.Resources = append(out.Resources, *a)
 	}
-	slices.SortFunc(out.Resources, func(a, b admin.Affected) int { return strings.Compare(a.Type+a.Name, b.Type+b.Name) })
+	slices.SortFunc(out.Resources, func(a, b admin.Affected) int { return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name)) })
 	out.Proxies = append([]string{}, slices.Sorted(maps.Keys(proxies))...)
 	return json.Marshal(out)
 }

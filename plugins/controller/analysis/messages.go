@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -79,7 +80,9 @@ func analyze(s *state.State, revision string) (want map[ref][]message, errs []er
 		say(found.Resource, found.Finding)
 	}
 	for at := range want {
-		slices.SortFunc(want[at], func(a, b message) int { return strings.Compare(a.Type.Code+a.Level, b.Type.Code+b.Level) })
+		slices.SortFunc(want[at], func(a, b message) int {
+			return cmp.Or(cmp.Compare(a.Type.Code, b.Type.Code), cmp.Compare(a.Level, b.Level))
+		})
 	}
 	return want, errs
 }
