@@ -226,6 +226,9 @@ func refusalFault(r Refusal) Fault {
 	} else {
 		f.Message = fmt.Sprintf("%s is held, as proxies of view %s refused it that are gone: %s", what, cmp.Or(r.View.Label, "-"), r.Reason)
 	}
+	if len(r.Patches) > 0 {
+		f.Message += " (patched by " + strings.Join(r.Patches, ", ") + ")"
+	}
 	if r.Held {
 		f.Hint = "proxies of namespace " + strings.Join(r.Namespaces, ", ") + " that have not accepted it have the rest, and of that what most had before"
 	}

@@ -35,13 +35,22 @@ type hostsWorld struct {
 	bad   string
 	// asked is how often the generator was.
 	asked int
+	// upper is the patch of the proxies, if they have one, and what it makes of virtual hosts.
+	upper *plugin
+	makes func(hosts string) string
 }
 
-func newHosts(t *testing.T) *hostsWorld {
+func newHosts(t *testing.T) *hostsWorld { return hostsIn(crowdOf(t, nil, 1, readyHosts())) }
+
+func readyHosts() *pb.Ready {
 	ready := readyIstio()
 	ready.Types[0].Url = pieces.RouteConfiguration
 	ready.Reads = append(ready.Reads, &pb.Read{Table: "test/Route"})
-	w := &hostsWorld{crowd: crowdOf(t, nil, 1, ready), rows: map[string]int{}, bodies: 10, parts: map[string]string{}, bad: "=bad"}
+	return ready
+}
+
+func hostsIn(c *crowd) *hostsWorld {
+	w := &hostsWorld{crowd: c, rows: map[string]int{}, bodies: 10, parts: map[string]string{}, bad: "=bad"}
 	r := w.mid.State.Roster.Session("memory").Plugin.Ready
 	r.Publishes, r.Blame = append(r.Publishes, "test/Route"), true
 	w.has = w.proxy.Pull().Types[w.url]
@@ -60,23 +69,48 @@ func (w *hostsWorld) edit(objects, hosts string) {
 	w.m.rows("test/Route", nil, rows...)
 	time.Sleep(time.Second)
 	w.at = w.g.state().Revision
+	w.bodies++
+	w.g.send(body(w.bodies, hostsText(hosts)), change(w.url, 1, w.at, &pb.Entry{Name: "a", Body: w.bodies}))
+	w.g.done(w.at)
+	synctest.Wait()
+	w.patches()
+}
+
+// hostsText is a route configuration with virtual hosts.
+func hostsText(hosts string) string {
 	m := &routev3.RouteConfiguration{Name: "a"}
 	for _, h := range strings.Fields(hosts) {
 		name, domain, _ := strings.Cut(h, "=")
 		m.VirtualHosts = append(m.VirtualHosts, &routev3.VirtualHost{Name: name, Domains: []string{name + domain}})
 	}
 	b, _ := proto.Marshal(m)
-	w.bodies++
-	w.g.send(body(w.bodies, string(b)), change(w.url, 1, w.at, &pb.Entry{Name: "a", Body: w.bodies}))
-	w.g.done(w.at)
+	return string(b)
+}
+
+// patches has the patch answer what it is asked.
+func (w *hostsWorld) patches() {
+	w.t.Helper()
+	if w.upper == nil {
+		return
+	}
+	for _, m := range w.upper.others() {
+		if m.Patch == nil {
+			continue
+		}
+		r := m.Patch.Resources[0]
+		r.Bytes = []byte(hostsText(w.makes(w.hosts(r.Bytes))))
+		w.upper.send(&pb.FromPlugin{Patched: &pb.Patched{Id: m.Patch.Id, Resources: []*pb.Resource{r}}})
+	}
 	synctest.Wait()
 }
 
 // said are the virtual hosts of a body.
-func (w *hostsWorld) said(b *view.Body) string {
+func (w *hostsWorld) said(b *view.Body) string { return w.hosts(b.Value()) }
+
+func (w *hostsWorld) hosts(text []byte) string {
 	w.t.Helper()
 	var m routev3.RouteConfiguration
-	if err := proto.Unmarshal(b.Value(), &m); err != nil {
+	if err := proto.Unmarshal(text, &m); err != nil {
 		w.t.Fatal(err)
 	}
 	var out []string

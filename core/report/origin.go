@@ -133,6 +133,9 @@ type Refusal struct {
 	// in the view. Where it is 0, what proxies say counts for themselves alone.
 	Votes  int `json:"votes"`
 	Voters int `json:"voters"`
+	// Patches are those that made it what it is, if any did: their plugins, or what they read, may
+	// be at fault.
+	Patches []string `json:"patches,omitempty"`
 	// Rows that its refused pieces were made from and that changed with them or, where that is not
 	// remembered, all of those that people write; empty: its generator does not say, or the pieces
 	// are looked for still. Owners are the same by piece.

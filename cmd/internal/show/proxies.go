@@ -39,6 +39,9 @@ func Refusal(r admin.Refusal) string {
 	default:
 		text += "    those proxies have the rest, and of that what they accepted before" + votes + "\n"
 	}
+	if len(r.Patches) > 0 {
+		text += "    patched by " + strings.Join(r.Patches, ", ") + ", which may be at fault, or what it reads\n"
+	}
 	for _, n := range r.Rows {
 		text += "    made from " + RowText(n) + "\n"
 	}

@@ -149,9 +149,8 @@ func (x *Explainer) Blame(r *serving.Refused, of []serving.Question) {
 			if !r.Current() {
 				return nil // it may be that of which the generator speaks
 			}
-			rows := x.c.Middle.Origins.Blamed(r, because)
 			for _, q := range of[:answered] {
-				r.Own(q.Piece, rows)
+				r.Own(q.Piece, x.c.Middle.Origins.Blamed(r, because, q.Patched))
 			}
 			x.c.Middle.Serving.Quarantine.Changed()
 			return nil

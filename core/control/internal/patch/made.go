@@ -20,17 +20,19 @@ type Made struct {
 
 // Key is a view as a chain of patches leaves it.
 type Key struct {
-	view  *view.View
-	chain string
+	View  *view.View
+	Chain string // by Names
 }
 
 // KeyOf returns the key of a view after a chain of patches.
-func KeyOf(v *view.View, chain []*Patcher) Key {
-	k := Key{view: v}
+func KeyOf(v *view.View, chain []*Patcher) Key { return Key{v, Names(chain)} }
+
+// Names of a chain's patches, a space after each; empty: there is none.
+func Names(chain []*Patcher) (names string) {
 	for _, p := range chain {
-		k.chain += p.Name + " "
+		names += p.Name + " "
 	}
-	return k
+	return names
 }
 
 // Waiting notes the views of which it is not known yet what patches make of them.
@@ -178,13 +180,41 @@ func (m *Made) SoFar(v *view.View, chain, served []*Patcher) *view.Snapshot {
 	return view.NewSnapshot(view.NewSet(slices.Collect(maps.Values(bodies))), nil, v.Snapshot().Complete())
 }
 
+// Last returns what a view was like when patches were last through with it, and what it was made
+// from, as the generator made it; nil: they never were. Where there are no patches both are the
+// view's own.
+func (m *Made) Last(k Key) (snap, raw *view.Snapshot) {
+	if k.Chain == "" {
+		return k.View.Snapshot(), k.View.Snapshot()
+	}
+	if comp := m.of[k]; comp != nil {
+		return comp.result, comp.raw
+	}
+	return nil, nil
+}
+
+// By are the patches that a resource of a view comes from, in their order; nil: the generator made
+// it so.
+func (m *Made) By(k Key, name string) (patches []string) {
+	comp := m.of[k]
+	if comp == nil {
+		return nil
+	}
+	for _, r := range comp.from {
+		if slices.ContainsFunc(r.changed, func(b *view.Body) bool { return b.Name() == name }) && !slices.Contains(patches, r.by) {
+			patches = append(patches, r.by)
+		}
+	}
+	return patches
+}
+
 // Clear forgets all.
 func (m *Made) Clear() { clear(m.of) }
 
 // DropUnused lets go of views that nobody is in, and that are not kept for those who were.
 func (m *Made) DropUnused() {
 	before := len(m.of)
-	maps.DeleteFunc(m.of, func(k Key, _ *composition) bool { return k.view.Unused() })
+	maps.DeleteFunc(m.of, func(k Key, _ *composition) bool { return k.View.Unused() })
 	m.unswept = m.unswept || len(m.of) < before
 }
 

@@ -87,6 +87,11 @@ func (pt *Patches) ChainBy(conn *state.Connection, typeURL string, rules state.R
 	return chain
 }
 
+// names are the patches for a connection's type (patch.Names).
+func (pt *Patches) names(conn *state.Connection, typeURL string) string {
+	return patch.Names(pt.Chain(conn, typeURL))
+}
+
 // compose returns what the connection's view looks like after its patches; ok is false while
 // patches are being asked, which waiting notes.
 func (pt *Patches) compose(conn *state.Connection, typeURL string, waiting patch.Waiting) (snap *view.Snapshot, ok bool) {

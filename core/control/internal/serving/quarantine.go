@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
+	"github.com/coxswain-mesh/coxswain/core/control/internal/patch"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/serving/pieces"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
 	"github.com/coxswain-mesh/coxswain/core/report"
@@ -20,15 +21,16 @@ import (
 // identities of a namespace refuse a piece, the namespace's other proxies have it as most had it
 // before, if it is one that may be held. docs/decisions/votes.md says why so.
 type Quarantine struct {
-	state *state.State
-	stale func(conn *state.Connection, typeURL string)
+	state   *state.State
+	patches *Patches
+	stale   func(conn *state.Connection, typeURL string)
 	// off: nothing is held for others.
 	off bool
 	// OnRefused is called when pieces are known to be refused that were not: it is to be found out
 	// from what they were made (Refused.Own). Optional.
 	OnRefused func(*Refused, []Question)
 	// of is what is refused of each view; count how much that is.
-	of    map[*view.View]map[string]*Refused
+	of    map[*view.View]map[spot]*Refused
 	count int
 	store *pieces.Store
 	// bytes is what each peer's connections have in place of what they refuse.
@@ -36,10 +38,14 @@ type Quarantine struct {
 	// made are snapshots with what is served in place of what is refused; looked marks the views
 	// whose refusals have been checked since connections were last shown anything.
 	made   map[madeOf]*view.Snapshot
-	looked map[*view.View]bool
+	looked map[patch.Key]bool
 	// changes counts how often what Refusals says has become otherwise.
 	changes uint64
 }
+
+// spot is a resource of a view, as a chain of patches leaves it: proxies of one view may have other
+// patches, and refuse what these made.
+type spot struct{ chain, name string }
 
 // madeOf is a snapshot and what is in it instead.
 type madeOf struct {
@@ -70,11 +76,17 @@ const (
 	mostInstead = 32 << 20
 )
 
-func newQuarantine(st *state.State, off bool, spare []string) *Quarantine {
+func newQuarantine(st *state.State, pt *Patches, off bool, spare []string) *Quarantine {
 	return &Quarantine{
-		state: st, off: off, of: map[*view.View]map[string]*Refused{}, store: pieces.NewStore(spare...),
-		bytes: map[string]int{}, made: map[madeOf]*view.Snapshot{}, looked: map[*view.View]bool{},
+		state: st, patches: pt, off: off, of: map[*view.View]map[spot]*Refused{}, store: pieces.NewStore(spare...),
+		bytes: map[string]int{}, made: map[madeOf]*view.Snapshot{}, looked: map[patch.Key]bool{},
 	}
+}
+
+// at reports whether a connection gets a resource as others refuse it: it is in the view, after the
+// same patches.
+func (q *Quarantine) at(r *Refused, conn *state.Connection) bool {
+	return conn.Places.View(r.View.Type) == r.View && q.patches.names(conn, r.View.Type) == r.Chain
 }
 
 // Note takes what a connection said to a response; had is the revision that it had accepted before.
@@ -89,7 +101,11 @@ func (q *Quarantine) Note(conn *state.Connection, o xds.Outcome, had uint64) {
 	if o.Refused != "" {
 		return
 	}
-	for _, r := range q.of[at.View] {
+	chain := q.patches.names(conn, o.Type)
+	for is, r := range q.of[at.View] {
+		if is.chain != chain {
+			continue
+		}
 		q.accepted(conn, r, o.Has.Get(r.Body.Name()), o.Left != "")
 	}
 }
@@ -135,8 +151,8 @@ func (q *Quarantine) step(conn *state.Connection, r *Refused, x *refuser, otherw
 }
 
 func (q *Quarantine) refused(conn *state.Connection, s *state.Session, v *view.View, c xds.Culprit, o xds.Outcome, had uint64) {
-	name := c.Body.Name()
-	r := q.of[v][name]
+	is := spot{q.patches.names(conn, v.Type), c.Body.Name()}
+	r := q.of[v][is]
 	if r != nil && r.by[conn.ID] != nil {
 		if x := r.by[conn.ID]; x.search != nil && x.search.Body().Version() == c.Body.Version() {
 			if x.carried { // something else is refused, too
@@ -148,8 +164,9 @@ func (q *Quarantine) refused(conn *state.Connection, s *state.Session, v *view.V
 			return
 		}
 	}
-	if made := v.Snapshot().Get(name); made == nil || made.Version() != c.Body.Version() {
-		return // of another view, or changed meanwhile, or made by a patch
+	shown, raw := q.patches.made.Last(patch.Key{View: v, Chain: is.chain})
+	if made := shown.Get(is.name); made == nil || made.Version() != c.Body.Version() {
+		return // of another view, or changed meanwhile
 	}
 	if r == nil || r.Body.Version() != c.Body.Version() {
 		if r != nil {
@@ -159,7 +176,8 @@ func (q *Quarantine) refused(conn *state.Connection, s *state.Session, v *view.V
 			return
 		}
 		r = &Refused{
-			Session: s, View: v, Body: c.Body, Reason: budget.Clip(o.Refused, state.MostDetail/16), Since: q.state.Clock.Now(),
+			Session: s, View: v, Chain: is.chain, Body: c.Body, From: raw.Get(is.name),
+			Reason: budget.Clip(o.Refused, state.MostDetail/16), Since: q.state.Clock.Now(),
 			After: had, Number: o.Number, of: conn.Caller.Voice.Namespace, by: map[uint64]*refuser{}, book: q.store.Of(v.Type),
 			owners: map[pieces.Piece][]report.RowName{},
 		}
@@ -252,9 +270,9 @@ func (q *Quarantine) room(voice state.Voice) bool {
 // add notes that something is refused.
 func (q *Quarantine) add(r *Refused) {
 	if q.of[r.View] == nil {
-		q.of[r.View] = map[string]*Refused{}
+		q.of[r.View] = map[spot]*Refused{}
 	}
-	q.of[r.View][r.Body.Name()] = r
+	q.of[r.View][r.spot()] = r
 	q.count++
 	for _, x := range r.by {
 		q.weigh(x)
@@ -263,10 +281,12 @@ func (q *Quarantine) add(r *Refused) {
 }
 
 // Question is a piece of which it is asked from what it was made; Chain is the place of its filter
-// chain, if it is in one.
+// chain, if it is in one. Patched: patches made it another one than the generator did, so that of
+// the rows those alone may be at fault that changed when it did.
 type Question struct {
-	Piece pieces.Piece
-	Chain int
+	Piece   pieces.Piece
+	Chain   int
+	Patched bool
 }
 
 // attribute has it found out from what the pieces were made that are known to be refused.
@@ -279,7 +299,10 @@ func (q *Quarantine) attribute(r *Refused) {
 	for _, p := range accused[:min(len(accused), mostOwned)] {
 		if _, known := r.owners[p]; !known {
 			r.owners[p] = nil
-			asked = append(asked, Question{p, r.book.Place(r.Body, p)})
+			if r.patched() && !r.book.Has(r.From, p) {
+				continue // a patch added it
+			}
+			asked = append(asked, Question{p, r.book.Place(r.From, p), r.patched() && !r.book.Same(r.From, r.Body, p)})
 		}
 	}
 	if len(asked) > 0 {
@@ -292,7 +315,7 @@ func (q *Quarantine) drop(r *Refused) {
 	for id := range r.by {
 		q.forget(r, id)
 	}
-	if delete(q.of[r.View], r.Body.Name()); len(q.of[r.View]) == 0 {
+	if delete(q.of[r.View], r.spot()); len(q.of[r.View]) == 0 {
 		delete(q.of, r.View)
 	}
 	q.count--
@@ -318,7 +341,7 @@ func (q *Quarantine) judge(r *Refused) {
 		}
 		q.spoil(r.View, ns)
 		q.state.Log.Warn("a resource that proxies refuse", "held", is.instead != nil, "namespace", ns, "type",
-			r.View.Type, "resource", r.Body.Name(), "pieces", words(is.out),
+			r.View.Type, "resource", r.Body.Name(), "pieces", words(is.out), "patches", strings.TrimSpace(r.Chain),
 			"view", r.View.Label, "refusing", is.refusing, "voters", is.voters, "reason", r.Reason)
 	}
 }
@@ -328,11 +351,11 @@ func (q *Quarantine) judge(r *Refused) {
 func (q *Quarantine) take(r *Refused) {
 	r.stale, r.counted = false, q.state.Clock.Now()
 	for id := range r.by {
-		if conn := q.state.Connections.All[id]; conn != nil && conn.Places.View(r.View.Type) != r.View {
+		if conn := q.state.Connections.All[id]; conn != nil && !q.at(r, conn) {
 			q.forget(r, id)
 		}
 	}
-	next := r.count(q.state.Connections.All)
+	next := r.count(q.state.Connections.All, q.at)
 	for ns, t := range next {
 		if q.off {
 			t.instead, t.out = nil, nil
@@ -396,10 +419,16 @@ func (q *Quarantine) screened(conn *state.Connection, v *view.View, snap *view.S
 	if q.count == 0 || snap == nil {
 		return snap
 	}
-	q.look(conn.Places.At(v.Type).Session, v)
+	chain := q.patches.names(conn, v.Type)
+	q.look(conn.Places.At(v.Type).Session, patch.Key{View: v, Chain: chain}, snap)
 	var instead []*view.Body
-	for _, r := range q.of[v] {
-		if b := r.instead(conn); b != nil {
+	for is, r := range q.of[v] {
+		if is.chain != chain {
+			if r.by[conn.ID] != nil { // it has other patches now
+				q.forget(r, conn.ID)
+				q.doubt(r)
+			}
+		} else if b := r.instead(conn); b != nil {
 			instead = append(instead, b)
 		}
 	}
@@ -434,23 +463,25 @@ func (r *Refused) instead(conn *state.Connection) *view.Body {
 	return t.instead
 }
 
-// look makes what is known of a view's refusals fit what it has now: what has changed is refused no
-// more.
-func (q *Quarantine) look(s *state.Session, v *view.View) {
-	if q.looked[v] {
+// look makes what is known of a view's refusals fit what it has now (snap, after its patches): what
+// has changed is refused no more.
+func (q *Quarantine) look(s *state.Session, k patch.Key, snap *view.Snapshot) {
+	if q.looked[k] {
 		return
 	}
-	q.looked[v] = true
-	q.follow(s, v)
-	raw := v.Snapshot()
-	for name, r := range maps.Clone(q.of[v]) {
-		now := raw.Get(name)
+	q.looked[k] = true
+	q.follow(s, k, snap)
+	for is, r := range maps.Clone(q.of[k.View]) {
+		if is.chain != k.Chain {
+			continue
+		}
+		now := snap.Get(is.name)
 		if now != nil && now.Exists() && now.Version() == r.Body.Version() {
 			continue
 		}
 		var next *Refused
 		if now != nil && now.Exists() {
-			next = r.goes(s, v, now, q.state.Connections.All, q.state.Clock.Now())
+			next = r.goes(s, k.View, now, q.state.Connections.All, q.state.Clock.Now())
 		}
 		if q.drop(r); next != nil {
 			q.add(next)
@@ -461,16 +492,17 @@ func (q *Quarantine) look(s *state.Session, v *view.View) {
 
 // follow applies to a view what is known of one that it takes the place of: the plugin was swapped,
 // or started anew, or all proxies of the view were gone for a moment.
-func (q *Quarantine) follow(s *state.Session, v *view.View) {
+func (q *Quarantine) follow(s *state.Session, k patch.Key, snap *view.Snapshot) {
+	v := k.View
 	var next []*Refused
 	for old, known := range q.of {
 		if old == v || !replaces(known, s, v) {
 			continue
 		}
-		for name, r := range known {
-			if made := v.Snapshot().Get(name); made != nil && made.Version() == r.Body.Version() {
+		for is, r := range known {
+			if made := snap.Get(is.name); is.chain == k.Chain && made != nil && made.Version() == r.Body.Version() {
 				n := *r
-				n.Session, n.View, n.by, n.tallies, n.stale = s, v, map[uint64]*refuser{}, maps.Clone(r.tallies), true
+				n.Session, n.View, n.From, n.by, n.tallies, n.stale = s, v, v.Snapshot().Get(is.name), map[uint64]*refuser{}, maps.Clone(r.tallies), true
 				n.owners = r.owned()
 				for id, x := range r.by {
 					c := *x
@@ -482,14 +514,14 @@ func (q *Quarantine) follow(s *state.Session, v *view.View) {
 		}
 	}
 	for _, r := range next {
-		if q.of[v][r.Body.Name()] == nil && q.count < mostQuarantined {
+		if q.of[v][r.spot()] == nil && q.count < mostQuarantined {
 			q.add(r)
 		}
 	}
 }
 
 // replaces reports whether a view is what that of refused resources was, as its plugin names it.
-func replaces(known map[string]*Refused, s *state.Session, v *view.View) bool {
+func replaces(known map[spot]*Refused, s *state.Session, v *view.View) bool {
 	for _, r := range known {
 		return s != nil && v.Type == r.View.Type && s.Name() == r.Session.Name() && (s != r.Session || r.View.Unused()) &&
 			v.Label == r.View.Label && maps.Equal(v.Facts, r.View.Facts)

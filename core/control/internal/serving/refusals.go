@@ -6,10 +6,10 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/coxswain-mesh/coxswain/core/control/internal/patch"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/serving/pieces"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
 	"github.com/coxswain-mesh/coxswain/core/report"
-	"github.com/coxswain-mesh/coxswain/core/view"
 )
 
 // Of says why a connection refuses something of a type; empty: it refuses nothing.
@@ -26,13 +26,13 @@ func (q *Quarantine) Of(conn *state.Connection, typeURL string) string {
 // one, which it is; empty: there is none.
 func (q *Quarantine) Since(number uint64, of func(connection uint64) bool) string {
 	for v, refused := range q.of {
-		for name, r := range refused {
+		for is, r := range refused {
 			if r.Number <= number || v.Connections == 0 {
 				continue
 			}
 			for id, x := range r.by {
 				if of(id) && x.refuses() && q.concerns(r, id) {
-					return fmt.Sprintf("%s refuses %s: %s", x.node, name, x.reason)
+					return fmt.Sprintf("%s refuses %s: %s", x.node, is.name, x.reason)
 				}
 			}
 		}
@@ -52,25 +52,26 @@ func (q *Quarantine) Refusals() []report.Refusal {
 		if v.Connections == 0 {
 			continue
 		}
-		for name, r := range known {
-			if now := r.report(name, q.refusersOf(r), there[v]); now.Refusing > 0 || now.Held {
+		for is, r := range known {
+			if now := q.report(r, q.refusersOf(r), there[patch.Key{View: v, Chain: is.chain}]); now.Refusing > 0 || now.Held {
 				out = append(out, now)
 			}
 		}
 	}
 	slices.SortFunc(out, func(a, b report.Refusal) int {
-		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Plugin, b.Plugin), cmp.Compare(a.View.ID, b.View.ID))
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Plugin, b.Plugin), cmp.Compare(a.View.ID, b.View.ID),
+			slices.Compare(a.Patches, b.Patches), cmp.Compare(a.Version, b.Version))
 	})
 	return out
 }
 
 // there are the namespaces that speak for proxies in each view of which something is refused.
-func (q *Quarantine) there() map[*view.View]map[string]bool {
+func (q *Quarantine) there() map[patch.Key]map[string]bool {
 	types := map[string]bool{}
 	for v := range q.of {
 		types[v.Type] = true
 	}
-	all := map[*view.View]map[string]bool{}
+	all := map[patch.Key]map[string]bool{}
 	for _, conn := range q.state.Connections.All {
 		if !conn.Caller.Voice.Votes() {
 			continue
@@ -80,10 +81,11 @@ func (q *Quarantine) there() map[*view.View]map[string]bool {
 			if q.of[v] == nil {
 				continue
 			}
-			if all[v] == nil {
-				all[v] = map[string]bool{}
+			k := patch.Key{View: v, Chain: q.patches.names(conn, url)}
+			if all[k] == nil {
+				all[k] = map[string]bool{}
 			}
-			all[v][conn.Caller.Voice.Namespace] = true
+			all[k][conn.Caller.Voice.Namespace] = true
 		}
 	}
 	return all
@@ -103,17 +105,20 @@ func (q *Quarantine) refusersOf(r *Refused) (all []*refuser) {
 // concerns reports whether a connection is to have a resource.
 func (q *Quarantine) concerns(r *Refused, connection uint64) bool {
 	conn := q.state.Connections.All[connection]
-	return conn != nil && conn.Places.View(r.View.Type) == r.View && conn.Subs[r.View.Type].Has(r.Body.Name())
+	return conn != nil && q.at(r, conn) && conn.Subs[r.View.Type].Has(r.Body.Name())
 }
 
 // report says what is refused of a resource by some of the connections of its view, and what is
 // held of it for those namespaces that are there.
-func (r *Refused) report(name string, by []*refuser, there map[string]bool) report.Refusal {
+func (q *Quarantine) report(r *Refused, by []*refuser, there map[string]bool) report.Refusal {
 	v := r.View
 	out := report.Refusal{
-		Type: v.Type, Name: name, Plugin: r.Session.Name(), Version: r.Body.Version(), Reason: r.Reason, Since: r.Since.UTC(),
+		Type: v.Type, Name: r.Body.Name(), Plugin: r.Session.Name(), Version: r.Body.Version(), Reason: r.Reason, Since: r.Since.UTC(),
 		View:     report.PlacedView{ID: v.ID, Label: v.Label, Facts: v.Facts, Connections: v.Connections},
 		Refusing: len(by), Proxies: []string{},
+	}
+	if r.patched() {
+		out.Patches = q.patches.made.By(patch.Key{View: v, Chain: r.Chain}, r.Body.Name())
 	}
 	r.reportOwners(&out, by)
 	for _, ns := range slices.Sorted(maps.Keys(r.tallies)) {

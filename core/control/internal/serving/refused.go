@@ -16,9 +16,13 @@ import (
 type Refused struct {
 	Session *state.Session
 	View    *view.View
-	Body    *view.Body
-	Reason  string
-	Since   time.Time
+	// Chain are the patches that the view went through for these proxies (patch.Names), Body what
+	// they made of the resource, and From what the generator did; nil: a patch added it.
+	Chain  string
+	Body   *view.Body
+	From   *view.Body
+	Reason string
+	Since  time.Time
 	// After and Number are the revisions that the first proxy had, and was sent.
 	After, Number uint64
 	// owners are the rows that pieces were made from which are known to be refused; nil: that is
@@ -115,7 +119,7 @@ func (b *ballot) votes() bool   { return b.regular }
 func (b *ballot) refuses() bool { return 2*b.refusing > b.streams }
 
 // count counts what the connections of a view say of the resource.
-func (r *Refused) count(all map[uint64]*state.Connection) map[string]tally {
+func (r *Refused) count(all map[uint64]*state.Connection, at func(*Refused, *state.Connection) bool) map[string]tally {
 	heard := false
 	for _, x := range r.by {
 		heard = heard || x.voice.Votes()
@@ -125,7 +129,7 @@ func (r *Refused) count(all map[uint64]*state.Connection) map[string]tally {
 	}
 	ballots := map[string]map[string]*ballot{}
 	for id, conn := range all {
-		if !conn.Caller.Voice.Votes() || conn.Places.View(r.View.Type) != r.View {
+		if !conn.Caller.Voice.Votes() || !at(r, conn) {
 			continue
 		}
 		of := ballots[conn.Caller.Voice.Namespace]
@@ -262,11 +266,16 @@ func (r *Refused) owned() map[pieces.Piece][]report.RowName {
 	return out
 }
 
-// Current reports whether the view has it still.
+// Current reports whether the generator has it as it was when it was refused.
 func (r *Refused) Current() bool {
 	now := r.View.Snapshot().Get(r.Body.Name())
-	return now != nil && now.Version() == r.Body.Version()
+	return now != nil && r.From != nil && now.Version() == r.From.Version()
 }
+
+func (r *Refused) spot() spot { return spot{r.Chain, r.Body.Name()} }
+
+// patched reports whether patches made it otherwise than the generator did.
+func (r *Refused) patched() bool { return r.From == nil || r.From.Version() != r.Body.Version() }
 
 // known are the pieces that some connections were found to refuse.
 func (r *Refused) known() []pieces.Piece {
@@ -298,7 +307,7 @@ func (r *Refused) held() bool {
 // known.
 func (r *Refused) goes(s *state.Session, v *view.View, now *view.Body, all map[uint64]*state.Connection, at time.Time) *Refused {
 	n := *r
-	n.Session, n.View, n.Body, n.by, n.stale = s, v, now, map[uint64]*refuser{}, true
+	n.Session, n.View, n.Body, n.From, n.by, n.stale = s, v, now, v.Snapshot().Get(now.Name()), map[uint64]*refuser{}, true
 	n.owners = r.owned()
 	maps.DeleteFunc(n.owners, func(p pieces.Piece, _ []report.RowName) bool {
 		return p == pieces.Whole || !r.book.Same(r.Body, now, p)

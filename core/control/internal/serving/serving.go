@@ -66,7 +66,7 @@ func New(st *state.State, cfg Config) *Parts {
 	s.Losses = &Losses{
 		state: st, Holds: guard.NewHolds[*state.Connection](), instead: cfg.Instead,
 	}
-	s.Quarantine = newQuarantine(st, cfg.Earlier.NoQuarantine, cfg.Earlier.Spare)
+	s.Quarantine = newQuarantine(st, s.Patches, cfg.Earlier.NoQuarantine, cfg.Earlier.Spare)
 	s.Pins = newPins(st)
 	s.Screen = &Screen{
 		state: st, patches: s.Patches, losses: s.Losses, quarantine: s.Quarantine, pins: s.Pins, history: cfg.Earlier.History,

@@ -299,8 +299,9 @@ func near(names []string, of string) []string {
 const mostBlamed = 50
 
 // Blamed are the rows, of those that a refused resource, or a piece of it, was made from, that
-// changed when it did or, where that is not remembered or nothing of it did, all that people write.
-func (o *Origins) Blamed(r *serving.Refused, because *pb.Because) (rows []report.RowName) {
+// changed when it did or, where that is not remembered or nothing of it did, all that people write:
+// none of these if it was patched, for then the patch may be at fault.
+func (o *Origins) Blamed(r *serving.Refused, because *pb.Because, patched bool) (rows []report.RowName) {
 	var written []report.RowName
 	sources := map[string]bool{}
 	for _, n := range because.Rows {
@@ -325,7 +326,7 @@ func (o *Origins) Blamed(r *serving.Refused, because *pb.Because) (rows []report
 			rows = append(rows, written[source]...)
 		}
 	}
-	if len(rows) == 0 {
+	if len(rows) == 0 && !patched {
 		rows = written[:min(len(written), mostBlamed)]
 	}
 	slices.SortFunc(rows, state.CompareRows)

@@ -149,6 +149,21 @@ func (b Book) Same(one, other *view.Body, p Piece) bool {
 	return same(c.FilterChain, d.FilterChain)
 }
 
+// Has reports whether a body has a piece, by its place.
+func (b Book) Has(body *view.Body, p Piece) bool {
+	if p == Whole {
+		return body != nil && body.Exists()
+	}
+	r := b.open(body)
+	switch {
+	case r == nil:
+		return false
+	case p.Filter != "":
+		return r.chains[p.Chain] != nil && r.chains[p.Chain].filters[p.Filter] != nil
+	}
+	return r.has(p.Host + p.Chain) // one of them is empty
+}
+
 // Place is how a plugin that made a resource knows a filter chain of it: the place among its
 // chains, from 1 on, the default one last; 0: the piece is in none.
 func (b Book) Place(body *view.Body, p Piece) int {

@@ -277,6 +277,32 @@ func TestOnePiece(t *testing.T) {
 	}
 }
 
+// TestHas: a piece is known by its name, wherever it stands: of what a patch made it is asked in
+// what the generator did.
+func TestHas(t *testing.T) {
+	from, patched := chains(t, "a:lua+router", "b:router"), chains(t, "new:router", "a:lua+fault+router", "b:router'")
+	l, r := NewStore().Of(Listener), NewStore().Of(RouteConfiguration)
+	for _, tt := range []struct {
+		of    Piece
+		has   bool
+		place int
+	}{
+		{Piece{Chain: "a"}, true, 1}, {Piece{Chain: "b"}, true, 2}, {Piece{Chain: "new"}, false, 0},
+		{Piece{Chain: "a", Filter: "lua"}, true, 1}, {Piece{Chain: "a", Filter: "fault"}, false, 1},
+		{Piece{Chain: "new", Filter: "router"}, false, 0}, {Whole, true, 0},
+	} {
+		if !l.Has(patched, tt.of) {
+			t.Errorf("what was patched has no %s", tt.of)
+		}
+		if has, place := l.Has(from, tt.of), l.Place(from, tt.of); has != tt.has || place != tt.place {
+			t.Errorf("%s: %v, at %d", tt.of, has, place)
+		}
+	}
+	if hs := hosts(t, "a"); !r.Has(hs, Piece{Host: "a"}) || r.Has(hs, Piece{Host: "b"}) || r.Has(nil, Whole) || r.Has(view.Absent("r"), Whole) {
+		t.Error("of virtual hosts others are there")
+	}
+}
+
 // TestHoldable: for others only pieces are held that decide nothing.
 func TestHoldable(t *testing.T) {
 	socket := &corev3.TransportSocket{Name: "tls", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: pack(t, &tls.UpstreamTlsContext{Sni: "a"})}}
