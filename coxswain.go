@@ -23,12 +23,11 @@ func KubernetesSet() []byte { return append([]byte(nil), kubernetesSet...) }
 
 //go:embed deploy/kubernetes/rights.yaml deploy/kubernetes/webhooks.yaml deploy/kubernetes/signers.yaml
 //go:embed deploy/kubernetes/trustbundles.yaml deploy/kubernetes/gateways.yaml deploy/kubernetes/registration.yaml
-//go:embed deploy/kubernetes/analysis.yaml deploy/kubernetes/untaint.yaml
+//go:embed deploy/kubernetes/analysis.yaml deploy/kubernetes/untaint.yaml deploy/kubernetes/exports.yaml
 var rights embed.FS
 
 // Rights returns a file of deploy/kubernetes that says what a control plane may do in a cluster:
-// rights, webhooks, signers, trustbundles, gateways, registration, analysis or
-// untaint.
+// rights, webhooks, signers, trustbundles, gateways, registration, analysis, untaint or exports.
 func Rights(name string) ([]byte, error) {
 	return rights.ReadFile("deploy/kubernetes/" + name + ".yaml")
 }

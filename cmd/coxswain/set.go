@@ -124,7 +124,8 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 			"controller/ingress", "controller/injector"}, "cluster", false}, usual.ClusterID},
 		{shorthand{"namespace", in.Namespace, []string{"config/mesh", "registry/clusters", "controller/addresses",
 			"controller/ca", "controller/injector", "controller/status", "controller/validator", "controller/gateway",
-			"controller/ingress", "controller/registration", "controller/analysis", "controller/untaint"}, "namespace", true}, usual.Namespace},
+			"controller/ingress", "controller/registration", "controller/analysis", "controller/untaint",
+			"controller/exports"}, "namespace", true}, usual.Namespace},
 		{shorthand{"namespace", in.Namespace, []string{"registry/kubernetes"}, "systemNamespace", true}, usual.Namespace},
 		{shorthand{"clusterRegistriesNamespace", in.Remotes.Namespace, []string{"registry/clusters"}, "namespace", false}, ""},
 		{shorthand{"clusterKubeconfigs", in.Remotes.Kubeconfigs, []string{"registry/clusters", "registry/kubernetes",
@@ -136,7 +137,7 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 		{shorthand{"cniNamespace", in.Untaint.CNINamespace, []string{"controller/untaint"}, "cniNamespace", false}, ""},
 		{shorthand{"revision", in.Revision, []string{"config/kubernetes", "registry/kubernetes",
 			"controller/injector", "controller/validator", "controller/status", "controller/gateway",
-			"controller/analysis"}, "revision", false}, ""},
+			"controller/analysis", "controller/exports"}, "revision", false}, ""},
 	} {
 		if s.value != s.usual && !reflect.ValueOf(s.value).IsZero() {
 			given = append(given, s.shorthand)

@@ -36,7 +36,7 @@ const (
 
 // Election is one thing that one replica at a time does.
 type Election struct {
-	// Objects keep the Lease: sdk.ObjectsOf a plugin's Publisher.
+	// Objects keep the Lease: sdk.ObjectsOf a plugin's Publisher, or what a plugin has of its own.
 	Objects sdk.Objects
 	// Log is the Publisher's.
 	Log func(level sdk.Level, text string, args ...any)
@@ -141,14 +141,22 @@ func (l *lease) renew(ctx context.Context) {
 	}
 }
 
-// failed says what is in the way.
+// failed says what is in the way, unless another one was faster.
 func (l *lease) failed(ctx context.Context, err error) error {
-	code := sdk.CodeOf(err)
-	if errors.Is(ctx.Err(), context.Canceled) || code == sdk.StoreNotFound || code == sdk.StoreConflict || code == sdk.StoreAlreadyExists {
-		return err // another one was faster
+	switch sdk.CodeOf(err) {
+	case sdk.StoreNotFound, sdk.StoreConflict, sdk.StoreAlreadyExists:
+		return err
+	}
+	return l.say(ctx, err)
+}
+
+// say says what is in the way.
+func (l *lease) say(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return err
 	}
 	l.troubles++
-	if code == sdk.StoreUnavailable && l.troubles == 1 { // as while a plugin is swapped
+	if sdk.CodeOf(err) == sdk.StoreUnavailable && l.troubles == 1 { // as while a plugin is swapped
 		return err
 	}
 	if now := time.Now(); l.said != err.Error() || !now.Before(l.again) {

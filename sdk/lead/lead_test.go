@@ -330,6 +330,32 @@ func TestNobodyKeepsLeases(t *testing.T) {
 	}
 }
 
+// TestNoNamespace: nobody leads where a Lease can't be made as its namespace is not there, which is
+// said.
+func TestNoNamespace(t *testing.T) {
+	t.Parallel()
+	c := newCandidates(t)
+	c.refuse("a", &sdk.StoreError{Code: sdk.StoreNotFound, Reason: `namespaces "system" not found`})
+	ctx, end := context.WithCancel(t.Context())
+	e := c.election("a")
+	tried := make(chan struct{}, 100)
+	e.Objects = &counting{client: client{memory: c.memory, name: "a"}, tried: tried}
+	ended := make(chan error)
+	go func() {
+		ended <- e.Run(ctx, func(context.Context) error { return errors.New("it leads") })
+	}()
+	for range 4 {
+		<-tried
+	}
+	end()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if n := c.said(`namespaces "system" not found`); n != 1 {
+		t.Errorf("it was said %d times: %v", n, c.logs)
+	}
+}
+
 // counting tells of each Get.
 type counting struct {
 	client

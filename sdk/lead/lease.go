@@ -156,7 +156,11 @@ func (l *lease) write(ctx context.Context, holder string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if text, err = put(ctx, Table, text); err != nil {
+	text, err = put(ctx, Table, text)
+	switch {
+	case err != nil && l.kept == nil && sdk.CodeOf(err) == sdk.StoreNotFound: // its namespace is not there
+		return l.say(ctx, err)
+	case err != nil:
 		return l.failed(ctx, err)
 	}
 	l.renewed = now

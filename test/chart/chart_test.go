@@ -178,7 +178,8 @@ func TestRightsAreOnes(t *testing.T) {
 	t.Parallel()
 	want := map[string][]rbacv1.PolicyRule{}
 	for _, file := range []string{
-		"rights.yaml", "signers.yaml", "trustbundles.yaml", "gateways.yaml", "registration.yaml", "analysis.yaml", "untaint.yaml", "webhooks.yaml",
+		"rights.yaml", "signers.yaml", "trustbundles.yaml", "gateways.yaml", "registration.yaml", "analysis.yaml",
+		"untaint.yaml", "exports.yaml", "webhooks.yaml",
 	} {
 		text, err := os.ReadFile(filepath.Join(deployed, file))
 		if err != nil {
@@ -237,6 +238,9 @@ func TestRightsAreOnes(t *testing.T) {
 		is(of, wide, slices.Concat(want["rights.yaml ClusterRole"], want["untaint.yaml ClusterRole"], want["webhooks.yaml ClusterRole"])...)
 		is(of, own, slices.Concat(want["rights.yaml Role"], want["untaint.yaml Role"], want["webhooks.yaml Role"])...)
 	}
+	of = objects(t, "--set", "coxswain.plugins=plugins: [{name: exports\\, kind: controller\\, builtin: controller/exports}]")
+	is(of, wide, slices.Concat(want["rights.yaml ClusterRole"], want["exports.yaml ClusterRole"], want["webhooks.yaml ClusterRole"])...)
+	is(of, own, slices.Concat(want["rights.yaml Role"], want["exports.yaml Role"], want["webhooks.yaml Role"])...)
 	lease, _ := yaml.Marshal(as[rbacv1.Role](t, objects(t, "--set", "revision=canary", "--set", "env.PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER=true"), "Role/istiod-canary").Rules)
 	if !strings.Contains(string(lease), "- istio-gateway-deployment-canary\n") {
 		t.Errorf("with a revision it may have another Lease: %s", lease)

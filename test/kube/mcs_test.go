@@ -34,7 +34,7 @@ func TestMultiClusterServices(t *testing.T) {
 	envoy.Binary(t) // or skip
 	c, other := kube.Start(t), kube.Start(t)
 	c.Apply(t, documents(namespace, node, system, strings.ReplaceAll(others, "NAME", "api"), secret("remote-east", "east", other.Remote(t, ""))))
-	other.Apply(t, documents(namespace, node, service, pod("web-1", second), slice("web-1", second)))
+	other.Apply(t, documents(namespace, node, system, service, pod("web-1", second), slice("web-1", second)))
 	config := t.TempDir()
 	put(t, filepath.Join(config, "gateway.yaml"), strings.ReplaceAll(gateway, "web.shop.svc.cluster.local", "web.shop.svc.clusterset.local"))
 	w := newPlane(t, c, config, strings.Replace(local, "%q", "%q, "+multiCluster, 1), strings.Replace(remotes, "%q", "%q, "+multiCluster, 1), secrets,
@@ -61,6 +61,9 @@ func TestMultiClusterServices(t *testing.T) {
 	c.Apply(t, imported)
 	other.Apply(t, strings.Replace(imported, "10.98.0.1", "10.98.0.2", 1))
 	w.always(t, second)
+	if here, there := lockOf(t, c, exportsLock), lockOf(t, other, exportsLock); here.HolderKey != "default" || there.HolderKey != "^default" {
+		t.Errorf("the locks are held by %+v and %+v", here, there)
+	}
 	if got := c.Kubectl(t, "get", "serviceexports", "-n", "default", "-o", "name"); got != "" {
 		t.Errorf("what is local by default is exported: %s", got)
 	}

@@ -65,9 +65,12 @@ type maker struct {
 	set  *set
 	// injects, validates: webhooks are wanted.
 	injects, validates bool
+	// exports: services are to be exported.
+	exports bool
 	// multiCluster are rights to objects of Multi-Cluster Services.
 	multiCluster []any
-	// renamed are names of objects that rights are about, by RESOURCE/NAME in deploy/kubernetes.
+	// renamed are names of objects that rights are about, by RESOURCE/NAME in deploy/kubernetes,
+	// and their groups, by group/GROUP.
 	renamed map[string][]string
 }
 

@@ -237,7 +237,8 @@ func TestSeveralClusters(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, p.Set)
 		}
 	}
-	for _, want := range []string{"coxswain-multicluster", "- mcs.example\n", "- serviceimports\n", "- create\n"} {
+	for _, want := range []string{"coxswain-multicluster", "- mcs.example\n", "- serviceimports\n", "coxswain-exports",
+		"- mcs.example\n  resources:\n  - serviceexports\n  verbs:\n  - create\n", "- istio-serviceexport-controller-election\n"} {
 		if !strings.Contains(string(p.Rights), want) {
 			t.Errorf("%q is not in\n%s", want, p.Rights)
 		}

@@ -112,31 +112,25 @@ func (m *maker) several() {
 		m.set.add("mcs", "registry", "registry/mcs", nil)
 		m.out("names of several clusters", Plugin, "registry/mcs makes them")
 	}
-	rules := map[string][]string{}
-	if on("ENABLE_MCS_SERVICE_DISCOVERY") {
-		rules["serviceexports"], rules["serviceimports"] = []string{"list", "watch"}, []string{"list", "watch"}
-	}
 	if on("ENABLE_MCS_AUTO_EXPORT") {
 		config := map[string]any{"group": group}
 		if v := m.says["MCS_API_VERSION"]; v != "" {
 			config["version"] = v
 		}
 		m.set.add("exports", "controller", "controller/exports", map[string]any{"config": config})
-		rules["serviceexports"] = append(rules["serviceexports"], "create")
+		m.exports, m.renamed["group/multicluster.x-k8s.io"] = true, []string{group}
 		m.out("exports of services", Plugin, "controller/exports makes them in this cluster; for others see plugins/controller/exports/README.md")
 	}
-	if len(rules) == 0 {
+	if !on("ENABLE_MCS_SERVICE_DISCOVERY") {
 		return
 	}
 	name := "coxswain-multicluster" + webhooks.Suffix(m.Revision)
-	role := map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": name}}
-	var list []any
-	for _, resource := range []string{"serviceexports", "serviceimports"} {
-		if verbs := rules[resource]; len(verbs) > 0 {
-			list = append(list, map[string]any{"apiGroups": []string{group}, "resources": []string{resource}, "verbs": verbs})
-		}
+	role := map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": name},
+		"rules": []any{map[string]any{
+			"apiGroups": []string{group}, "resources": []string{"serviceexports", "serviceimports"}, "verbs": []string{"list", "watch"},
+		}},
 	}
-	role["rules"] = list
 	binding := map[string]any{
 		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": map[string]any{"name": name},
 		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},

@@ -43,6 +43,9 @@ func (m *maker) rights() ([]byte, error) {
 	if m.Settings["enableClusterTrustBundleAPI"] == true {
 		files = append(files, "trustbundles")
 	}
+	if m.exports {
+		files = append(files, "exports")
+	}
 	end := webhooks.Suffix(m.Revision)
 	maps := []string{"istio" + end}
 	if shared, _ := m.Settings["sharedMeshConfig"].(string); shared != "" {
@@ -106,6 +109,11 @@ func (m *maker) rename(o map[string]any, end string) {
 	}
 	for _, r := range list(o["rules"]) {
 		rule, _ := r.(map[string]any)
+		for i, group := range list(rule["apiGroups"]) {
+			if called := m.renamed[fmt.Sprintf("group/%v", group)]; called != nil {
+				list(rule["apiGroups"])[i] = called[0]
+			}
+		}
 		resources := list(rule["resources"])
 		names := list(rule["resourceNames"])
 		if len(names) == 0 || len(resources) == 0 {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
@@ -175,7 +176,7 @@ func (s *sink) write(send func(context.Context) (*unstructured.Unstructured, err
 	defer cancel()
 	u, err := send(ctx)
 	if err != nil {
-		if s.ctx.Err() == nil && sdk.CodeOf(failure(err)) != sdk.StoreNotFound && !s.failed.Swap(true) {
+		if s.ctx.Err() == nil && sdk.CodeOf(kube.Failure(err)) != sdk.StoreNotFound && !s.failed.Swap(true) {
 			s.complain(err)
 		}
 		return nil, err

@@ -3,13 +3,11 @@ package kubernetes
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	coordination "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +18,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/lead"
 )
@@ -39,6 +38,11 @@ type store struct {
 // Writes implements sdk.Store.
 func (s *store) Writes() []string { return s.tables }
 
+// locks are where Leases are that istiod keeps as ConfigMaps.
+func (s *store) locks() kube.Locks {
+	return kube.Locks{Objects: s.server.objects, Key: kube.LockKey(s.revision, false)}
+}
+
 // at returns where a kind's objects are.
 func (s *store) at(ctx context.Context, table string) (schema.GroupVersionResource, error) {
 	if table == lead.Table && slices.Contains(s.tables, table) {
@@ -51,7 +55,7 @@ func (s *store) at(ctx context.Context, table string) (schema.GroupVersionResour
 	at, ok, err := s.server.find(ctx, read()[i])
 	switch {
 	case err != nil:
-		return at, failure(err)
+		return at, kube.Failure(err)
 	case !ok:
 		return at, &sdk.StoreError{Code: sdk.StoreUnsupported, Reason: "the API server has no definition of " + table}
 	}
@@ -90,8 +94,8 @@ func (s *store) Get(ctx context.Context, table, namespace, name string) ([]byte,
 	if err != nil {
 		return nil, err
 	}
-	if isLock(table, name) {
-		return s.locks(namespace).get(ctx, name)
+	if kube.IsLock(table, name) {
+		return s.locks().Get(ctx, table, namespace, name)
 	}
 	return text(client.Get(ctx, name, metav1.GetOptions{}))
 }
@@ -104,7 +108,7 @@ func (s *store) List(ctx context.Context, table, namespace string, p sdk.Page) (
 	}
 	list, err := client.List(ctx, metav1.ListOptions{Limit: int64(p.Limit), Continue: p.Page})
 	if err != nil {
-		return nil, "", failure(err)
+		return nil, "", kube.Failure(err)
 	}
 	objects := make([][]byte, len(list.Items))
 	for i := range list.Items {
@@ -121,8 +125,8 @@ func (s *store) Create(ctx context.Context, table string, object []byte) ([]byte
 	if err != nil {
 		return nil, err
 	}
-	if isLock(table, u.GetName()) {
-		return s.locks(u.GetNamespace()).create(ctx, u)
+	if kube.IsLock(table, u.GetName()) {
+		return s.locks().Create(ctx, table, object)
 	}
 	return text(client.Create(ctx, u, metav1.CreateOptions{FieldManager: manager}))
 }
@@ -133,8 +137,8 @@ func (s *store) Update(ctx context.Context, table string, object []byte) ([]byte
 	if err != nil {
 		return nil, err
 	}
-	if isLock(table, u.GetName()) {
-		return s.locks(u.GetNamespace()).update(ctx, u)
+	if kube.IsLock(table, u.GetName()) {
+		return s.locks().Update(ctx, table, object)
 	}
 	return text(client.Update(ctx, u, metav1.UpdateOptions{FieldManager: manager}))
 }
@@ -158,7 +162,7 @@ func (s *store) UpdateStatus(ctx context.Context, table string, object []byte) (
 			Resource(at.Resource).Name(m.Name).SubResource("status").Param("fieldManager", manager).
 			SetHeader("Accept", runtime.ContentTypeJSON).SetHeader("Content-Type", runtime.ContentTypeJSON).Body(object).Do(ctx)
 		if err := answer.Error(); err != nil {
-			return nil, failure(err)
+			return nil, kube.Failure(err)
 		}
 		return answer.Raw()
 	}
@@ -176,8 +180,8 @@ func (s *store) Patch(ctx context.Context, table, namespace, name string, patch 
 	if err != nil {
 		return nil, err
 	}
-	if isLock(table, name) {
-		return nil, errLock
+	if kube.IsLock(table, name) {
+		return s.locks().Patch(ctx, table, namespace, name, patch, version)
 	}
 	fields, err := fieldsOf(patch)
 	if err != nil {
@@ -200,14 +204,14 @@ func (s *store) Delete(ctx context.Context, table, namespace, name, version stri
 	if err != nil {
 		return err
 	}
-	if isLock(table, name) {
-		return errLock
+	if kube.IsLock(table, name) {
+		return s.locks().Delete(ctx, table, namespace, name, version)
 	}
 	options := metav1.DeleteOptions{}
 	if version != "" {
 		options.Preconditions = &metav1.Preconditions{ResourceVersion: &version}
 	}
-	return failure(client.Delete(ctx, name, options))
+	return kube.Failure(client.Delete(ctx, name, options))
 }
 
 // versioned is given for an object that must say which version it was made from.
@@ -267,49 +271,7 @@ func fieldsOf(text []byte) (map[string]any, error) {
 // text is an object as the API server has it.
 func text(u *unstructured.Unstructured, err error) ([]byte, error) {
 	if err != nil {
-		return nil, failure(err)
+		return nil, kube.Failure(err)
 	}
 	return json.Marshal(u.Object)
-}
-
-// failure is what the API server said of a request, or why it said nothing.
-func failure(err error) error {
-	if err == nil {
-		return nil
-	}
-	out := &sdk.StoreError{Code: sdk.StoreUnavailable, Reason: err.Error()}
-	switch {
-	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) && apierrors.IsNotFound(err):
-		out.Code, out.Reason = sdk.StoreUnsupported, "the API server has no definition of this kind any more"
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), apierrors.IsTimeout(err):
-		out.Code = sdk.StoreDeadline
-	case apierrors.IsNotFound(err):
-		out.Code = sdk.StoreNotFound
-	case apierrors.IsAlreadyExists(err):
-		out.Code = sdk.StoreAlreadyExists
-	case apierrors.IsConflict(err), apierrors.IsResourceExpired(err), apierrors.IsGone(err):
-		out.Code = sdk.StoreConflict
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		out.Code = sdk.StoreForbidden
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
-		out.Code = sdk.StoreInvalid
-		out.Field, out.Reason = fault(err, out.Reason)
-	case apierrors.IsMethodNotSupported(err), apierrors.IsUnsupportedMediaType(err):
-		out.Code = sdk.StoreUnsupported
-	}
-	return out
-}
-
-// fault returns the first field that the API server finds fault with, and what it says of it.
-func fault(err error, reason string) (string, string) {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
-		return "", reason
-	}
-	for _, c := range status.Status().Details.Causes {
-		if field := strings.Trim(c.Field, "<>"); field != "" && field != "nil" {
-			return field, c.Message
-		}
-	}
-	return "", reason
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/lead"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
@@ -25,7 +26,7 @@ type controller struct {
 	client *kube.Client
 }
 
-// Run makes exports until ctx ends.
+// Run makes exports while this replica leads, until ctx ends.
 func (c *controller) Run(ctx context.Context, out sdk.Publisher) error {
 	c.config.Report(ctx, out)
 	var said kube.LogLimiter
@@ -37,7 +38,18 @@ func (c *controller) Run(ctx context.Context, out sdk.Publisher) error {
 	if client == nil {
 		return nil
 	}
-	w := &work{config: &c.config, client: client, out: out, said: &said, arrived: kube.NewChanges[string](), waiting: map[string]bool{}}
+	task := func(ctx context.Context) error { return c.lead(ctx, out, client) }
+	if c.config.Alone {
+		return task(ctx)
+	}
+	// The lock is where the exports are: an istiod of that cluster looks for it there.
+	locks := kube.Locks{Objects: client.Objects, Key: kube.LockKey(c.config.Revision, c.config.Remote != "")}
+	return lead.Election{Objects: locks, Log: out.Log, Namespace: c.config.Namespace, Name: leaseName, Duration: c.config.Lease}.Run(ctx, task)
+}
+
+// lead makes exports until ctx ends.
+func (c *controller) lead(ctx context.Context, out sdk.Publisher, client *kube.Client) error {
+	w := &work{config: &c.config, client: client, out: out, arrived: kube.NewChanges[string](), waiting: map[string]bool{}}
 	list := cache.NewListWatchFromClient(client.Core, "services", metav1.NamespaceAll, fields.Everything())
 	w.services = cache.NewSharedIndexInformer(list, &corev1.Service{}, 0, cache.Indexers{})
 	if err := w.services.SetTransform(lean); err != nil {
@@ -75,7 +87,7 @@ type work struct {
 	config   *Config
 	client   *kube.Client
 	out      sdk.Publisher
-	said     *kube.LogLimiter
+	said     kube.LogLimiter
 	services cache.SharedIndexInformer
 	// arrived are services that are new, waiting those of them that have no export yet: as they are
 	// local, or it could not be made.

@@ -3,9 +3,12 @@
 package exports
 
 import (
+	"time"
+
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/lead"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
@@ -21,14 +24,28 @@ type Config struct {
 	// Group and Version are those of ServiceExport.
 	Group   string `json:"group" doc:"The API group of ServiceExport."`
 	Version string `json:"version" doc:"Its version."`
+	// Namespace is that of the lock, which is in the cluster where exports are made, Lease how long
+	// it lasts, and Revision what is written beside who holds it.
+	Namespace string        `json:"namespace" min:"1" doc:"The namespace, in the cluster where exports are made, of the lock by which replicas and istiods agree on who makes them."`
+	Lease     time.Duration `json:"lease" min:"1s" max:"1h" doc:"How long that lock lasts: a replica that leads and can't renew it stops after half of it."`
+	Revision  string        `json:"revision" doc:"The control plane's revision, which the lock says; empty: default."`
+	// Alone: there is no other replica, and no lock.
+	Alone bool `json:"alone" doc:"Nobody else makes exports there: there is no lock."`
 }
+
+// leaseName is what istiods call the lock of the same work. Source: Istio,
+// pilot/pkg/leaderelection.
+const leaseName = "istio-serviceexport-controller-election"
 
 // agent is what it says it is to API servers.
 const agent = "coxswain/controller-exports"
 
 // defaults are what counts where the config says nothing.
 func defaults() Config {
-	return Config{Access: kube.DefaultAccess(), Domain: "cluster.local", Group: "multicluster.x-k8s.io", Version: "v1alpha1"}
+	return Config{
+		Access: kube.DefaultAccess(), Domain: "cluster.local", Group: "multicluster.x-k8s.io", Version: "v1alpha1",
+		Namespace: "istio-system", Lease: lead.Duration,
+	}
 }
 
 // Check is an sdk.Checker's.
