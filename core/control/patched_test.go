@@ -2,6 +2,7 @@ package control
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,10 +20,10 @@ import (
 // that adds a host and spoils what is in domain x.
 func newPatched(t *testing.T) *hostsWorld {
 	t.Helper()
-	on := false
+	var on atomic.Bool
 	b := newBench(t, func(cfg *Config) {
 		cfg.Patches = func(_ string, n *corev3.Node) []string {
-			if on && n.GetId() != "bare" {
+			if on.Load() && n.GetId() != "bare" {
 				return []string{"upper"}
 			}
 			return nil
@@ -35,7 +36,7 @@ func newPatched(t *testing.T) *hostsWorld {
 	w := hostsIn(c)
 	w.upper, w.split = upper, true
 	w.makes = func(hosts string) string { return strings.ReplaceAll(hosts, "=x", "=bad") + " more" }
-	on = true
+	on.Store(true)
 	w.edit("one two three", "one two three")
 	w.settle("one two three more")
 	w.blamed()
