@@ -238,9 +238,10 @@ func TestRightsAreOnes(t *testing.T) {
 		is(of, wide, slices.Concat(want["rights.yaml ClusterRole"], want["untaint.yaml ClusterRole"], want["webhooks.yaml ClusterRole"])...)
 		is(of, own, slices.Concat(want["rights.yaml Role"], want["untaint.yaml Role"], want["webhooks.yaml Role"])...)
 	}
-	of = objects(t, "--set", "coxswain.plugins=plugins: [{name: exports\\, kind: controller\\, builtin: controller/exports}]")
-	is(of, wide, slices.Concat(want["rights.yaml ClusterRole"], want["exports.yaml ClusterRole"], want["webhooks.yaml ClusterRole"])...)
-	is(of, own, slices.Concat(want["rights.yaml Role"], want["exports.yaml Role"], want["webhooks.yaml Role"])...)
+	of = objects(t, "--set", "webhooks.enabled=false", "--set", "coxswain.plugins=plugins: [{builtin: controller/exports}]")
+	is(of, wide, slices.Concat(want["rights.yaml ClusterRole"], want["exports.yaml ClusterRole"])...)
+	is(of, own, slices.Concat(want["rights.yaml Role"], want["exports.yaml Role"])...)
+	is(objects(t, "--set", "webhooks.enabled=false", "--set", "coxswain.plugins=null"), own, want["rights.yaml Role"]...)
 	lease, _ := yaml.Marshal(as[rbacv1.Role](t, objects(t, "--set", "revision=canary", "--set", "env.PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER=true"), "Role/istiod-canary").Rules)
 	if !strings.Contains(string(lease), "- istio-gateway-deployment-canary\n") {
 		t.Errorf("with a revision it may have another Lease: %s", lease)
