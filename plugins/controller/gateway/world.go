@@ -88,7 +88,10 @@ func readWorld(s *state.State, before *world, most int) *world {
 		})
 	}
 	for key, row := range s.Table(state.Namespaces).All() {
-		w.namespaces[key] = row.Labels
+		n := &pb.Namespace{}
+		if n.Unmarshal(row.Payload) == nil {
+			w.namespaces[key] = n.Labels
+		}
 	}
 	var err error
 	if w.mesh, err = kinds.Mesh(s); err != nil || w.mesh.DefaultConfig == nil {
