@@ -60,7 +60,8 @@ func get(ctx context.Context, addr, page string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if code == http.StatusNotFound && strings.Contains(page, "?") && !bytes.HasPrefix(raw, []byte("404 ")) { // the page is there, and says what is not
+	ofWhatIsAsked := code == http.StatusNotFound && !bytes.HasPrefix(raw, []byte("404 ")) || code == http.StatusBadRequest
+	if ofWhatIsAsked && strings.Contains(page, "?") { // the page is there, and says what is not
 		return nil, errors.New(strings.TrimSpace(string(raw)))
 	}
 	if code != http.StatusOK {

@@ -171,7 +171,7 @@ func (n *planning) compared(ctx context.Context, against, next plan.Source, prox
 	g := progressOf(n.p)
 	defer g.over()
 	return plan.Make(ctx, against, next, proxies, n.patience, func(done [2]int) {
-		g.says(fmt.Sprintf("%d proxies: %d asked of --against, %d of -f", len(proxies), done[0], done[1]))
+		g.says(fmt.Sprintf("%s: %d asked of --against, %d of -f", show.Many(len(proxies), "proxy"), done[0], done[1]))
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/cmd/internal/show"
 	configfile "github.com/coxswain-mesh/coxswain/plugins/config/file"
 	configmesh "github.com/coxswain-mesh/coxswain/plugins/config/mesh"
 	"github.com/coxswain-mesh/coxswain/plugins/validation"
@@ -109,9 +110,10 @@ func runValidate(p *program, paths []string, mesh, networks, configDir, output s
 	if output == "text" && len(found) == 0 {
 		also := ""
 		if len(sets) > 0 {
-			also = fmt.Sprintf(", %d plugins in %s", plugins, strings.Join(sets, ", "))
+			also = fmt.Sprintf(", %s in %s", show.Many(plugins, "plugin"), strings.Join(sets, ", "))
 		}
-		fmt.Fprintf(p.out, "%d resources in %d files%s: nothing is wrong\n", resources, len(names), also)
+		fmt.Fprintf(p.out, "%s in %s%s: nothing is wrong\n",
+			show.Many(resources, "resource"), show.Many(len(names), "file"), also)
 	}
 	return nil
 }

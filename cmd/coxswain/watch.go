@@ -97,7 +97,8 @@ func (a *asked) printPush(push admin.Push) error {
 			fmt.Fprintf(w, "    plugin %s took %s\n", name, took.Round(time.Microsecond))
 		}
 		for typeURL, sent := range push.Sent {
-			fmt.Fprintf(w, "    %s: %d resources in %d responses, %s\n", show.LastWord(typeURL), sent.Resources, sent.Responses, show.Size(uint64(sent.Bytes)))
+			fmt.Fprintf(w, "    %s: %s in %s, %s\n", show.LastWord(typeURL), show.Many(sent.Resources, "resource"),
+				show.Many(sent.Responses, "response"), show.Size(uint64(sent.Bytes)))
 		}
 		for _, r := range push.Refused {
 			fmt.Fprintf(w, "    %s refused %s: %s\n", r.Node, show.LastWord(r.Type), r.Reason)

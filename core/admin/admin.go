@@ -56,9 +56,18 @@ type Config struct {
 
 // Server serves both ports.
 type Server struct {
-	cfg  Config
-	gate *gate
-	ui   *ui.Page
+	cfg   Config
+	gate  *gate
+	ui    *ui.Page
+	ports []port
+}
+
+// port is one that is open.
+type port struct {
+	net.Listener
+	name    string
+	handler http.Handler
+	shared  *mux.Mux
 }
 
 // monitoring is the name of the port that has TLS, where there is any.
@@ -89,31 +98,46 @@ func New(cfg Config) (*Server, error) {
 	return &Server{cfg: cfg, gate: newGate(cfg), ui: ui.New(func() []byte { return glance(cfg.Source) })}, nil
 }
 
-// Run opens the ports and serves until ctx ends. The error is about a port that can't be opened.
+// Open opens the ports, all or none; who connects waits for Run. The error is about the one that
+// can't be opened.
+func (s *Server) Open(ctx context.Context) error {
+	for _, p := range []struct {
+		address string
+		port
+	}{
+		{s.cfg.HTTPAddr, port{name: "http", handler: s.HTTP(), shared: s.cfg.Shared}},
+		{s.cfg.MonitoringAddr, port{name: monitoring, handler: s.Monitoring()}},
+	} {
+		if p.address == "" {
+			continue
+		}
+		var err error
+		if p.Listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", p.address); err != nil {
+			for _, opened := range s.ports {
+				_ = opened.Close()
+			}
+			s.ports = nil
+			return fmt.Errorf("%s port: %w", p.name, err)
+		}
+		s.ports = append(s.ports, p.port)
+	}
+	for _, p := range s.ports {
+		s.cfg.Log.Info("listening", "port", p.name, "address", p.Addr().String())
+		s.cfg.Listening(p.name, p.Addr())
+	}
+	return nil
+}
+
+// Run serves at the ports that Open has opened until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	for _, p := range []struct {
-		name, address string
-		handler       http.Handler
-		shared        *mux.Mux
-	}{
-		{"http", s.cfg.HTTPAddr, s.HTTP(), s.cfg.Shared},
-		{monitoring, s.cfg.MonitoringAddr, s.Monitoring(), nil},
-	} {
-		if p.address != "" {
-			g.Go(func() error { return s.serve(ctx, p.name, p.address, p.handler, p.shared) })
-		}
+	for _, p := range s.ports {
+		g.Go(func() error { return s.serve(ctx, p.name, p.Listener, p.handler, p.shared) })
 	}
 	return g.Wait()
 }
 
-func (s *Server) serve(ctx context.Context, name, address string, h http.Handler, shared *mux.Mux) error {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return fmt.Errorf("%s port: %w", name, err)
-	}
-	s.cfg.Log.Info("listening", "port", name, "address", l.Addr().String())
-	s.cfg.Listening(name, l.Addr())
+func (s *Server) serve(ctx context.Context, name string, l net.Listener, h http.Handler, shared *mux.Mux) (err error) {
 	server, plain := s.server(h), (*http.Server)(nil)
 	if s.cfg.TLS != nil {
 		plain = s.server(plainly(h))

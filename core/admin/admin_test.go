@@ -263,6 +263,21 @@ func TestHeldObjects(t *testing.T) {
 	}
 }
 
+// TestRowOfTwoTables: where several tables are of a kind, the one that has the row is meant.
+func TestRowOfTwoTables(t *testing.T) {
+	const one, other = "networking.istio.io/Gateway", "gateway.networking.k8s.io/Gateway"
+	tables := []Table{{Name: one}, {Name: other}}
+	for want, has := range map[string][]string{one: {one}, other: {other}, "": {one, other}} {
+		got, err := RowNamed(tables, "Gateway/shop/edge", func(n RowName) bool { return n.Key == "shop/edge" && slices.Contains(has, n.Table) })
+		if got.Table != want || want != "" && err != nil || want == "" && !strings.Contains(err.Error(), one+"/… or "+other) {
+			t.Errorf("%v have it: %v, %v", has, got, err)
+		}
+	}
+	if _, err := RowNamed(tables, "Gateway/shop/edge", func(RowName) bool { return false }); err == nil {
+		t.Error("a row that nobody has is of one of two tables")
+	}
+}
+
 func TestAnswersThatHelp(t *testing.T) {
 	a := start(t, twin{reasons: []string{"plugin files: syncing"}})
 	for _, c := range []struct {
@@ -323,6 +338,9 @@ func TestRun(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
+	if err := a.Open(ctx); err != nil {
+		t.Fatal(err)
+	}
 	go func() { ended <- a.Run(ctx) }()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for range 2 {
@@ -353,7 +371,7 @@ func TestRunSaysWhichPort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "monitoring port") {
+	if err := a.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "monitoring port") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -112,6 +112,9 @@ func TestServerStopsDespiteEvents(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
+	if err := a.Open(ctx); err != nil {
+		t.Fatal(err)
+	}
 	go func() { ended <- a.Run(ctx) }()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+<-at+"/ui/events", http.NoBody)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/xds"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/redact"
 	"google.golang.org/protobuf/types/known/structpb"
 )
@@ -87,7 +88,9 @@ func (s *Server) progress(w http.ResponseWriter, r *http.Request) {
 
 // row reads the row that a request names.
 func (s *Server) row(w http.ResponseWriter, r *http.Request) (RowName, bool) {
-	name, err := RowNamed(s.cfg.Source.Tables(), r.URL.Query().Get("row"))
+	name, err := RowNamed(s.cfg.Source.Tables(), r.URL.Query().Get("row"), func(n RowName) bool {
+		return slices.ContainsFunc(s.cfg.Source.Rows(n.Table), func(row *pb.Row) bool { return row.Key == n.Key })
+	})
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return name, false
@@ -96,8 +99,9 @@ func (s *Server) row(w http.ResponseWriter, r *http.Request) (RowName, bool) {
 }
 
 // RowNamed reads KIND/NAMESPACE/NAME, or TABLE/KEY of a table that is none of a kind. Case doesn't
-// count for the kind; a plural is taken, too. The error says which kinds the tables are of.
-func RowNamed(tables []Table, text string) (RowName, error) {
+// count for the kind; a plural is taken, too. Where several tables are of the kind, the one that
+// has the row is meant, as has reports. The error says which kinds the tables are of.
+func RowNamed(tables []Table, text string, has func(RowName) bool) (RowName, error) {
 	kind, key, ok := strings.Cut(text, "/")
 	if !ok || kind == "" || key == "" {
 		return RowName{}, fmt.Errorf("%q names no row: KIND/NAMESPACE/NAME is wanted, such as VirtualService/default/reviews", text)
@@ -128,6 +132,9 @@ func RowNamed(tables []Table, text string) (RowName, error) {
 	var names []string
 	for _, n := range found {
 		names = append(names, n.Table)
+	}
+	if found = slices.DeleteFunc(found, func(n RowName) bool { return !has(n) }); len(found) == 1 {
+		return found[0], nil
 	}
 	return RowName{}, errors.New("several tables have rows of this kind: say which by " + strings.Join(names, "/… or ") + "/…")
 }

@@ -60,6 +60,9 @@ func TestTLS(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	over := make(chan error, 1)
+	if err := s.Open(ctx); err != nil {
+		t.Fatal(err)
+	}
 	go func() { over <- s.Run(ctx) }()
 	address := (<-at).String()
 	for _, say := range []string{"", "\x16", "\x00\x01", "\x16\x03\x01\x00\x05hello"} { // silent ones, and one that is no TLS

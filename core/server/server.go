@@ -389,9 +389,12 @@ func (cfg *Config) check() error {
 }
 
 // Run starts everything and serves until ctx ends; then streams are ended first, controllers next,
-// the other plugins last. HTTP and monitoring ports open at once, the xDS port with the first
-// complete revision. The error is why it could not start, or what ended it.
+// the other plugins last. HTTP and monitoring ports open before all else, the xDS port with the
+// first complete revision. The error is why it could not start, or what ended it.
 func (s *Server) Run(ctx context.Context) error {
+	if err := s.admin.Open(ctx); err != nil {
+		return err
+	}
 	if s.cfg.File != "" {
 		for _, line := range host.Exposed(s.cfg.File) {
 			s.cfg.Log.Warn("others can change which plugins run", "file", s.cfg.File, "where", line)

@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -70,5 +72,19 @@ plugins:
 				}
 			}
 		})
+	}
+}
+
+// TestTakenPort: a port that another program has is all that is said, before any plugin is.
+func TestTakenPort(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	out, err := exec.Command(program, "discovery", "--configDir", t.TempDir(), "--httpAddr", "127.0.0.1:0",
+		"--monitoringAddr", l.Addr().String(), "--grpcAddr", "127.0.0.1:0", "--secureGRPCAddr", "none").CombinedOutput()
+	if err == nil || strings.Count(string(out), "\n") != 1 || !strings.Contains(string(out), "coxswain: monitoring port: ") {
+		t.Errorf("%v: %s", err, out)
 	}
 }

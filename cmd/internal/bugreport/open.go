@@ -174,5 +174,9 @@ func (r *Report) rowNamed(text string) (admin.RowName, error) {
 	if err := json.Unmarshal(raw, &tables); err != nil {
 		return admin.RowName{}, err
 	}
-	return admin.RowNamed(tables, text)
+	return admin.RowNamed(tables, text, func(n admin.RowName) bool {
+		raw, err := r.Get("/debug/rowz?table=" + url.QueryEscape(n.Table))
+		var rows []admin.Row
+		return err == nil && json.Unmarshal(raw, &rows) == nil && slices.ContainsFunc(rows, func(row admin.Row) bool { return row.Key == n.Key })
+	})
 }

@@ -61,10 +61,9 @@ func (e *Effect) String() string {
 
 // state is an object's state in words.
 func (o Object) state() string {
-	unserved := func(f admin.Fault) bool { return f.Code == report.CodeUnserved }
 	switch {
-	case !o.Served && len(o.Faults) > 0 && !slices.ContainsFunc(o.Faults, func(f admin.Fault) bool { return !unserved(f) }):
-		return "left out" // of a kind that nobody serves here
+	case slices.ContainsFunc(o.Faults, func(f admin.Fault) bool { return f.Code == report.CodeUnserved }):
+		return "left out" // of a kind that nobody serves here, though it may be read
 	case !o.Served && o.Key != "": // what has no name is no object
 		return o.State + " (not served)"
 	}

@@ -42,7 +42,7 @@ func History(w io.Writer, h admin.History, wide bool) {
 			kept++
 		}
 	}
-	fmt.Fprintf(w, "\nkept are %d revisions of %d at most, %s of %s, %s\n", kept, h.MostRevisions, Size(uint64(h.Bytes)), Size(uint64(h.MostBytes)), where)
+	fmt.Fprintf(w, "\nkept: %s of %d at most, %s of %s, %s\n", Many(kept, "revision"), h.MostRevisions, Size(uint64(h.Bytes)), Size(uint64(h.MostBytes)), where)
 }
 
 func keptWord(r admin.Kept) string {

@@ -33,7 +33,7 @@ func TestHistoryTable(t *testing.T) {
 		{false, []string{
 			"no  nothing  0  0  -",
 			"yes  RouteConfiguration 3  7 of 9  1  VirtualService a/x changed, VirtualService a/y changed, and 1 others (-o wide)",
-			"held", "kept are 1 revisions of 100 at most, 0.5 MB of 32.0 MB, in memory alone",
+			"held", "kept: 1 revision of 100 at most, 0.5 MB of 32.0 MB, in memory alone",
 		}},
 		{true, []string{"VirtualService a/z changed"}},
 	} {

@@ -18,7 +18,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/shared/render"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
-	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
 func TestConfig(t *testing.T) {
@@ -395,28 +394,6 @@ func TestRevisions(t *testing.T) {
 		if got := w.concerns(g, c.revision); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
-	}
-}
-
-// TestLabelsOfNamespaces: labels of namespaces, as registries publish them, say which ListenerSets
-// may belong to a Gateway, and of which revision it is.
-func TestLabelsOfNamespaces(t *testing.T) {
-	label := func(name, key, value string) *pb.Row {
-		return sdk.NamespaceRow(&pb.Namespace{Name: name, Labels: map[string]string{key: value}})
-	}
-	of := state.With(&state.State{}, state.Revision{}, []*pb.TableRows{{Table: state.Namespaces, Upserts: []*pb.Row{
-		label("other", "team", "b"), label("canary", revisionLabel, "canary")}}}).State
-	w := readWorld(of, nil, 1)
-	g := &gatewayRow{namespace: "canary"}
-	if !w.concerns(g, "canary") || w.concerns(g, defaultRevision) {
-		t.Error("the namespace's revision doesn't count")
-	}
-	const spec = "allowedListeners: {namespaces: {from: Selector, selector: {matchLabels: {team: b}}}}"
-	if err := yaml.Unmarshal([]byte(spec), &g.spec); err != nil {
-		t.Fatal(err)
-	}
-	if !w.allows(g, "other") || w.allows(g, "canary") {
-		t.Error("the selector takes other namespaces")
 	}
 }
 

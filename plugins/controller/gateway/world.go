@@ -88,10 +88,7 @@ func readWorld(s *state.State, before *world, most int) *world {
 		})
 	}
 	for key, row := range s.Table(state.Namespaces).All() {
-		n := &pb.Namespace{}
-		if n.Unmarshal(row.Payload) == nil {
-			w.namespaces[key] = n.Labels
-		}
+		w.namespaces[key] = row.Labels
 	}
 	var err error
 	if w.mesh, err = kinds.Mesh(s); err != nil || w.mesh.DefaultConfig == nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/clusterlocal"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/rules"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -24,6 +25,9 @@ type catalog struct {
 	// services by host, endpoints by NAMESPACE/HOST.
 	services  map[string][]published
 	endpoints map[string][]*pb.Endpoint
+	// specs are those of rows that were read: as the row has it, or as it was before a row that is
+	// refused; nil: there was none.
+	specs map[*pb.Row]proto.Message
 	// Resources, the oldest first.
 	routing []resource[*networking.VirtualService]
 	rules   []resource[*networking.DestinationRule]
@@ -71,8 +75,12 @@ func (c *catalog) of(s *state.State) bool {
 	return true
 }
 
-func newCatalog(s *state.State, domain string) *catalog {
-	c := &catalog{domain: domain, mesh: &meshv1.MeshConfig{RootNamespace: "istio-system", TrustDomain: "cluster.local"}}
+// newCatalog reads a state; before is what the one before it was read as, nil for none.
+func newCatalog(s *state.State, domain string, before *catalog) *catalog {
+	if before == nil {
+		before = &catalog{}
+	}
+	c := &catalog{domain: domain, specs: map[*pb.Row]proto.Message{}, mesh: &meshv1.MeshConfig{RootNamespace: "istio-system", TrustDomain: "cluster.local"}}
 	for _, name := range tableNames() {
 		c.tables = append(c.tables, s.Table(name))
 	}
@@ -84,11 +92,11 @@ func newCatalog(s *state.State, domain string) *catalog {
 	}
 	c.local = clusterlocal.Hosts(c.mesh, domain)
 	c.load(s)
-	c.routing = resources[*networking.VirtualService](s.Table(kinds.VirtualService))
-	c.rules = resources[*networking.DestinationRule](s.Table(kinds.DestinationRule))
-	c.authorization = resources[*security.AuthorizationPolicy](s.Table(kinds.AuthorizationPolicy))
+	c.routing = resources(c, before, s.Table(kinds.VirtualService), before.routing)
+	c.rules = resources(c, before, s.Table(kinds.DestinationRule), before.rules)
+	c.authorization = resources(c, before, s.Table(kinds.AuthorizationPolicy), before.authorization)
 	c.failsOver = slices.ContainsFunc(c.rules, failsOver)
-	c.peers = resources[*security.PeerAuthentication](s.Table(kinds.PeerAuthentication))
+	c.peers = resources(c, before, s.Table(kinds.PeerAuthentication), before.peers)
 	c.sourceLabels = sourceLabels(c.routing)
 	return c
 }
@@ -122,6 +130,15 @@ func labelsAmong(names map[string]bool, labels map[string]string) map[string]str
 	return out
 }
 
+// read returns a row's spec, or what it was where the row is refused.
+func read[M proto.Message](row *pb.Row, was M) proto.Message {
+	spec, err := kinds.Decode[M](row)
+	if err != nil || rules.Row(row, spec) != nil {
+		return was
+	}
+	return spec
+}
+
 // load decodes services and endpoints. Rows that can't be decoded are nobody's.
 func (c *catalog) load(s *state.State) {
 	c.services, c.endpoints = map[string][]published{}, map[string][]*pb.Endpoint{}
@@ -153,15 +170,24 @@ func (c *catalog) load(s *state.State) {
 	}
 }
 
-func resources[M proto.Message](t *state.Table) []resource[M] {
+// resources reads a table for a catalog. A row that the rules for files refuse, whoever published
+// it, is as it was before, was, if it was there: a policy that protects doesn't end by a mistake.
+func resources[M proto.Message](c, before *catalog, t *state.Table, was []resource[M]) []resource[M] {
+	last := make(map[string]M, len(was))
+	for _, r := range was {
+		last[r.key] = r.spec
+	}
 	var out []resource[M]
 	for key, r := range t.All() {
-		spec, err := kinds.Decode[M](r)
-		if err != nil {
-			continue
+		spec, known := before.specs[r]
+		if !known {
+			spec = read(r, last[key])
 		}
-		namespace, _ := kinds.SplitKey(key)
-		out = append(out, resource[M]{namespace, r.Created, key, spec})
+		c.specs[r] = spec
+		if m, ok := spec.(M); ok && m.ProtoReflect().IsValid() {
+			namespace, _ := kinds.SplitKey(key)
+			out = append(out, resource[M]{namespace, r.Created, key, m})
+		}
 	}
 	slices.SortFunc(out, func(a, b resource[M]) int {
 		_, nameA := kinds.SplitKey(a.key)

@@ -98,7 +98,7 @@ func (c *catalog) build(typeURL string, v view, name string) proto.Message {
 // at returns what is known at a state.
 func (g *generator) at(s *state.State) *catalog {
 	if g.catalog == nil || !g.catalog.of(s) {
-		g.catalog = newCatalog(s, g.config.Domain)
+		g.catalog = newCatalog(s, g.config.Domain, g.catalog)
 	}
 	return g.catalog
 }

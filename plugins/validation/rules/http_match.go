@@ -57,8 +57,9 @@ func (c *checker) claim(at path, rest string, b binding) {
 	if !strings.HasPrefix(rest, ".") && !strings.HasPrefix(rest, "[") || len(rest) < 2 {
 		c.fail(badClaimRule, at, "%s names no claim", quote(claimPrefix+rest)).hint("write @request.auth.claims.sub or @request.auth.claims[sub]")
 	}
-	if !b.gateways && !b.delegate {
-		c.fail(badClaimRule, at, "JWT claim based routing is only supported for gateway").hint("name a gateway in spec.gateways")
+	if !b.gateways || b.mesh { // as Istio's webhook has it, of delegates, too
+		c.fail(badClaimRule, at, "JWT claim based routing is only supported for gateway").
+			hint("name gateways in spec.gateways, and mesh in a VirtualService of its own")
 	}
 }
 

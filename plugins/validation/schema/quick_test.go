@@ -20,69 +20,15 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 )
 
-const own = `apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: a, namespace: b}
-spec:
-  hosts: [a.example]
-  ports: [{number: 80, name: http, protocol: HTTP}, {number: 443, name: tls, protocol: TLS}]
-  resolution: STATIC
-  location: MESH_INTERNAL
-  endpoints:
-  - {address: 10.0.0.1, ports: {http: 8080}, labels: {a: b}, weight: 3}
-  - {address: "unix:///a/b"}
----
-apiVersion: networking.istio.io/v1
-kind: DestinationRule
-metadata: {name: a, namespace: b}
-spec:
-  host: a.example
-  trafficPolicy:
-    loadBalancer: {consistentHash: {httpHeaderName: x, ringHash: {minimumRingSize: 10}}}
-    outlierDetection: {interval: 5s, baseEjectionTime: 1m, maxEjectionPercent: 10}
-  subsets: [{name: v1, labels: {version: v1}}, {name: v2}]
----
-apiVersion: networking.istio.io/v1
-kind: VirtualService
-metadata: {name: a, namespace: b}
-spec:
-  hosts: [a.example]
-  http:
-  - match: [{uri: {prefix: /a}, headers: {x: {exact: "1"}}}]
-    route: [{destination: {host: a.example, port: {number: 80}}, weight: 1}]
-    fault: {delay: {percentage: {value: 10.5}, fixedDelay: 1s}}
-    timeout: 5s
----
-apiVersion: security.istio.io/v1
-kind: AuthorizationPolicy
-metadata: {name: a, namespace: b}
-spec:
-  selector: {matchLabels: {a: b}}
-  action: DENY
-  rules: [{from: [{source: {principals: ["*"]}}], to: [{operation: {methods: [GET], paths: ["/a*"]}}], when: [{key: "request.headers[x]", values: ["1"]}]}]
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: HTTPRoute
-metadata: {name: a, namespace: b}
-spec:
-  parentRefs: [{name: edge}, {name: edge, namespace: c, sectionName: http}, {name: edge, namespace: c, sectionName: other}]
-  hostnames: [a.example.com, "*.b.example.com"]
-  rules:
-  - matches: [{path: {type: PathPrefix, value: /a}, headers: [{name: x, value: y}], method: GET}]
-    filters:
-    - {type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: x, value: y}], remove: [z]}}
-    - {type: URLRewrite, urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /b}}}
-    timeouts: {request: 10s, backendRequest: 5s}
-    backendRefs: [{name: a, port: 80, weight: 1}, {name: b, namespace: c, port: 80}]
-  - filters: [{type: RequestRedirect, requestRedirect: {scheme: https, statusCode: 301}}]
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: GRPCRoute
-metadata: {name: a, namespace: b}
-spec:
-  parentRefs: [{name: edge, namespace: c}, {name: other}]
-  rules: [{matches: [{method: {service: a.B, method: C}}], backendRefs: [{name: a, port: 80}]}]
-`
+// objects are those of testdata/objects-N.yaml.
+func objects(t *testing.T, n int) []byte {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("testdata/objects-%d.yaml", n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
 
 // resources reads them, whether they are right or not.
 func resources(texts ...[]byte) (all []finding.Resource) {
@@ -116,7 +62,7 @@ func recorded(t *testing.T) (texts [][]byte) {
 // What is accepted quickly has nothing wrong for the API server's own code, whatever random edits
 // make of it. And that is most of what is right.
 func TestQuickIsSure(t *testing.T) {
-	t.Run("own", func(t *testing.T) { sure(t, resources([]byte(own)), 1200) })
+	t.Run("own", func(t *testing.T) { sure(t, resources(objects(t, 1)), 1200) })
 	t.Run("recorded", func(t *testing.T) { sure(t, resources(recorded(t)...), 20) })
 }
 

@@ -93,7 +93,8 @@ func (r *DestinationRule) meets(o *DestinationRule) (joins, alone bool) {
 }
 
 // MergeRules makes one rule of a group: the first, with the subsets that it lacks, and the first
-// policy that there is. What was derived of policies for the host fills in what that leaves open.
+// policy that there is. What was derived of policies for the host fills in what that leaves open,
+// and gives it its name, by which metadata know it: istiod takes it for the oldest.
 func MergeRules(list []*DestinationRule) *DestinationRule {
 	if len(list) == 1 {
 		return list[0]
@@ -110,6 +111,7 @@ func MergeRules(list []*DestinationRule) *DestinationRule {
 	for _, r := range list[1:] {
 		if r.Policy && !first.Policy {
 			fill(spec, r.Spec.TrafficPolicy)
+			out.Name = r.Name
 			continue
 		}
 		if spec.TrafficPolicy == nil {
