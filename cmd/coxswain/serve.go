@@ -114,25 +114,51 @@ func serve(ctx context.Context, p *program, s settings.Settings, trial bool, log
 		return err
 	}
 	hideAndWarn(s, plugins, log)
+	cfg, err := coreConfig(p, s, file == kubernetesSet)
+	if err != nil {
+		return err
+	}
+	cfg.Set, cfg.Text, cfg.Parse, cfg.Log = plugins, text, parse, log
+	core, err := server.New(cfg)
+	if err != nil {
+		return err
+	}
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		for {
+			select {
+			case <-hangups:
+				reload(ctx, core)
+			case <-over:
+				return
+			}
+		}
+	}()
+	return core.Run(ctx)
+}
+
+// coreConfig returns what a core is told by settings; cluster: its set is that for a cluster.
+func coreConfig(p *program, s settings.Settings, cluster bool) (cfg server.Config, err error) {
 	exe, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("this program's own path: %w", err)
+		return cfg, fmt.Errorf("this program's own path: %w", err)
 	}
 	suites, err := s.Suites()
 	if err != nil {
-		return err
+		return cfg, err
 	}
-	inputs, err := toldInputs(s.Inputs, file == kubernetesSet)
+	inputs, err := toldInputs(s.Inputs, cluster)
 	if err != nil {
-		return err
+		return cfg, err
 	}
 	files, memory := s.Mounted(), memoryLimit(s.MemoryLimit, p.environ)
 	istiod.DeclareSecrets()
 	environ, started := tune(p.environ)
 	environ = readOnly(environ, s.ReadOnly)
-	core, err := server.New(server.Config{
-		Set: plugins, Exe: exe, RuntimeDir: p.runtimeDir(), Alone: true, Develop: s.Dev, Environ: environ, Started: started, Version: build(),
-		File: s.Plugins, Text: text, Parse: parse,
+	return server.Config{
+		Exe: exe, RuntimeDir: p.runtimeDir(), Alone: true, Develop: s.Dev, Environ: environ, Started: started, Version: build(),
+		File:     s.Plugins,
 		GRPCAddr: s.GRPCAddr, HTTPAddr: s.HTTPAddr, MonitoringAddr: s.MonitoringAddr,
 		SecureGRPCAddr: s.SecureAddress(),
 		TLS: server.TLS{
@@ -171,24 +197,8 @@ func serve(ctx context.Context, p *program, s settings.Settings, trial bool, log
 		Memory:   memory,
 		AuditLog: s.AuditLog,
 		Traces:   traces.Config{Endpoint: s.TraceEndpoint, Ratio: s.TraceRatio, Instance: instance(p.variable("POD_NAME"))},
-		Shutdown: s.ShutdownDuration, Log: log,
-	})
-	if err != nil {
-		return err
-	}
-	over := make(chan struct{})
-	defer close(over)
-	go func() {
-		for {
-			select {
-			case <-hangups:
-				reload(ctx, core)
-			case <-over:
-				return
-			}
-		}
-	}()
-	return core.Run(ctx)
+		Shutdown: s.ShutdownDuration,
+	}, nil
 }
 
 // hideAndWarn hides the core's memory, and says what is wrong although it can serve.

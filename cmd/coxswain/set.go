@@ -87,20 +87,7 @@ func servers(url string) [1]string { return [1]string{url} }
 // shorthands of what was given. One whose value is the default is none: a set may say otherwise.
 func shorthands(in settings.Inputs) (given []shorthand, err error) {
 	usual := settings.Defaults().Inputs
-	path := func(name string, p *string) {
-		if *p == "" || err != nil {
-			return
-		}
-		if *p, err = filepath.Abs(*p); err != nil {
-			err = fmt.Errorf("--%s: %w", name, err)
-		}
-	}
-	path("configDir", &in.ConfigDir)
-	path("meshConfig", &in.MeshConfig)
-	path("networksConfig", &in.NetworksConfig)
-	path("kubeconfig", &in.Kubeconfig)
-	path("clusterKubeconfigs", &in.Remotes.Kubeconfigs)
-	path("modulesDir", &in.Modules.Dir)
+	err = absolute(&in)
 	readers := []string{"config/kubernetes", "registry/kubernetes", "registry/clusters", "controller/exports",
 		"config/mesh", "authenticator/kubernetes", "config/secrets", "controller/ca", "controller/injector",
 		"controller/validator", "controller/gateway", "controller/untaint"}
@@ -153,6 +140,25 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 	trust, bad := trustOf(in)
 	given = append(append(given, signersOf(in.Callers.Signing)...), trust...)
 	return append(given, callers...), errors.Join(err, failed, wrong, bad)
+}
+
+// absolute makes paths absolute, as plugins have folders of their own.
+func absolute(in *settings.Inputs) (err error) {
+	path := func(name string, p *string) {
+		if *p == "" || err != nil {
+			return
+		}
+		if *p, err = filepath.Abs(*p); err != nil {
+			err = fmt.Errorf("--%s: %w", name, err)
+		}
+	}
+	path("configDir", &in.ConfigDir)
+	path("meshConfig", &in.MeshConfig)
+	path("networksConfig", &in.NetworksConfig)
+	path("kubeconfig", &in.Kubeconfig)
+	path("clusterKubeconfigs", &in.Remotes.Kubeconfigs)
+	path("modulesDir", &in.Modules.Dir)
+	return err
 }
 
 // modulesOf are what has a set fetch modules for Envoys without an agent.

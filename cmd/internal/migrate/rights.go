@@ -14,6 +14,55 @@ import (
 // rights are those of deploy/kubernetes that the settings need, with the names of the revision, and
 // in its namespace.
 func (m *maker) rights() ([]byte, error) {
+	end := webhooks.Suffix(m.Revision)
+	maps := []string{"istio" + end}
+	if shared, _ := m.Settings["sharedMeshConfig"].(string); shared != "" {
+		maps = append(maps, shared)
+	}
+	for resource, names := range map[string][]string{
+		"configmaps/istio": maps, "configmaps/istio-sidecar-injector": {"istio-sidecar-injector" + end},
+		"leases/istio-gateway-deployment-default": {"istio-gateway-deployment-" + cmp.Or(m.Revision, webhooks.Default)},
+		"leases/coxswain-injector":                {"coxswain-injector" + end}, "leases/coxswain-validator": {"coxswain-validator" + end},
+		"leases/istio-gateway-status-leader-default": {"istio-gateway-status-leader-" + cmp.Or(m.Revision, webhooks.Default)},
+	} {
+		m.renamed[resource] = names
+	}
+	out := &bytes.Buffer{}
+	for _, file := range m.files() {
+		text, err := coxswain.Rights(file)
+		if err != nil {
+			return nil, err
+		}
+		for i, document := range bytes.Split(text, []byte("\n---\n")) {
+			var o map[string]any
+			if err := yaml.Unmarshal(document, &o); err != nil {
+				return nil, fmt.Errorf("%s.yaml: document %d: %w", file, i+1, err)
+			}
+			m.rename(o, end)
+			written, err := yaml.Marshal(o)
+			if err != nil {
+				return nil, err
+			}
+			if out.Len() > 0 {
+				out.WriteString("---\n")
+			}
+			out.Write(written)
+		}
+	}
+	for _, o := range m.multiCluster {
+		written, err := yaml.Marshal(o)
+		if err != nil {
+			return nil, err
+		}
+		out.WriteString("---\n")
+		out.Write(written)
+	}
+	return out.Bytes(), nil
+}
+
+// files returns those of deploy/kubernetes whose rights are needed, and reports which signers are
+// to be named in them.
+func (m *maker) files() []string {
 	files := []string{"rights"}
 	if m.injects || m.validates {
 		files = append(files, "webhooks")
@@ -46,50 +95,7 @@ func (m *maker) rights() ([]byte, error) {
 	if m.exports {
 		files = append(files, "exports")
 	}
-	end := webhooks.Suffix(m.Revision)
-	maps := []string{"istio" + end}
-	if shared, _ := m.Settings["sharedMeshConfig"].(string); shared != "" {
-		maps = append(maps, shared)
-	}
-	for resource, names := range map[string][]string{
-		"configmaps/istio": maps, "configmaps/istio-sidecar-injector": {"istio-sidecar-injector" + end},
-		"leases/istio-gateway-deployment-default": {"istio-gateway-deployment-" + cmp.Or(m.Revision, webhooks.Default)},
-		"leases/coxswain-injector":                {"coxswain-injector" + end}, "leases/coxswain-validator": {"coxswain-validator" + end},
-		"leases/istio-gateway-status-leader-default": {"istio-gateway-status-leader-" + cmp.Or(m.Revision, webhooks.Default)},
-	} {
-		m.renamed[resource] = names
-	}
-	out := &bytes.Buffer{}
-	for _, file := range files {
-		text, err := coxswain.Rights(file)
-		if err != nil {
-			return nil, err
-		}
-		for i, document := range bytes.Split(text, []byte("\n---\n")) {
-			var o map[string]any
-			if err := yaml.Unmarshal(document, &o); err != nil {
-				return nil, fmt.Errorf("%s.yaml: document %d: %w", file, i+1, err)
-			}
-			m.rename(o, end)
-			written, err := yaml.Marshal(o)
-			if err != nil {
-				return nil, err
-			}
-			if out.Len() > 0 {
-				out.WriteString("---\n")
-			}
-			out.Write(written)
-		}
-	}
-	for _, o := range m.multiCluster {
-		written, err := yaml.Marshal(o)
-		if err != nil {
-			return nil, err
-		}
-		out.WriteString("---\n")
-		out.Write(written)
-	}
-	return out.Bytes(), nil
+	return files
 }
 
 // rename gives an object the names of the revision: all that is made is called coxswain….
