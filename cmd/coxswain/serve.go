@@ -194,8 +194,7 @@ func coreConfig(p *program, s settings.Settings, cluster bool) (cfg server.Confi
 			SendTimeout: orNever(s.SendTimeout),
 			Push:        push.Limits{Running: s.PushThrottle, Bytes: s.PushBytes}, Limits: s.Limits,
 		},
-		Memory:   memory,
-		AuditLog: s.AuditLog,
+		Memory: memory, AuditLog: s.AuditLog,
 		Traces:   traces.Config{Endpoint: s.TraceEndpoint, Ratio: s.TraceRatio, Instance: instance(p.variable("POD_NAME"))},
 		Shutdown: s.ShutdownDuration,
 	}, nil

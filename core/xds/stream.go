@@ -298,6 +298,12 @@ func (st *stream) handle(r request) error {
 	} else {
 		e = st.machine.sotw(r.sotw)
 	}
+	return st.apply(r, e)
+}
+
+// apply does what the machine says of a request.
+func (st *stream) apply(r request, e effects) error {
+	l := &st.server.config.Limits.Stream
 	if e.unknown {
 		st.server.metrics.unknown.Inc()
 		st.server.lines.log(st.log, slog.LevelWarn,
@@ -305,7 +311,7 @@ func (st *stream) handle(r request) error {
 			budget.Line(r.typeURL(), maxLogged))
 	}
 	if e.vain {
-		if err := st.server.config.Limits.Stream.CheckQuestions(st.posed + len(st.answered) + 1); err != nil {
+		if err := l.CheckQuestions(st.posed + len(st.answered) + 1); err != nil {
 			return err
 		}
 		st.server.lines.log(st.log, slog.LevelWarn,
