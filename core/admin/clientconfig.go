@@ -18,12 +18,12 @@ import (
 // ask for, as CSDS does. Streams that asked for none that Envoys know are no proxies.
 func (q *Questions) clients(who asker) ([]*view.Body, error) {
 	var out []*view.Body
-	for _, s := range q.Server.cfg.Source.Streamed() {
-		c := clientConfig(s, q.Tools.Metadata)
-		if short := q.Naming.Short; c != nil && short != nil {
+	for _, s := range q.server.cfg.Source.Streamed() {
+		c := clientConfig(s, q.tools.Metadata)
+		if short := q.naming.Short; c != nil && short != nil {
 			c.Node.Id = cmp.Or(short(s.Client), s.Node)
 		}
-		if c == nil || !who.sees(q.Naming.NamespaceOf(s.Client)) {
+		if c == nil || !who.sees(q.naming.NamespaceOf(s.Client)) {
 			continue
 		}
 		body, err := proto.MarshalOptions{Deterministic: true}.Marshal(c)

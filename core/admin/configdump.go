@@ -13,10 +13,10 @@ import (
 // dump answers with what a proxy is to have: the parts of Envoy's own dump. Of secrets there are
 // the names alone.
 func (q *Questions) dump(who asker, node string) ([]*view.Body, error) {
-	id, ok := q.Server.cfg.node(who, node)
+	id, ok := q.server.cfg.node(who, node)
 	var types []TypeDump
 	if ok {
-		types, ok = q.Server.cfg.Source.Dump(id)
+		types, ok = q.server.cfg.Source.Dump(id)
 	}
 	if !ok {
 		return nil, status.Error(codes.NotFound, notConnected(node))

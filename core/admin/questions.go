@@ -31,14 +31,24 @@ type Tools struct {
 // callers of the operators' namespace may ask everything, others for proxies of their own
 // namespace.
 type Questions struct {
-	Server *Server
-	Naming caller.Naming
-	Tools  Tools
+	naming caller.Naming
+	tools  Tools
+	// server is nil until Attach.
+	server *Server
 }
+
+// NewQuestions returns Questions that Attach must be called for before it is asked: the xDS server,
+// which asks, is made before the pages that show its streams.
+func NewQuestions(naming caller.Naming, tools Tools) *Questions {
+	return &Questions{naming: naming, tools: tools}
+}
+
+// Attach says whose pages they are about.
+func (q *Questions) Attach(s *Server) { q.server = s }
 
 // Answers implements xds.Answerer.
 func (q *Questions) Answers(typeURL string) bool {
-	return typeURL != "" && (typeURL == q.Tools.Pages || typeURL == q.Tools.Clients || typeURL == q.Tools.Dump)
+	return typeURL != "" && (typeURL == q.tools.Pages || typeURL == q.tools.Clients || typeURL == q.tools.Dump)
 }
 
 // Answer implements xds.Answerer.
@@ -47,24 +57,24 @@ func (q *Questions) Answer(asked xds.Question) ([]*view.Body, error) {
 	if err != nil {
 		return nil, err
 	}
-	if asked.Type == q.Tools.Clients {
+	if asked.Type == q.tools.Clients {
 		return q.clients(who)
 	}
 	if len(asked.Names) != 1 {
 		return nil, status.Errorf(codes.InvalidArgument, "%s wants one name, not %d", asked.Type, len(asked.Names))
 	}
-	if asked.Type == q.Tools.Dump {
+	if asked.Type == q.tools.Dump {
 		return q.dump(who, asked.Names[0])
 	}
 	return q.page(who, asked.Names[0])
 }
 
 func (q *Questions) admit(asked xds.Question) (c asker, err error) {
-	if c.namespaces = q.Naming.Namespaces(asked.Identities); len(c.namespaces) == 0 {
+	if c.namespaces = q.naming.Namespaces(asked.Identities); len(c.namespaces) == 0 {
 		return c,
 			status.Errorf(codes.Unauthenticated, "%s is for authenticated callers: connect by TLS, or to a control plane with --authPlaintext", asked.Type)
 	}
-	c.system = slices.Contains(c.namespaces, q.Naming.Operators)
+	c.system = slices.Contains(c.namespaces, q.naming.Operators)
 	return c, nil
 }
 
@@ -74,21 +84,21 @@ func (q *Questions) page(who asker, name string) ([]*view.Body, error) {
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "%q is no debug page: %v", name, err)
 	}
-	pages := q.Server.all()
+	pages := q.server.all()
 	pages = append(pages, list(pages))
 	i := slices.IndexFunc(pages, func(p Page) bool { return p.Path == u.Path })
 	switch {
 	case i < 0:
 		return nil, status.Errorf(codes.NotFound, "there is no debug page %q; the page list lists them", name)
 	case !who.system && !pages[i].Own:
-		return nil, status.Errorf(codes.PermissionDenied, "the debug page %q is for callers of namespace %s", name, q.Naming.Operators)
+		return nil, status.Errorf(codes.PermissionDenied, "the debug page %q is for callers of namespace %s", name, q.naming.Operators)
 	}
 	w := &answer{header: http.Header{}}
-	q.Server.cfg.show(pages[i], who, w, &http.Request{Method: http.MethodGet, URL: u, Header: http.Header{}})
+	q.server.cfg.show(pages[i], who, w, &http.Request{Method: http.MethodGet, URL: u, Header: http.Header{}})
 	text := strings.TrimSpace(w.body.String())
 	switch w.code {
 	case 0, http.StatusOK:
-		return []*view.Body{view.NewBody(q.Tools.Pages, name, w.body.Bytes(), 0)}, nil
+		return []*view.Body{view.NewBody(q.tools.Pages, name, w.body.Bytes(), 0)}, nil
 	case http.StatusNotFound:
 		return nil, status.Error(codes.NotFound, text)
 	}

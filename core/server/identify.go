@@ -7,7 +7,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/caller"
-	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -20,7 +19,7 @@ import (
 
 // identify finds out who is at the other end of a stream.
 type identify struct {
-	control *control.Control
+	control authentication
 	naming  caller.Naming
 	// plaintext: also of connections without TLS.
 	plaintext bool
@@ -28,9 +27,17 @@ type identify struct {
 	revocations *revocations
 }
 
-// asks has a control's plugins say who is calling, and rows of the issuer's which certificates
+// authentication is what is asked of core/control, which is made after identify: attach says which
+// it is.
+type authentication interface {
+	plugins
+	Authenticate(ctx context.Context, shown caller.Credentials) (caller.Known, error)
+	WantedHeaders() []string
+}
+
+// attach has a control's plugins say who is calling, and rows of the issuer's which certificates
 // count no more; by may be nil.
-func (i *identify) asks(c *control.Control, by *Issuer) {
+func (i *identify) attach(c authentication, by *Issuer) {
 	i.control = c
 	if by != nil && by.Revocations != nil {
 		i.revocations = &revocations{rows: func() []*pb.Row { return c.Rows(by.Table) }, read: by.Revocations}

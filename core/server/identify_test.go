@@ -51,7 +51,7 @@ func authenticating(t *testing.T, f sdk.AuthenticatorFunc, headers ...string) *c
 			{Name: "other", Order: 1, Kind: pb.KindAuthenticator, Headers: []string{"x-other"}}, // it never runs
 		},
 		Rules:  control.Rules{Choose: func(string, *corev3.Node, bool, []string) string { return "" }},
-		Timing: revision.Timings(), Log: slog.New(slog.DiscardHandler), Metrics: newMetrics(prometheus.NewRegistry()),
+		Timing: revision.Timings(), Log: slog.New(slog.DiscardHandler), Metrics: newMetrics(prometheus.NewRegistry(), nil),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -56,6 +56,13 @@ type Authorities struct {
 	Certificates [][]byte
 }
 
+// issuing reports whether a plugin makes the certificate of the ports that need one: no files have
+// it.
+func (cfg *Config) issuing() bool {
+	secure := cfg.SecureGRPCAddr != "" && authenticates(cfg.Set)
+	return (secure || cfg.TLS.Webhooks.Address != "" || cfg.MonitoringTLS) && !cfg.TLS.named() && cfg.Words.Issuer != nil
+}
+
 // plugins is what is asked of core/control.
 type plugins interface {
 	Call(ctx context.Context, m *pb.Call) ([]byte, error)

@@ -107,7 +107,7 @@ func (s *Server) warnOfMemory() {
 	runtime.GC() // or it counts what only the start needed
 	used := usedMemory()
 	if enough, short := budget.Room(used, s.cfg.Memory); short {
-		s.cfg.Log.Warn("memoryLimit leaves little room for clients: raise it", "usesWithoutClients", used, "memoryLimit", s.cfg.Memory,
+		s.log.Warn("memoryLimit leaves little room for clients: raise it", "usesWithoutClients", used, "memoryLimit", s.cfg.Memory,
 			"refusesStreamsFrom", budget.Refuses(s.cfg.Memory), "atLeast", enough)
 	}
 }

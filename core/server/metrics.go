@@ -6,6 +6,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
+	"github.com/coxswain-mesh/coxswain/core/traces"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -30,33 +31,16 @@ type times struct {
 	served, reached *prometheus.HistogramVec
 }
 
-func newMetrics(r prometheus.Registerer) *metrics {
+// newMetrics registers them; traced is nil where pushes aren't traced.
+func newMetrics(r prometheus.Registerer, traced *traces.Traces) *metrics {
 	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
-	seconds := []float64{.001, .005, .01, .05, .1, .5, 1, 3, 5, 10, 20, 30}
 	m := &metrics{
-		times: times{
-			debounced: prometheus.NewHistogram(prometheus.HistogramOpts{
-				Name: "coxswain_debounce_seconds", Help: "Seconds from the first change to its commit.",
-				Buckets: seconds,
-			}),
-			proxy: prometheus.NewHistogram(prometheus.HistogramOpts{
-				Name:    "coxswain_proxy_seconds",
-				Help:    "Seconds from the first change until a proxy had answered all that it got of it, where pushes are followed (followPushes).",
-				Buckets: seconds,
-			}),
-			served: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-				Name: "coxswain_revision_seconds", Help: "From commit until served, by kind.", Buckets: seconds,
-			}, []string{"kind"}),
-			reached: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-				Name: "coxswain_push_seconds",
-				Help: "From commit until all streams that it concerned had answered, by kind.", Buckets: seconds,
-			}, []string{"kind"}),
-		},
+		times:       newTimes(),
 		commits:     counters("coxswain_commits_total", "Commits of the Environment, by kind.", "kind"),
 		partial:     counters("coxswain_partial_revisions_total", "Revisions served without a plugin that was not done in time.", "plugin"),
 		faults:      counters("coxswain_plugin_faults_total", "Pieces of work of a plugin that failed and kept their last good result.", "plugin"),
@@ -87,10 +71,35 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		woken:    counter("coxswain_woken_streams_total", "Streams woken because a view of theirs changed."),
 		views:    counter("coxswain_changed_views_total", "Views that changed."),
 	}
+	if traced != nil {
+		m.trace = traced.ID
+	}
 	r.MustRegister(m.commits, m.partial, m.faults, m.broken, m.unknown, m.asked, m.restarts, m.transitions, m.swaps,
 		m.limits, m.times.served, m.times.reached, m.times.debounced, m.hidden, m.retained, m.retainedBytes, m.woken,
 		m.views, m.times.proxy, m.rows, m.tables, m.measures)
 	return m
+}
+
+func newTimes() times {
+	seconds := []float64{.001, .005, .01, .05, .1, .5, 1, 3, 5, 10, 20, 30}
+	return times{
+		debounced: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "coxswain_debounce_seconds", Help: "Seconds from the first change to its commit.",
+			Buckets: seconds,
+		}),
+		proxy: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "coxswain_proxy_seconds",
+			Help:    "Seconds from the first change until a proxy had answered all that it got of it, where pushes are followed (followPushes).",
+			Buckets: seconds,
+		}),
+		served: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "coxswain_revision_seconds", Help: "From commit until served, by kind.", Buckets: seconds,
+		}, []string{"kind"}),
+		reached: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "coxswain_push_seconds",
+			Help: "From commit until all streams that it concerned had answered, by kind.", Buckets: seconds,
+		}, []string{"kind"}),
+	}
 }
 
 func (m *metrics) Committed(kind string) { m.commits.WithLabelValues(kind).Inc() }

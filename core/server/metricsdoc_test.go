@@ -32,7 +32,7 @@ var (
 func metricsOfAll(t *testing.T) (all []described) {
 	t.Helper()
 	r := prometheus.NewRegistry()
-	newMetrics(r)
+	newMetrics(r, nil)
 	r.MustRegister(newHeldRows(nil), newLoads(nil), newAges(nil), newHiding(nil), newCrowds(nil), newRefusals(nil),
 		newPinned(nil), newKept(nil), newStaged(nil), newSizes(nil, ""))
 	if _, err := xds.New(xds.Config{Source: struct{ xds.Source }{}, Log: slog.New(slog.DiscardHandler), Registerer: r}); err != nil {

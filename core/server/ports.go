@@ -22,6 +22,9 @@ type ports struct {
 	// say to it.
 	admin atomic.Bool
 
+	// told is Config.Listening.
+	told func(port string, at net.Addr)
+
 	mu   sync.Mutex
 	open map[string]string
 }
@@ -37,8 +40,13 @@ func (cfg *Config) plaintext() bool {
 // shares reports whether it is served on the HTTP port.
 func (cfg *Config) shares() bool { return cfg.GRPCAddr == "" && cfg.HTTPAddr != "" }
 
-func newPorts(cfg *Config) *ports {
-	p := &ports{open: map[string]string{}}
+// newPorts returns those of a config, none of which is open; by is nil where no plugin makes a
+// certificate.
+func newPorts(cfg *Config, by *issued) *ports {
+	p := &ports{told: cfg.Listening, open: map[string]string{}}
+	if by != nil {
+		p.pending = by.pending
+	}
 	if cfg.plaintext() {
 		p.xds = append(p.xds, "grpc")
 	}
@@ -52,15 +60,13 @@ func newPorts(cfg *Config) *ports {
 	return p
 }
 
-// noting returns a func that keeps each port, and tells next, if there is one.
-func (p *ports) noting(next func(string, net.Addr)) func(string, net.Addr) {
-	return func(port string, at net.Addr) {
-		p.mu.Lock()
-		p.open[port] = at.String()
-		p.mu.Unlock()
-		if next != nil {
-			next(port, at)
-		}
+// listening notes that a port is open.
+func (p *ports) listening(port string, at net.Addr) {
+	p.mu.Lock()
+	p.open[port] = at.String()
+	p.mu.Unlock()
+	if p.told != nil {
+		p.told(port, at)
 	}
 }
 

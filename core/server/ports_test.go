@@ -16,12 +16,12 @@ func TestReadyWithOpenPorts(t *testing.T) {
 		t.Fatal(err)
 	}
 	secured := &Config{Set: set, SecureGRPCAddr: "127.0.0.1:0"}
-	p := newPorts(&Config{Set: set, GRPCAddr: "127.0.0.1:0", SecureGRPCAddr: "127.0.0.1:0", TLS: TLS{CertFile: "cert.pem"}})
+	p := newPorts(&Config{Set: set, GRPCAddr: "127.0.0.1:0", SecureGRPCAddr: "127.0.0.1:0", TLS: TLS{CertFile: "cert.pem"}}, nil)
 	for _, port := range []string{"grpc", "secureGRPC"} {
 		if !slices.Contains(p.ready(), "port "+port+" is not open yet") {
 			t.Errorf("%s is closed, and the reasons are %q", port, p.ready())
 		}
-		p.noting(nil)(port, &net.TCPAddr{})
+		p.listening(port, &net.TCPAddr{})
 	}
 	if why := p.ready(); len(why) != 1 || why[0] != "the admin socket is not open yet" {
 		t.Errorf("the admin socket is missing, and the reasons are %q", why)
@@ -31,24 +31,24 @@ func TestReadyWithOpenPorts(t *testing.T) {
 		t.Errorf("all are open, and the reasons are %q", why)
 	}
 	made, why := false, "it is being made"
-	p = newPorts(secured)
+	p = newPorts(secured, nil)
 	p.opened()
 	p.pending = func() (bool, string) { return made, why }
 	for _, step := range []struct {
 		change func()
 		want   string
 	}{
-		{func() {}, why}, {func() { made, why = true, "" }, "port secureGRPC is not open yet"}, {func() { p.noting(nil)("secureGRPC", &net.TCPAddr{}) }, ""},
+		{func() {}, why}, {func() { made, why = true, "" }, "port secureGRPC is not open yet"}, {func() { p.listening("secureGRPC", &net.TCPAddr{}) }, ""},
 		{func() {
-			p = newPorts(secured)
+			p = newPorts(secured, nil)
 			p.opened()
 			made, p.pending = false, func() (bool, string) { return made, why }
 		}, ""}, // nobody makes one
 		{func() {
-			p = newPorts(&Config{Set: &manifest.Set{}, SecureGRPCAddr: "127.0.0.1:0", TLS: TLS{Webhooks: Webhooks{Address: "127.0.0.1:0"}}})
+			p = newPorts(&Config{Set: &manifest.Set{}, SecureGRPCAddr: "127.0.0.1:0", TLS: TLS{Webhooks: Webhooks{Address: "127.0.0.1:0"}}}, nil)
 			p.opened()
 			made, p.pending = true, func() (bool, string) { return made, why }
-			p.noting(nil)("https", &net.TCPAddr{})
+			p.listening("https", &net.TCPAddr{})
 		}, ""}, // it is for webhooks alone: nobody says who is calling
 	} {
 		step.change()
@@ -63,7 +63,7 @@ func TestReadyWithOpenPorts(t *testing.T) {
 		{Config{}, false}, {Config{GRPCAddr: None}, false}, {Config{GRPCAddr: None, HTTPAddr: "127.0.0.1:0"}, false},
 		{Config{HTTPAddr: "127.0.0.1:0"}, true},
 	} {
-		p := newPorts(&c.Config)
+		p := newPorts(&c.Config, nil)
 		p.opened()
 		if why := p.ready(); (len(why) > 0) != c.waits {
 			t.Errorf("of %q and %q, the reasons are %q", c.GRPCAddr, c.HTTPAddr, why)

@@ -13,29 +13,21 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/admin/login"
-	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/control/operations"
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/history"
 	"github.com/coxswain-mesh/coxswain/core/host"
-	"github.com/coxswain-mesh/coxswain/core/levels"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
-	"github.com/coxswain-mesh/coxswain/core/mask"
 	"github.com/coxswain-mesh/coxswain/core/mux"
 	"github.com/coxswain-mesh/coxswain/core/placement"
-	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/revision"
-	"github.com/coxswain-mesh/coxswain/core/seen"
-	"github.com/coxswain-mesh/coxswain/core/swap"
 	"github.com/coxswain-mesh/coxswain/core/swap/api"
 	"github.com/coxswain-mesh/coxswain/core/traces"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	"github.com/coxswain-mesh/coxswain/sdk/idle"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	dto "github.com/prometheus/client_model/go"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/credentials"
@@ -106,7 +98,6 @@ type Keep struct {
 	Views placement.Retention
 	// History is what proxies were served at the last revisions; its Log is the server's.
 	History history.Config
-	seen    *seen.Seen
 	// Rollout has some proxies try what people change first.
 	Rollout Rollout
 }
@@ -155,204 +146,93 @@ type Commit struct {
 
 // Server is a whole core.
 type Server struct {
-	cfg     Config
-	secrets *mask.Secrets
-	audit   *audit.Log
-	levels  *levels.Levels
-	control *control.Control
-	history *history.History
-	past    *operations.Past
-	rollout *operations.Rollout
-	host    *host.Host
-	swap    *swap.Swapper
-	xds     *xds.Server
-	pages   *pages
-	ports   *ports
-	admin   *admin.Server
-	api     *api.Server
-	traces  *traces.Traces // nil: there are none
-	// shared is the HTTP port where it is for xDS, too; nil: it is not.
-	shared *mux.Mux
+	*ground
+	*core
 	// issued is nil where the secure port has no certificate, or one from files.
 	issued *issued
+	ports  *ports
+	xds    *xds.Server
+	pages  *pages
+	// shared is the HTTP port where it is for xDS, too; nil: it is not.
+	shared *mux.Mux
+	api    *api.Server
+	admin  *admin.Server
 }
 
-// New checks the config and puts the parts together. Nothing runs before Run.
+// New checks the config and puts the parts together, lower ones first: each is made of finished
+// ones. Where two need each other, the one that is made first is told of the other by attach, and
+// asks nothing of it before Run: identify of control, hosted of the host (both in newCore), and the
+// questions that streams ask of the server of pages. Nothing runs before Run.
 func New(cfg Config) (*Server, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	ports := newPorts(&cfg)
-	cfg.Listening = ports.noting(cfg.Listening)
-	secrets, last, logged := cfg.logging()
-	of := func(part string) *slog.Logger { return cfg.Log.With(levels.Attr, "core/"+part) }
-	s := &Server{cfg: cfg, ports: ports, secrets: secrets, audit: audit.New(cfg.AuditLog, secrets, of("audit")), levels: logged}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	m := newMetrics(registry)
-	identify := &identify{plaintext: cfg.AuthPlaintext, naming: cfg.Words.Naming}
-	cfg.Keep.History.Log = cfg.Log
-	past, err := history.New(cfg.Keep.History)
+	g, err := newGround(cfg)
 	if err != nil {
 		return nil, err
 	}
-	if s.cfg.Keep.seen, err = seen.Open(cfg.Keep.History.Dir, of("control")); err != nil {
-		return nil, err
-	}
-	pushed, err := s.traced(m, of("traces"))
+	c, err := newCore(g)
 	if err != nil {
 		return nil, err
 	}
-	if s.control, err = control.New(control.Config{
-		Plugins: control.ExpectAll(cfg.Set), Rules: control.RulesOf(cfg.Set),
-		Timing: cfg.Commit.Timing, Retention: cfg.Keep.Views, Earlier: s.cfg.earlier(past), Stages: cfg.Keep.Rollout.Stages,
-		Bounds: cfg.Commit.Namespaces, Gather: len(cfg.Set.Tables()) > 0,
-		Log: of("control"), Metrics: m,
-		Shown:     identify.shown,
-		Naming:    cfg.Words.Naming,
-		OnServing: func(plugin string) { s.host.SetState(plugin, host.Serving) },
-		OnWanted:  func(plugin string) { s.host.Wake(plugin) },
-		Pushed:    pushed,
-	}); err != nil {
-		return nil, err
+	s := &Server{ground: g, core: c}
+	if g.cfg.issuing() {
+		s.issued = newIssued(*cfg.Words.Issuer, c.control, g.log)
 	}
-	registry.MustRegister(newHeldRows(s.control.Holds))
-	if s.host, err = host.New(host.Config{
-		Set: cfg.Set, Exe: cfg.Exe, RuntimeDir: cfg.RuntimeDir, ArtifactDir: artifactDir(cfg.Keep.History.Dir),
-		Environ: cfg.Environ, Alone: cfg.Alone, Secrets: secrets, Epoch: s.control.Epoch(),
-		Served: s.control.Started(), Describe: cfg.Words.Describe,
-		Memory:   pluginMemory(),
-		Sessions: s.control, Log: of("host"), OnTransition: s.transition(m),
-	}); err != nil {
-		return nil, err
-	}
-	if s.swap, err = swap.New(swap.Config{
-		Control: s.control, Host: s.host, Set: cfg.Set, File: cfg.File, Text: cfg.Text, Parse: cfg.Parse, Log: of("swap"), Ended: m.swapped, Free: freeMemory,
-		Audit: s.audit,
-	}); err != nil {
-		return nil, err
-	}
-	registry.MustRegister(newLoads(s.host.Loads), newAges(s.control.Stale), newHiding(s.control.Hiding),
-		newCrowds(s.control.Operator().Crowded), newSizes(s.control.Sizes, cfg.Version))
-	explainer := operations.NewExplainer(s.control.Operator())
-	registry.MustRegister(newRefusals(explainer.Refusals))
-	if s.past, err = operations.NewPast(s.control.Operator()); err != nil {
-		return nil, err
-	}
-	s.history = past
-	if s.rollout, err = operations.NewRollout(s.control.Operator(), cfg.Keep.Rollout.Metric); err != nil {
-		return nil, err
-	}
-	registry.MustRegister(newPinned(s.past.Pins), newKept(past.Faults), newStaged(s.rollout.Shown))
-	s.pages = &pages{
-		middle: s.control, Explainer: explainer, Past: s.past, stages: s.rollout, ports: ports, host: s.host,
-		swap: s.swap, secrets: secrets, file: cfg.File,
-	}
-	identify.asks(s.control, cfg.Words.Issuer)
-	s.issue(of("server"))
-	cfg.XDS.Calls, cfg.XDS.Identify = identify.call, identify.caller
-	s.cfg.Log = of("server")
-	questions := &admin.Questions{Naming: cfg.Words.Naming, Tools: cfg.Words.Tools}
-	cfg.XDS.Answerer = questions
-	cfg.XDS.Source, cfg.XDS.Log, cfg.XDS.Registerer, cfg.XDS.StopTimeout = s.control, of("xds"), registry, cfg.Shutdown
-	if cfg.Memory > 0 {
-		cfg.XDS.Memory = func() (used, limit uint64) { return usedMemory(), cfg.Memory }
-		cfg.XDS.Relieve = relieving(s.control.LetGo, past.LetGo)
-	}
-	if s.xds, err = xds.New(cfg.XDS); err != nil {
-		return nil, err
-	}
-	s.pages.xds = s.xds
 	if cfg.shares() {
 		s.shared = mux.New()
 	}
-	s.commands()
-	s.admin, err = admin.New(admin.Config{
-		Actions: s.actions(), TLS: s.secured(),
-		Pages:    s.more(),
-		HTTPAddr: cfg.HTTPAddr, Shared: s.shared, MonitoringAddr: cfg.MonitoringAddr, Source: s.pages,
-		Registry: registry, Gatherer: gathered{registry, cfg.Words.Metrics}, Version: cfg.Version,
-		Budget: s.xds.Budget, Metadata: cfg.Words.Tools.Metadata, Recent: last.all, Log: of("admin"),
-		Listening: cfg.Listening, Caller: identify.readerOf(cfg.Set), Naming: cfg.Words.Naming,
-	})
-	questions.Server = s.admin
-	return s, err
-}
-
-// earlier is what is kept of earlier revisions, in past among others, and what comes of it.
-func (c *Config) earlier(past *history.History) control.Earlier {
-	return control.Earlier{
-		NoQuarantine: c.Commit.NoQuarantine, NoPushes: c.Commit.NoPushes, Spare: c.Words.Spare,
-		History: past, Seen: c.Keep.seen,
+	s.ports = newPorts(&g.cfg, s.issued)
+	// Streams may ask for pages, and pages show streams.
+	questions := admin.NewQuestions(cfg.Words.Naming, cfg.Words.Tools)
+	if s.xds, err = xds.New(g.streams(c, questions)); err != nil {
+		return nil, err
 	}
-}
-
-// more are the pages that are not the core's own.
-func (s *Server) more() []admin.Page {
-	if s.cfg.Words.Pages == nil {
-		return nil
+	s.pages = &pages{
+		middle: c.control, Explainer: c.explainer, Past: c.past, stages: c.rollout, ports: s.ports, host: c.host,
+		swap: c.swap, xds: s.xds, secrets: g.secrets, file: cfg.File,
 	}
-	return s.cfg.Words.Pages(s.pages)
+	s.api = s.commands()
+	if s.admin, err = admin.New(s.shown()); err != nil {
+		return nil, err
+	}
+	questions.Attach(s.admin)
+	return s, nil
 }
 
-// commands makes what takes commands at the socket.
-func (s *Server) commands() {
-	s.api = &api.Server{
+// commands makes what takes commands at the socket and, from those who have logged in, the page.
+func (s *Server) commands() *api.Server {
+	commands := &api.Server{
 		Swapper: s.swap, Holds: s.control, Pins: s.past, Rollout: s.rollout, Plugins: s.pages.Plugins, Rows: s.pages.rows,
 		Core: s.which, Outdated: s.host.Outdated, Secrets: s.secrets, Audit: s.audit, Levels: s.levels,
-		Log: s.cfg.Log.With(levels.Attr, "core/admin"), Opened: s.ports.opened,
+		Log: s.of("admin"), Opened: s.ports.opened,
 	}
+	if s.cfg.PageActions {
+		commands.Logins = login.New()
+	}
+	return commands
 }
 
-// actions returns which of the commands the page has for those who have logged in; none, unless it
-// is to have any.
-func (s *Server) actions() admin.Actions {
-	if !s.cfg.PageActions {
-		return admin.Actions{}
+// shown configures the server of pages.
+func (s *Server) shown() admin.Config {
+	cfg := &s.cfg
+	shown := admin.Config{
+		TLS: secured(cfg, s.issued), HTTPAddr: cfg.HTTPAddr, Shared: s.shared, MonitoringAddr: cfg.MonitoringAddr, Source: s.pages,
+		Registry: s.registry, Gatherer: gathered{s.registry, cfg.Words.Metrics}, Version: cfg.Version,
+		Budget: s.xds.Budget, Metadata: cfg.Words.Tools.Metadata, Recent: s.last.all, Log: s.of("admin"),
+		Listening: s.ports.listening, Caller: s.identify.readerOf(cfg.Set), Naming: cfg.Words.Naming,
 	}
-	s.api.Logins = login.New()
-	return admin.Actions{Logins: s.api.Logins, Handler: s.api.Page()}
-}
-
-// issue has plugins make the certificate of the ports that need one, where no files have it.
-func (s *Server) issue(log *slog.Logger) {
-	secure := s.cfg.SecureGRPCAddr != "" && authenticates(s.cfg.Set)
-	if (secure || s.cfg.TLS.Webhooks.Address != "" || s.cfg.MonitoringTLS) && !s.cfg.TLS.named() && s.cfg.Words.Issuer != nil {
-		s.issued = newIssued(*s.cfg.Words.Issuer, s.control, log)
-		s.ports.pending = s.issued.pending
+	if cfg.Words.Pages != nil {
+		shown.Pages = cfg.Words.Pages(s.pages)
 	}
+	if s.api.Logins != nil {
+		shown.Actions = admin.Actions{Logins: s.api.Logins, Handler: s.api.Page()}
+	}
+	return shown
 }
 
 // tracesPatience is how long the last traces may take to be sent.
 const tracesPatience = 2 * time.Second
-
-// traced returns what is told of pushes that are over; nil: they aren't traced.
-func (s *Server) traced(m *metrics, log *slog.Logger) (func(report.Push), error) {
-	if s.cfg.Traces.Endpoint == "" {
-		return nil, nil
-	}
-	cfg := s.cfg.Traces
-	cfg.Log, cfg.Version = log, s.cfg.Version
-	var err error
-	if s.traces, err = traces.New(context.Background(), cfg); err != nil {
-		return nil, fmt.Errorf("traces: %w", err)
-	}
-	m.trace = s.traces.ID
-	return s.traces.Push, nil
-}
-
-// logging has what is logged masked, its last lines kept, and its levels changed while it runs.
-func (cfg *Config) logging() (*mask.Secrets, *recent, *levels.Levels) {
-	secrets, last, logged := &mask.Secrets{}, &recent{}, levels.Of(cfg.Log)
-	if logged == nil {
-		base := &slog.LevelVar{}
-		base.Set(slog.LevelDebug) // its own level counts
-		logged = levels.New(base)
-		cfg.Log = slog.New(logged.Handler(cfg.Log.Handler()))
-	}
-	cfg.Log = slog.New(secrets.Handler(last.handler(cfg.Log.Handler())))
-	return secrets, last, logged
-}
 
 func (cfg *Config) check() error {
 	if cfg.Set == nil || cfg.Log == nil {
@@ -397,7 +277,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	if s.cfg.File != "" {
 		for _, line := range host.Exposed(s.cfg.File) {
-			s.cfg.Log.Warn("others can change which plugins run", "file", s.cfg.File, "where", line)
+			s.log.Warn("others can change which plugins run", "file", s.cfg.File, "where", line)
 		}
 	}
 	// What streams need lives until they have ended.
@@ -412,7 +292,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	parts.Go(func() error { return s.control.Run(inner) })
 	parts.Go(func() error { return s.history.Run(inner) })
-	parts.Go(func() error { return s.cfg.Keep.seen.Run(inner, s.cfg.Log) })
+	parts.Go(func() error { return s.seen.Run(inner, s.log) })
 	parts.Go(func() error { return s.host.Run(inner) })
 	parts.Go(func() error { return s.swap.Run(inner) })
 	parts.Go(func() error { return s.xds.Watch(inner) })
@@ -424,7 +304,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return nil
 	})
 	parts.Go(func() error {
-		starting(inner, s.cfg.Log, s.pages.Ready, s.control.PluginRows)
+		starting(inner, s.log, s.pages.Ready, s.control.PluginRows)
 		return nil
 	})
 	parts.Go(func() error {
@@ -437,17 +317,7 @@ func (s *Server) Run(ctx context.Context) error {
 			return nil
 		})
 	}
-	parts.Go(func() error {
-		dir, err := s.host.Dir(inner)
-		if err != nil {
-			return nil // it stops already, or could not start and says why itself
-		}
-		err = s.api.Serve(inner, filepath.Join(dir, api.Socket))
-		if _, over := s.host.Dir(inner); over != nil {
-			return nil // its directory went first; why the host ended is what counts
-		}
-		return err
-	})
+	parts.Go(func() error { return s.serveCommands(inner) })
 	parts.Go(func() error {
 		defer end()
 		outer, stop := context.WithCancel(ctx)
@@ -460,12 +330,25 @@ func (s *Server) Run(ctx context.Context) error {
 	return s.secrets.Error(parts.Wait())
 }
 
+// serveCommands serves the admin socket.
+func (s *Server) serveCommands(ctx context.Context) error {
+	dir, err := s.host.Dir(ctx)
+	if err != nil {
+		return nil // it stops already, or could not start and says why itself
+	}
+	err = s.api.Serve(ctx, filepath.Join(dir, api.Socket))
+	if _, over := s.host.Dir(ctx); over != nil {
+		return nil // its directory went first; why the host ended is what counts
+	}
+	return err
+}
+
 // Reload reads plugins.yaml again, and says what is wrong with the files of certificates, which are
 // read again by themselves. What can't be read leaves things as they are.
 func (s *Server) Reload(ctx context.Context) {
 	if s.cfg.SecureGRPCAddr != "" && s.cfg.TLS.named() {
 		if err := s.cfg.TLS.check(); err != nil {
-			s.cfg.Log.Error("certificates can't be read; the last good ones stay in use", "error", err)
+			s.log.Error("certificates can't be read; the last good ones stay in use", "error", err)
 		}
 	}
 	select {
@@ -522,7 +405,7 @@ func (s *Server) listenSecurely(ctx context.Context) error {
 // listenIssued serves xDS over TLS once a plugin has made the certificate.
 func (s *Server) listenIssued(ctx context.Context) error {
 	if yes, perhaps := s.control.Offers(s.issued.Method); !yes && !perhaps {
-		s.cfg.Log.Info("port secureGRPC stays closed: no file names its certificate, and no plugin makes one (controller/ca)")
+		s.log.Info("port secureGRPC stays closed: no file names its certificate, and no plugin makes one (controller/ca)")
 	}
 	select {
 	case <-s.issued.first:
@@ -551,8 +434,8 @@ func (s *Server) share(ctx context.Context) error {
 }
 
 func (s *Server) serveOn(ctx context.Context, port string, l net.Listener, creds credentials.TransportCredentials) error {
-	s.cfg.Log.Info("listening", "port", port, "address", l.Addr().String())
-	s.cfg.Listening(port, l.Addr())
+	s.log.Info("listening", "port", port, "address", l.Addr().String())
+	s.ports.listening(port, l.Addr())
 	return s.xds.Serve(ctx, l, creds)
 }
 

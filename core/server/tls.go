@@ -134,35 +134,35 @@ func (t *TLS) with(own []tls.Certificate, authorities *x509.CertPool) *tls.Confi
 func (t *TLS) named() bool { return t.CertFile+t.KeyFile+t.CAFile != "" }
 
 // secured returns how the monitoring port is secured; nil: it is in plain text.
-func (s *Server) secured() func(context.Context) (*tls.Config, error) {
-	if !s.cfg.MonitoringTLS {
+func secured(cfg *Config, by *issued) func(context.Context) (*tls.Config, error) {
+	if !cfg.MonitoringTLS {
 		return nil
 	}
-	return s.pageTLS
+	return func(ctx context.Context) (*tls.Config, error) { return cfg.TLS.pages(ctx, by) }
 }
 
-// pageTLS is how the monitoring port is secured: with the certificate and the authorities of the
+// pages is how the monitoring port is secured: with the certificate and the authorities of the
 // secure port, as they are now.
-func (s *Server) pageTLS(ctx context.Context) (*tls.Config, error) {
-	if !s.cfg.TLS.named() {
-		own, authorities := s.issued.now()
+func (t *TLS) pages(ctx context.Context, by *issued) (*tls.Config, error) {
+	if !t.named() {
+		own, authorities := by.now()
 		if own == nil {
 			return nil, errors.New("the monitoring port has no certificate yet: a plugin is to make it (controller/ca)")
 		}
-		c := s.cfg.TLS.with([]tls.Certificate{*own}, authorities.pool)
+		c := t.with([]tls.Certificate{*own}, authorities.pool)
 		c.VerifyConnection = authorities.vouch
 		return c, nil
 	}
-	c, err := s.cfg.TLS.files(ctx)
+	c, err := t.files(ctx)
 	if err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(s.cfg.TLS.CAFile)
+	text, err := os.ReadFile(t.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("caCertFile: %w", err)
 	}
 	if c.ClientCAs = x509.NewCertPool(); !c.ClientCAs.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("caCertFile %s holds no certificate in PEM", s.cfg.TLS.CAFile)
+		return nil, fmt.Errorf("caCertFile %s holds no certificate in PEM", t.CAFile)
 	}
 	return c, nil
 }

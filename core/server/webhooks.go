@@ -7,14 +7,13 @@ import (
 	"net"
 
 	"github.com/coxswain-mesh/coxswain/core/hooks"
-	"github.com/coxswain-mesh/coxswain/core/levels"
 )
 
 // listenForWebhooks serves the webhook port, once there is a certificate.
 func (s *Server) listenForWebhooks(ctx context.Context) error {
 	cfg := hooks.Config{
-		Address: s.cfg.TLS.Webhooks.Address, Plugins: s.control, Log: s.cfg.Log.With(levels.Attr, "core/hooks"), TLS: s.cfg.TLS.files,
-		Listening: func(at net.Addr) { s.cfg.Listening("https", at) },
+		Address: s.cfg.TLS.Webhooks.Address, Plugins: s.control, Log: s.of("hooks"), TLS: s.cfg.TLS.files,
+		Listening: func(at net.Addr) { s.ports.listening("https", at) },
 	}
 	if s.cfg.TLS.Webhooks.CAFile != "" {
 		cfg.Clients = s.cfg.TLS.Webhooks.pool
