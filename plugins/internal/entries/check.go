@@ -15,6 +15,7 @@ import (
 // Problem is why a ServiceEntry can't be served. Field is its path in the spec, such as hosts[0].
 type Problem struct{ Field, Reason string }
 
+// Error implements error.
 func (p Problem) Error() string { return p.Field + ": " + p.Reason }
 
 type checker struct{ found []Problem }

@@ -1,11 +1,13 @@
 package meter
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -85,5 +87,43 @@ func TestMeter(t *testing.T) {
 	}
 	if _, err := m.read(t.Context()); err == nil || !strings.Contains(err.Error(), "connection refused") {
 		t.Error(err)
+	}
+}
+
+// TestRun: the metric is read while it is watched alone, until the end.
+func TestRun(t *testing.T) {
+	defer wait.Ended(t, goleak.IgnoreCurrent())
+	var questions atomic.Int32
+	prometheus := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"scalar","result":[1435781451.781,"%d"]}}`, questions.Add(1))
+	}))
+	defer prometheus.Close()
+	m, err := New(Config{URL: prometheus.URL, Query: "up", Every: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	looks, values := 0, make(chan float64)
+	over := make(chan struct{})
+	began := time.Now()
+	go func() {
+		defer close(over)
+		m.Run(ctx, func() bool { looks++; return looks > 3 }, func(v float64, err error, asked time.Time) {
+			if err != nil || asked.Before(began) || asked.After(time.Now()) {
+				t.Errorf("%v, %v, asked at %v", v, err, asked)
+			}
+			select {
+			case values <- v:
+			case <-ctx.Done():
+			}
+		})
+	}()
+	if first, second := <-values, <-values; first != 1 || second != 2 {
+		t.Errorf("%v and %v were read", first, second)
+	}
+	cancel()
+	<-over
+	if looks < 5 {
+		t.Errorf("it was watched %d times", looks)
 	}
 }
