@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -432,5 +433,75 @@ func TestLeaderAloneWrites(t *testing.T) {
 	root()
 	if !wrote() {
 		t.Error("the other does not write")
+	}
+}
+
+// TestAPIServerRestartsWithWebhooks: while pods are created the API server is killed and started
+// anew, twice. No pod is created without its proxy, and with nobody's help pods get proxies again,
+// bad objects are refused, the Lease is renewed, the root is put back, and new templates count.
+func TestAPIServerRestartsWithWebhooks(t *testing.T) {
+	need.All(t)
+	t.Parallel()
+	w := newTroubled(t, newPluggedCA(t, "one", time.Now().Add(time.Hour)))
+	p := w.start(t, w.at)
+	w.injects(t, "pods get proxies")
+	processes := func() (all []int) {
+		for _, name := range []string{"injector", "validator", "ca", "crds"} {
+			all = append(all, p.Plugins(t)[name].PID)
+		}
+		return all
+	}
+	before := processes()
+	renewed := func(lease string) (at time.Time) {
+		t.Helper()
+		out := w.cluster.Kubectl(t, "get", "lease", lease, "-n", "istio-system", "-o", "jsonpath={.spec.renewTime}")
+		at, err := time.Parse(time.RFC3339Nano, out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	pods := creates(t, w.client, "shop")
+	for n := range 2 {
+		w.cluster.Down()
+		w.cluster.Up(t)
+		up := time.Now()
+		w.injects(t, "pods get proxies after a restart")
+		wait.For(t, "a bad object is refused after a restart", func() error {
+			refused, err := w.judges(t, "")
+			if err == nil && !refused {
+				err = errors.New("it is taken")
+			}
+			return err
+		})
+		for _, lease := range []string{"coxswain-injector", "coxswain-validator"} {
+			wait.For(t, lease+" is renewed", func() error {
+				if at := renewed(lease); !at.After(up) {
+					return fmt.Errorf("it was at %s", at)
+				}
+				return nil
+			})
+		}
+		for _, of := range []string{"mutatingwebhookconfiguration/coxswain-injector", "validatingwebhookconfiguration/coxswain-validator"} {
+			w.cluster.Kubectl(t, "patch", of, "--type", "json", "-p", `[{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]`)
+			wait.For(t, "the root is put back in "+of, func() error {
+				if w.cluster.Kubectl(t, "get", of, "-o", "jsonpath={.webhooks[0].clientConfig.caBundle}") == "" {
+					return errors.New("it is away")
+				}
+				return nil
+			})
+		}
+		w.cluster.Apply(t, fmt.Sprintf(strings.ReplaceAll(templates, "{labels: {of: %s}}", "{annotations: {istio.io/rev: after-%d}}"), n))
+		wait.For(t, "new templates count", func() error {
+			by, err := created(t, w.client, "shop", nil)
+			if err == nil && by != fmt.Sprintf("after-%d", n) {
+				err = fmt.Errorf("it is by %q", by)
+			}
+			return err
+		})
+	}
+	pods.ends(t, "the API server restarts")
+	if after := processes(); !slices.Equal(before, after) {
+		t.Errorf("processes %v were replaced by %v", before, after)
 	}
 }
