@@ -20,6 +20,7 @@ import (
 // What one of two control planes writes at a time, by the lock under which it does.
 var underLocks = map[string]string{
 	"istio-namespace-controller-election": "configmaps", "istio-leader": "ingresses/status", "istio-ip-autoallocate": "serviceentries/status",
+	exportsLock: "serviceexports",
 }
 
 // writers are who has written what is under a lock, of an audit log from a line on: in the order of
@@ -61,8 +62,8 @@ func writers(t *testing.T, log string, from int) (of map[string][]string, lines 
 }
 
 // TestBesideIstiod: of a Coxswain and an istiod on one cluster one at a time writes roots, the
-// addresses of Ingresses, and those of ServiceEntries: who holds istiod's lock. The other one
-// follows when it has gone, either way.
+// addresses of Ingresses, those of ServiceEntries, and exports of services: who holds istiod's
+// lock. The other one follows when it has gone, either way.
 func TestBesideIstiod(t *testing.T) {
 	need.All(t)
 	t.Parallel()
@@ -71,7 +72,7 @@ func TestBesideIstiod(t *testing.T) {
 		"rules: [{level: Metadata, verbs: [create, update, patch], omitStages: [RequestReceived]}, {level: None}]\n")
 	c := kube.Start(t, "--audit-policy-file", policy, "--audit-log-path", log, "--audit-log-mode", "blocking")
 	c.Apply(t, kube.Definitions(t))
-	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
+	define(t, c)
 	c.Apply(t, documents(system, namespace))
 	c.Apply(t, documents(settings("istio", "{}", ""), service, balancer, ingressClass("mesh", "istio.io/ingress-controller")))
 	balanced(t, c, `[{"ip": "192.0.2.1"}]`)
@@ -86,13 +87,16 @@ func TestBesideIstiod(t *testing.T) {
 			name := fmt.Sprintf("round-%d", round)
 			c.Apply(t, documents("{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}",
 				entry(name, "{hosts: ["+name+".example], resolution: DNS, ports: [{number: 80, name: http, protocol: HTTP}]}"),
-				anIngress("shop", name, "mesh", name+".example")))
+				anIngress("shop", name, "mesh", name+".example"), strings.ReplaceAll(service, "web", name)))
 			wait.For(t, "all of "+name+" is written", func() error {
 				if got := statuses(t, c)[name]; len(got) == 0 {
 					return errors.New("the entry has no addresses")
 				}
 				if got := reached(t, c)[name]; got == "" {
 					return errors.New("the Ingress has no address")
+				}
+				if c.Kubectl(t, "get", "serviceexport", name, "-n", "shop", "--ignore-not-found", "-o", "name") == "" {
+					return errors.New("the service is not exported")
 				}
 				if c.Kubectl(t, "get", "configmap", "istio-ca-root-cert", "-n", name, "--ignore-not-found", "-o", "name") == "" {
 					return errors.New("the namespace has no root")
@@ -101,8 +105,9 @@ func TestBesideIstiod(t *testing.T) {
 			})
 		}
 	}
+	set := withExports(t, "")
 	start := func() *mesh.Plane {
-		p := mesh.Start(t, program, "", "--registries", "Kubernetes", "--kubeconfig", other, "--revision", "canary")
+		p := mesh.Start(t, program, "", "--plugins", set, "--kubeconfig", other, "--revision", "canary")
 		p.Ready(t)
 		return p
 	}
@@ -121,7 +126,8 @@ func TestBesideIstiod(t *testing.T) {
 		return lines
 	}
 	c.Apply(t, settings("istio-canary", "{}", ""))
-	istiod := kube.StartIstiod(t, c, "ENABLE_CA_SERVER=true", "PILOT_CERT_PROVIDER=istiod")
+	env := []string{"ENABLE_CA_SERVER=true", "PILOT_CERT_PROVIDER=istiod", "ENABLE_MCS_AUTO_EXPORT=true"}
+	istiod := kube.StartIstiod(t, c, env...)
 	written()
 	p := start()
 	written()
@@ -129,7 +135,7 @@ func TestBesideIstiod(t *testing.T) {
 	istiod.Stop()
 	written() // once its locks have ended
 	at = only("istiod has died", "another", "canary", at)
-	second := kube.StartIstiod(t, c, "ENABLE_CA_SERVER=true", "PILOT_CERT_PROVIDER=istiod")
+	second := kube.StartIstiod(t, c, env...)
 	written()
 	at = only("istiod is back, and Coxswain leads", "another", "canary", at)
 	if code := p.Stop(t); code != 0 { // it gives its locks up

@@ -18,11 +18,18 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
+// bundleName is what istiods call theirs, rootsLock the lock of who writes it, or roots of
+// namespaces.
+const (
+	bundleName = "istio.io:istiod-ca:root-cert"
+	rootsLock  = "istio-namespace-controller-election"
+)
+
 // bundled is the trust bundle of a cluster, once it is accepted.
 func bundled(t *testing.T, c *kube.Cluster, accept func(text string) error) (text string) {
 	t.Helper()
 	wait.For(t, "the cluster has the root", func() error {
-		out := c.Kubectl(t, "get", "clustertrustbundle", "istio.io:istiod-ca:root-cert", "--ignore-not-found", "-o", "jsonpath={.spec.signerName} {.spec.trustBundle}")
+		out := c.Kubectl(t, "get", "clustertrustbundle", bundleName, "--ignore-not-found", "-o", "jsonpath={.spec.signerName} {.spec.trustBundle}")
 		_, rest, _ := strings.Cut(out, "istio.io/istiod-ca ") // a warning that the version ends one day comes before
 		if text = strings.TrimSpace(rest); !strings.HasPrefix(text, "-----BEGIN CERTIFICATE-----") {
 			return fmt.Errorf("it has %q", out)
@@ -42,9 +49,10 @@ func withTrustBundles(t *testing.T, flags ...string) *kube.Cluster {
 	return c
 }
 
-// TestTrustBundle: the root is in a ClusterTrustBundle, with the rights of deploy/ and no others;
-// it is put back when it is added to or deleted, another root in its place is left, another control
-// plane finds it right, and namespaces get no ConfigMap.
+// TestTrustBundle: the root is in a ClusterTrustBundle, with the rights of deploy/ and no others,
+// once no istiod holds the lock of who writes it; it is put back when it is added to or deleted,
+// another root in its place is left, another control plane finds it right, and namespaces get no
+// ConfigMap.
 func TestTrustBundle(t *testing.T) {
 	t.Parallel()
 	audit, policy := filepath.Join(t.TempDir(), "audit"), filepath.Join(t.TempDir(), "policy.yaml")
@@ -59,9 +67,15 @@ func TestTrustBundle(t *testing.T) {
 		plane.Ready(t)
 		return plane
 	}
+	holds(t, c, rootsLock, "istiod-0")
 	plane := start()
+	looked(t, audit, rootsLock)
+	if out := c.Kubectl(t, "get", "clustertrustbundles", "-o", "name"); strings.Contains(out, "clustertrustbundle") {
+		t.Errorf("while an istiod holds the lock there is %s", out)
+	}
+	holds(t, c, rootsLock, "")
 	text := bundled(t, c, anything)
-	c.Kubectl(t, "delete", "clustertrustbundle", "istio.io:istiod-ca:root-cert")
+	c.Kubectl(t, "delete", "clustertrustbundle", bundleName)
 	bundled(t, c, is(text))
 	_, other, _ := strings.Cut(endingCA(t), "ca-cert.pem: ")
 	other, _, _ = strings.Cut(other, ",")
@@ -75,7 +89,7 @@ func TestTrustBundle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Kubectl(t, "patch", "clustertrustbundle", "istio.io:istiod-ca:root-cert", "--type", "merge", "-p", string(patch))
+		c.Kubectl(t, "patch", "clustertrustbundle", bundleName, "--type", "merge", "-p", string(patch))
 	}
 	tamper(text + "\n" + string(certificate)) // somebody else is to be believed beside it
 	bundled(t, c, is(text))
@@ -87,7 +101,7 @@ func TestTrustBundle(t *testing.T) {
 		return nil
 	})
 	bundled(t, c, is(strings.TrimSpace(string(certificate))))
-	c.Kubectl(t, "delete", "clustertrustbundle", "istio.io:istiod-ca:root-cert")
+	c.Kubectl(t, "delete", "clustertrustbundle", bundleName)
 	bundled(t, c, is(text))
 	plane.Stop(t)
 	start()
@@ -129,29 +143,50 @@ func TestNoTrustBundles(t *testing.T) {
 	})
 }
 
-// TestTrustBundleOfIstiod: one that istiod has written is taken over as it is, for the same CA.
+// TestTrustBundleOfIstiod: one that istiod has written is taken over as it is, for the same CA,
+// once it has gone: until then istiod alone writes it, by the lock that both hold.
 func TestTrustBundleOfIstiod(t *testing.T) {
 	need.All(t)
 	t.Parallel()
-	c := withTrustBundles(t)
+	audit, policy := filepath.Join(t.TempDir(), "audit"), filepath.Join(t.TempDir(), "policy.yaml")
+	put(t, policy, "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata, users: [another]}, {level: None}]\n")
+	c := withTrustBundles(t, "--audit-policy-file", policy, "--audit-log-path", audit, "--audit-log-mode", "blocking")
 	istiod := kube.StartIstiod(t, c, "ENABLE_CA_SERVER=true", "PILOT_CERT_PROVIDER=istiod", "ENABLE_CLUSTER_TRUST_BUNDLE_API=true")
 	theirs := bundled(t, c, anything)
 	version := func() string {
-		return c.Kubectl(t, "get", "clustertrustbundle", "istio.io:istiod-ca:root-cert", "-o", "jsonpath={.metadata.resourceVersion}")
+		return c.Kubectl(t, "get", "clustertrustbundle", bundleName, "-o", "jsonpath={.metadata.resourceVersion}")
 	}
 	before := version()
-	istiod.Stop()
-	plane := mesh.Start(t, program, "", "--registries", "Kubernetes", "--kubeconfig", c.Kubeconfig, "--enableClusterTrustBundleAPI")
+	other := filepath.Join(t.TempDir(), "kubeconfig")
+	put(t, other, c.Remote(t, kube.Another))
+	plane := mesh.Start(t, program, "", "--registries", "Kubernetes", "--kubeconfig", other, "--enableClusterTrustBundleAPI")
 	plane.Ready(t)
+	again := func(when string) {
+		t.Helper()
+		c.Kubectl(t, "delete", "clustertrustbundle", bundleName)
+		bundled(t, c, is(theirs))
+		if now := version(); now == before {
+			t.Errorf("%s, it was not written anew", when)
+		} else {
+			before = now
+		}
+	}
+	looked(t, audit, rootsLock)
+	again("istiod leads")
+	if held := lockOf(t, c, rootsLock); held.HolderIdentity != "istiod-0" {
+		t.Errorf("it is held by %+v", held)
+	}
+	for call := range asked(t, audit) {
+		if strings.Contains(call, "clustertrustbundles") {
+			t.Errorf("while istiod leads Coxswain asks to %s", call)
+		}
+	}
+	istiod.Stop()
 	wait.For(t, "it leads", func() error {
-		if held := lockOf(t, c, "istio-namespace-controller-election"); held.HolderIdentity == "" || held.HolderIdentity == "istiod-0" {
+		if held := lockOf(t, c, rootsLock); held.HolderIdentity == "" || held.HolderIdentity == "istiod-0" {
 			return fmt.Errorf("it is held by %+v", held)
 		}
 		return nil
 	})
-	c.Kubectl(t, "delete", "clustertrustbundle", "istio.io:istiod-ca:root-cert")
-	bundled(t, c, is(theirs))
-	if version() == before {
-		t.Error("it was not written anew")
-	}
+	again("istiod has died")
 }
