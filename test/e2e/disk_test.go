@@ -53,6 +53,7 @@ func (s *stateful) written(t *testing.T) {
 // TestHistoryDiskFull: on a full disk pins hold and say what they don't outlive; with room they are
 // written down.
 func TestHistoryDiskFull(t *testing.T) {
+	t.Parallel()
 	s := newStateful(t, smallDisk(t, "2m"))
 	room := fill(t, s.state)
 	for range 5 {
@@ -72,6 +73,7 @@ func TestHistoryDiskFull(t *testing.T) {
 // TestHistoryDiskHangs: a disk that does not answer, as one that is frozen (fsfreeze(8)) does not,
 // keeps no command and no edit; when it answers, all is written down.
 func TestHistoryDiskHangs(t *testing.T) {
+	t.Parallel()
 	image, dir := filepath.Join(t.TempDir(), "image"), t.TempDir()
 	for _, args := range [][]string{
 		{"truncate", "-s", "32M", image}, {"mkfs.ext4", "-q", image}, {"mount", "-o", "loop", image, dir},
@@ -106,6 +108,7 @@ func TestHistoryDiskHangs(t *testing.T) {
 // TestAuditLogUnwritable: while it can't be written down who did it nothing is changed by command,
 // with the reason; edits arrive. When it can be, commands do what they say.
 func TestAuditLogUnwritable(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, reason string
 		// harm does something to the directory or the file, and returns what mends it.
@@ -135,6 +138,7 @@ func TestAuditLogUnwritable(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			disk := smallDisk(t, "1m")
 			file := filepath.Join(disk, "audit", "audit.jsonl")
 			if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {

@@ -40,7 +40,6 @@ func newStateful(t *testing.T, state string, args ...string) *stateful {
 }
 
 func (s *stateful) start(t *testing.T, args ...string) {
-	mesh.RuntimeDir(t)
 	s.plane = mesh.Start(t, program, s.config, append([]string{"--stateDir", s.state}, args...)...)
 	s.plane.Ready(t)
 	s.operator = operator{t, s.plane.HTTP}
@@ -90,6 +89,7 @@ func (s *stateful) answers(t *testing.T) {
 // TestHistoryFileSpoilt: whatever becomes of the history's file while it is in use, commands
 // answer, edits arrive, pins stay and are written down again, and the core ends when it is told to.
 func TestHistoryFileSpoilt(t *testing.T) {
+	t.Parallel()
 	file := func(s *stateful) string { return filepath.Join(s.state, "history.db") }
 	for _, c := range []struct {
 		name string
@@ -120,6 +120,7 @@ func TestHistoryFileSpoilt(t *testing.T) {
 		}, mend: func(s *stateful) error { return os.Remove(s.state) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			s := newStateful(t, filepath.Join(t.TempDir(), "state"))
 			if err := c.harm(s); err != nil {
 				t.Fatal(err)
