@@ -72,8 +72,8 @@ func (p *Pod) Close() { close(p.quit); <-p.ended }
 // address in a network of a number of bits. What is not in that network goes by a gateway.
 func (p *Pod) Attach(bridge string, bits int, gateway string) error {
 	device := "p-" + strings.ReplaceAll(strings.TrimPrefix(p.Address, "10."), ".", "-")
-	// The kernel takes apart a namespace that has ended a moment later: the device of the pod that had
-	// the address before may be there still.
+	// The kernel takes apart a namespace that has ended a moment later: the device of the pod that
+	// had the address before may be there still.
 	_ = exec.Command("ip", "link", "del", "dev", device).Run()
 	for _, args := range [][]string{
 		{"link", "add", "name", device, "type", "veth", "peer", "name", "eth0", "netns", p.path},
