@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/sdk"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 const (
@@ -29,24 +30,28 @@ func plugin() sdk.ControllerPlugin {
 	}
 }
 
-// run looks at each entry that comes. What fails is tried again: somebody else may have changed the
-// object, or the store may be away.
+// run looks at each entry that comes. One whose object nobody has is looked at again when its row
+// is another one: it may come from a source that takes writes now. What fails otherwise is tried
+// again: somebody else may have changed the object, or the store may be away.
 func run(ctx context.Context, out sdk.Publisher) error {
-	objects, seen := sdk.ObjectsOf(out), map[string]bool{}
+	objects, seen, missing := sdk.ObjectsOf(out), map[string]bool{}, map[string]*pb.Row{}
 	for {
 		s, newer := out.State()
 		failed := false
-		for _, key := range s.Table(table).Keys() {
-			if seen[key] {
+		for key, row := range s.Table(table).All() {
+			if seen[key] || missing[key] == row {
 				continue
 			}
 			err := see(ctx, objects, key)
-			if err != nil && sdk.CodeOf(err) != sdk.StoreNotFound {
+			switch {
+			case err == nil:
+				seen[key] = true
+			case sdk.CodeOf(err) == sdk.StoreNotFound:
+				missing[key] = row
+			default:
 				out.Log(sdk.Warn, "a status was not written; it is tried again", "entry", key, "error", err)
 				failed = true
-				continue
 			}
-			seen[key] = true
 		}
 		var retry <-chan time.Time
 		if failed {

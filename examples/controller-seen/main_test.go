@@ -15,7 +15,7 @@ func TestConformance(t *testing.T) {
 }
 
 // TestSeen: the status is written once, with what it had; a conflict is tried again with what is
-// there then.
+// there then, and what nobody had when its row is another one.
 func TestSeen(t *testing.T) {
 	for _, target := range append(plugintest.Built(t, "."), plugintest.Memory(plugin())) {
 		t.Run(target.Carrier, func(t *testing.T) { seen(t, plugintest.StartTarget(t, target, nil)) })
@@ -24,9 +24,13 @@ func TestSeen(t *testing.T) {
 
 func seen(t *testing.T, h *plugintest.Harness) {
 	written := make(chan string, 10)
-	var refused atomic.Bool
+	var refused, late atomic.Bool
+	looked := make(chan struct{})
 	h.OnStore(func(m *pb.Store) *pb.Stored {
 		switch {
+		case m.Name == "late" && !late.Swap(true):
+			close(looked)
+			return &pb.Stored{Code: sdk.StoreNotFound, Error: "nobody has it"}
 		case m.Verb == pb.VerbGet:
 			return &pb.Stored{
 				Object: []byte(`{"metadata":{"name":"` + m.Name + `","finalizers":["x"]},"spec":{"n":12345678901234567890},"status":{"addresses":["a"]}}`),
@@ -53,5 +57,11 @@ func seen(t *testing.T, h *plugintest.Harness) {
 	h.Update(table, []*sdk.Row{{Key: "shop/web", Labels: map[string]string{"a": "b"}}, {Key: "shop/other"}})
 	if got := <-written; !strings.Contains(got, `"name":"other"`) {
 		t.Errorf("written again: %s", got)
+	}
+	h.Update(table, []*sdk.Row{{Key: "shop/late"}})
+	<-looked
+	h.Update(table, []*sdk.Row{{Key: "shop/late", Labels: map[string]string{"a": "b"}}}) // another source has it
+	if got := <-written; !strings.Contains(got, `"name":"late"`) {
+		t.Errorf("written is %s", got)
 	}
 }
