@@ -154,12 +154,16 @@ func (w *watch) tryNext() {
 // singly leaves one resource in a batch where a client judges each of them once and then takes the
 // same bytes unseen, as Envoy does filters' configurations (ECDS): what is refused can't be found
 // by sending parts of it again. The others wait in groups of their own until that is answered.
+// Other clients are answered with all that they ask for at once.
 func (m *machine) singly(w *watch, b *batch) {
+	if !m.envoy || w.url != typeExtensions {
+		return
+	}
 	most := 1
 	if slices.ContainsFunc(w.flights, func(f flight) bool { return f.resources > 0 }) {
 		most = 0 // a refusal is about all that was not accepted
 	}
-	if w.url != typeExtensions || len(b.upserts) <= most || b.first && w.initial != nil {
+	if len(b.upserts) <= most || b.first && w.initial != nil {
 		return
 	}
 	accepted := m.common.memo.content(w.acked.to).bodies

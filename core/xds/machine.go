@@ -19,6 +19,8 @@ type machine struct {
 	offers func(typeURL string) (*pb.Traits, bool)
 	// authenticated streams may have sensitive types.
 	authenticated bool
+	// envoy is set for clients whose node says so (user_agent_name).
+	envoy bool
 	// prefix makes the nonces of this stream differ from those of others.
 	prefix string
 

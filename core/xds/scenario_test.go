@@ -20,6 +20,7 @@ import (
 // Lines, with # comments:
 //
 //	delta                        the client speaks delta (otherwise state of the world)
+//	envoy                        the client says that it is an Envoy
 //	authenticated                the client is known
 //	patience DURATION            for the client's answers
 //	served TYPE NAME=CONTENT … [/ TYPE …]     what there is from now on: a new revision
@@ -85,6 +86,8 @@ func (c *conversation) line(verb string, words []string) error {
 	switch verb {
 	case "delta":
 		c.machine.delta = true
+	case "envoy":
+		c.machine.envoy = true
 	case "authenticated":
 		c.machine.authenticated = true
 	case "patience":

@@ -193,6 +193,7 @@ func (st *stream) connect(first request) error {
 	st.log = s.config.Log.With("node", budget.Line(node.Id, maxLogged), "connection", st.connection.ID())
 	st.machine = &machine{
 		common: s.common, delta: st.delta, offers: st.connection.Offers, authenticated: len(identities) > 0,
+		envoy:  node.GetUserAgentName() == "envoy",
 		prefix: fmt.Sprintf("%08x-%d-", s.seed, st.connection.ID()),
 	}
 	st.alarm, st.slow, st.timeout, st.later = stopped(), stopped(), stopped(), stopped()
