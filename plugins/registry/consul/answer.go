@@ -30,9 +30,14 @@ type question struct {
 	// 0: it comes at once.
 	index uint64
 	wait  time.Duration
-	// consistent: what the leader says after it has made sure that it is the leader.
-	consistent bool
+	// consistent: what the leader says after it has made sure that it is the leader. direct: what
+	// the servers' state says, not a view that is kept by a stream of events.
+	consistent, direct bool
 }
+
+// byDistance orders instances by how far they are from the agent. Consul's views have no order, so
+// that it answers from the servers' state. Source: Consul, agent/rpcclient/health, useStreaming.
+const byDistance = "_agent"
 
 // answer is what Consul said, or err.
 type answer struct {
@@ -44,6 +49,8 @@ type answer struct {
 	// says otherwise; then Consul doesn't tell whether there is more.
 	index                       uint64
 	leader, filtered, anonymous bool
+	// streamed: it comes from a view that is kept by a stream of events.
+	streamed bool
 	// same: the index is that of the answer before, so that there is nothing new, and the answer
 	// was not read.
 	same bool

@@ -39,7 +39,7 @@ func (b *book) take(w *watch, l listed) {
 		b.found[w.place()] = found
 	}
 	b.round++
-	r := &round{book: b, watch: w, found: found, again: map[string]int{}, lost: instances.Tally{}}
+	r := &round{book: b, watch: w, found: found, seen: keys{}, lost: instances.Tally{}, room: b.room(w, l)}
 	for i := range l.entries {
 		r.entry(&l.entries[i])
 	}
@@ -60,30 +60,63 @@ func (b *book) take(w *watch, l listed) {
 	b.Set(w.name, w.place(), nil, r.lost)
 }
 
+// room is how many instances the answer may bring that are new: as many as there is place for, and
+// those in whose place they come.
+func (b *book) room(w *watch, l listed) int {
+	free, found := b.config.MaxInstances-b.total, b.found[w.place()]
+	if len(l.entries)+len(l.broken) <= free {
+		return free
+	}
+	seen, goes := keys{}, len(found)
+	stays := func(id string) {
+		if _, known := found[seen.next(w, id)]; known {
+			goes--
+		}
+	}
+	for i := range l.entries {
+		stays(l.entries[i].id())
+	}
+	for _, one := range l.broken {
+		if one.id == "" {
+			return free // nothing goes
+		}
+		stays(one.id)
+	}
+	return free + goes
+}
+
+// keys are where the instances of an answer are found, and how many are there of each.
+type keys map[string]int
+
+// next is the key of one more.
+func (k keys) next(w *watch, id string) string {
+	key := w.place() + "/" + id
+	n := k[key]
+	if k[key]++; n > 0 {
+		key += "+" + strconv.Itoa(n)
+	}
+	return key
+}
+
 // round is one answer about a service.
 type round struct {
 	*book
 	watch *watch
 	found map[string]int
-	// again counts those of one ID.
-	again map[string]int
+	seen  keys
+	room  int
 	lost  instances.Tally
 }
 
 // key is where an instance is found, and whether there is room for it.
 func (r *round) key(id string) (key string, room bool) {
-	key = r.watch.place() + "/" + id
-	if n := r.again[key]; n > 0 { // there once more
-		r.again[key]++
-		key += "+" + strconv.Itoa(n)
-	} else {
-		r.again[key] = 1
-	}
+	key = r.seen.next(r.watch, id)
 	if _, known := r.found[key]; !known {
-		if r.total >= r.config.MaxInstances {
+		if r.room <= 0 {
 			r.lost.Add(lostLimit, id)
 			return key, false
 		}
+		r.room--
 		r.total++
 	}
 	r.found[key] = r.round

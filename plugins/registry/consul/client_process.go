@@ -108,6 +108,9 @@ func (l *library) ask(ctx context.Context, path string, into any, filter string,
 		Datacenter: q.datacenter, AllowStale: l.config.Stale && !q.consistent, RequireConsistent: q.consistent, WaitIndex: q.index, WaitTime: q.wait,
 		Token: token, Filter: filter, NodeMeta: l.config.Services.NodeMeta,
 	}).WithContext(ctx)
+	if q.direct {
+		options.Near = byDistance
+	}
 	meta, err := l.client.Raw().Query(path, into, options)
 	var status api.StatusError
 	switch {
@@ -117,7 +120,8 @@ func (l *library) ask(ctx context.Context, path string, into any, filter string,
 		return said.HideIn(err, token)
 	}
 	a.index, a.filtered, a.anonymous = meta.LastIndex, meta.ResultsFilteredByACLs, token == "" && meta.DefaultACLPolicy == "deny"
-	a.leader = meta.KnownLeader || meta.QueryBackend == api.QueryBackendStreaming
+	a.streamed = meta.QueryBackend == api.QueryBackendStreaming
+	a.leader = meta.KnownLeader || a.streamed
 	return nil
 }
 

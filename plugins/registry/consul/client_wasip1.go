@@ -64,7 +64,8 @@ func (g granted) ask(ctx context.Context, path string, into any, filter string, 
 	a.index, _ = strconv.ParseUint(got.Headers["X-Consul-Index"], 10, 64) // 0 is refused
 	a.filtered = got.Headers["X-Consul-Results-Filtered-By-Acls"] == "true"
 	a.anonymous = token == "" && got.Headers["X-Consul-Default-Acl-Policy"] == "deny"
-	a.leader = got.Headers["X-Consul-Knownleader"] == "true" || got.Headers["X-Consul-Query-Backend"] == "streaming"
+	a.streamed = got.Headers["X-Consul-Query-Backend"] == "streaming"
+	a.leader = got.Headers["X-Consul-Knownleader"] == "true" || a.streamed
 	if a.same = q.index != 0 && a.index == q.index; a.same { // reading it takes a module ten times as long as a process
 		return nil
 	}
@@ -92,6 +93,9 @@ func (g granted) parameters(filter string, q question) string {
 		p.Set("consistent", "")
 	case g.config.Stale:
 		p.Set("stale", "")
+	}
+	if q.direct {
+		p.Set("near", byDistance)
 	}
 	for key, value := range g.config.Services.NodeMeta {
 		p.Add("node-meta", key+":"+value)

@@ -157,9 +157,7 @@ func (l *loop) handle(r result) {
 		l.drop(w)
 		return
 	}
-	if before != 0 && before != w.index {
-		w.changed = now
-	}
+	w.note(r.answer, before, now)
 	delete(l.missing, w)
 	l.complaints.answers(w, now)
 	switch {

@@ -1,6 +1,7 @@
 package consul
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/instances"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/registrytest"
@@ -95,6 +97,60 @@ func TestChanges(t *testing.T) {
 		return len(rows) == 1 && rows["default/other.service.consul"] != nil
 	})
 	has(t, h, "web")
+}
+
+// TestViewThatLacks: a view of Consul's that lacks for good what was registered while it began is
+// compared with the servers' state, and not asked any more.
+func TestViewThatLacks(t *testing.T) {
+	w := newTwin(t)
+	w.put("web", at("web", 1))
+	w.alter(func() {
+		w.apart = func(out http.ResponseWriter, r *http.Request) bool { // the view has web-1 and web-2, whatever there is
+			q := r.URL.Query()
+			if r.URL.Path != ofWeb || !q.Has("index") || q.Has("near") {
+				return false
+			}
+			if q.Get("index") >= "50" {
+				select {
+				case <-time.After(200 * time.Millisecond):
+				case <-r.Context().Done():
+				}
+			}
+			out.Header().Set("X-Consul-Query-Backend", "streaming")
+			return says(ofWeb, "50", jsonOf(at("web", 1), at("web", 2)))(out, r)
+		}
+	})
+	h := begin(t, w, map[string]any{"wait": "1s", "refresh": "100ms"})
+	has(t, h, "web", "10.0.0.1", "10.0.0.2")
+	w.change(func() {
+		w.services["web"], w.indexes["web"] = []entry{at("web", 1), at("web", 2), at("web", 3)}, 60
+	})
+	has(t, h, "web", "10.0.0.1", "10.0.0.2", "10.0.0.3")
+	wait.For(t, "the view is asked no more", func() error {
+		if w.questions(about("near=_agent")) == 0 {
+			return errors.New("no question passes it by")
+		}
+		return nil
+	})
+	w.change(func() {
+		w.services["web"], w.indexes["web"] = []entry{at("web", 1), at("web", 4), at("web", 5), at("web", 6)}, 70
+	})
+	has(t, h, "web", "10.0.0.1", "10.0.0.4", "10.0.0.5", "10.0.0.6")
+}
+
+// TestReplacedAtTheLimit: where there are as many instances as may be, one that comes in another's
+// place is taken, whatever else waits for a place.
+func TestReplacedAtTheLimit(t *testing.T) {
+	w := newTwin(t)
+	w.put("other", at("other", 9))
+	h := begin(t, w, map[string]any{"maxInstances": 3})
+	has(t, h, "other", "10.0.0.9")
+	w.put("web", at("web", 1), at("web", 1), at("web", 1), at("web", 2))
+	has(t, h, "web", "10.0.0.1")
+	for n := 10; n < 20; n++ {
+		w.put("other", at("other", n))
+		has(t, h, "other", fmt.Sprintf("10.0.0.%d", n))
+	}
 }
 
 // TestNothingIsEmptied: no answer that isn't certain takes anything away.

@@ -49,7 +49,7 @@ func (s *schedule) next(now time.Time) (*watch, time.Duration, bool) {
 	case canStop && now.Sub(w.changed) < recent && s.hot < s.config.Watches/2:
 		wait, hot = s.config.Wait, true
 	}
-	return w, wait, hot
+	return w, min(wait, w.settles(now, s.config.Refresh)), hot
 }
 
 // fair is how long each may wait so that all are asked every Refresh; more are those that are

@@ -24,8 +24,13 @@ type watch struct {
 	// dropped: nobody wants to know any more.
 	dropped  bool
 	failures int
-	// asked is when it was asked last, changed when an answer was another than before.
-	asked, changed time.Time
+	// asked is when it was asked last, changed when an answer was another than before, moved when
+	// the index last was another, the first one too, and sure when an answer last came from the
+	// servers' own state.
+	asked, changed, moved, sure time.Time
+	// streams: answers come from a view that Consul keeps by a stream of events. direct: this view
+	// lags for good, and is asked no more.
+	streams, direct bool
 }
 
 func (w *watch) lists() bool { return w.name == "" }
@@ -45,13 +50,51 @@ func (w *watch) String() string {
 	return what
 }
 
+// note keeps what an answer that counts says of when news came, and from where.
+func (w *watch) note(a answer, before uint64, now time.Time) {
+	if before != 0 && before != w.index {
+		w.changed = now
+	}
+	if before != w.index {
+		w.moved = now
+	}
+	if a.streamed {
+		w.streams = true
+	} else {
+		w.sure = now
+	}
+}
+
+// surely is how often a view of Consul's that nothing changes is compared with the servers' state.
+const surely = 10 * time.Minute
+
+// settles is how long a view may be believed from now on, 0: no longer. A view that begins while
+// instances are registered may lack some of them for good, though it moves on. So it is compared
+// with the servers' state once nothing has changed for a while, and seldom after that.
+func (w *watch) settles(now time.Time, while time.Duration) time.Duration {
+	at := w.sure.Add(surely)
+	if quiet := w.moved.Add(while); w.sure.Before(quiet) && quiet.Before(at) {
+		at = quiet
+	}
+	if !w.streams || w.direct {
+		return surely
+	}
+	if d := at.Sub(now); d >= 100*time.Millisecond { // less is nothing to wait for
+		return d
+	}
+	return 0
+}
+
 // question is what is asked next. What is asked for the first time, and what is made sure of, is
-// asked of the leader, and answered at once.
+// asked of the leader, and answered at once. A wait of 0 is for the servers' state as it is.
 func (w *watch) question(wait time.Duration) question {
 	if w.index == 0 || w.verify || w.unlisted || w.lists() && w.failures > 0 { // of a list it is known soon that Consul is back
 		return question{datacenter: w.datacenter, consistent: true}
 	}
-	return question{datacenter: w.datacenter, index: w.index, wait: wait}
+	if wait == 0 {
+		return question{datacenter: w.datacenter}
+	}
+	return question{datacenter: w.datacenter, index: w.index, wait: wait, direct: w.direct}
 }
 
 // verdict is what an answer is good for.
@@ -98,6 +141,7 @@ func (w *watch) judge(q question, a answer) (verdict, error) {
 		return nothingNew, nil
 	case !q.consistent && (a.index < w.index || n < w.had):
 		w.verify = true
+		w.direct = w.direct || a.streamed && a.index < w.index
 		return doubtful, nil
 	case w.index == 0 && w.lists() && n == 0 && (a.filtered || a.anonymous):
 		return fails, errBlind
@@ -108,6 +152,7 @@ func (w *watch) judge(q question, a answer) (verdict, error) {
 	case n == 0 && w.unlisted:
 		return gone, nil
 	}
+	w.direct = w.direct && a.index >= w.index // otherwise it is another history, with views of its own
 	w.index, w.had, w.filtered, w.verify, w.unlisted, w.failures = a.index, n, a.filtered, false, false, 0
 	return counts, nil
 }
