@@ -3,7 +3,7 @@ package control
 import (
 	"context"
 	"github.com/coxswain-mesh/coxswain/core/caller"
-	"github.com/coxswain-mesh/coxswain/core/control/internal/serving/pieces"
+	"github.com/coxswain-mesh/coxswain/core/control/internal/pieces"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/protobuf/proto"

@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/control/internal/pieces"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/serving"
-	"github.com/coxswain-mesh/coxswain/core/control/internal/serving/pieces"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
 	"github.com/coxswain-mesh/coxswain/core/control/operations"
 	"github.com/coxswain-mesh/coxswain/core/revision"

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/control/internal/pieces"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/serving"
-	"github.com/coxswain-mesh/coxswain/core/control/internal/serving/pieces"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/status"
 	"github.com/coxswain-mesh/coxswain/core/report"

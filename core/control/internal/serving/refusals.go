@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/coxswain-mesh/coxswain/core/control/internal/patch"
-	"github.com/coxswain-mesh/coxswain/core/control/internal/serving/pieces"
+	"github.com/coxswain-mesh/coxswain/core/control/internal/pieces"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
 	"github.com/coxswain-mesh/coxswain/core/report"
 )

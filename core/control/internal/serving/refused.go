@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/control/internal/serving/pieces"
+	"github.com/coxswain-mesh/coxswain/core/control/internal/pieces"
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
 	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/view"
