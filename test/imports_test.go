@@ -89,6 +89,11 @@ var rules = []rule{
 		"core/control/internal/pipeline", "core/control/internal/serving", "core/control/internal/state",
 		"core/control/internal/status", "core/host", "core/xds",
 	}, why: "machines know nothing of who drives them"},
+	{of: "core/control/internal/pieces", forbids: []string{
+		"core/control/internal/calls", "core/control/internal/members", "core/control/internal/middle",
+		"core/control/internal/patch", "core/control/internal/pipeline", "core/control/internal/serving",
+		"core/control/internal/state", "core/control/internal/status", "core/host", "core/xds",
+	}, why: "what takes resources apart knows nothing of who asks for it"},
 	{of: "core/control/internal/trial", forbids: []string{
 		"core/control/internal/calls", "core/control/internal/members", "core/control/internal/middle",
 		"core/control/internal/pipeline", "core/control/internal/serving", "core/control/internal/state",

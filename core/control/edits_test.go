@@ -76,12 +76,17 @@ func (w *hostsWorld) edit(objects, hosts string) {
 	w.patches()
 }
 
-// hostsText is a route configuration with virtual hosts.
+// hostsText is a route configuration with virtual hosts. One in domain ! has a route that Envoy's
+// own rules refuse.
 func hostsText(hosts string) string {
 	m := &routev3.RouteConfiguration{Name: "a"}
 	for _, h := range strings.Fields(hosts) {
 		name, domain, _ := strings.Cut(h, "=")
-		m.VirtualHosts = append(m.VirtualHosts, &routev3.VirtualHost{Name: name, Domains: []string{name + domain}})
+		host := &routev3.VirtualHost{Name: name, Domains: []string{name + domain}}
+		if domain == "!" {
+			host.Routes = []*routev3.Route{{}}
+		}
+		m.VirtualHosts = append(m.VirtualHosts, host)
 	}
 	b, _ := proto.Marshal(m)
 	return string(b)

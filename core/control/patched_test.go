@@ -1,6 +1,7 @@
 package control
 
 import (
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,7 +14,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/report"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 )
 
 // newPatched is a world of virtual hosts whose proxies, but for the one named bare, have a patch
@@ -109,6 +112,28 @@ func TestPatchedPieces(t *testing.T) {
 			if got := w.said(bare.Pull().Types[w.url].Get("a")); got != "one=y two=x three" {
 				w.t.Errorf("one without the patch has %s", got)
 			}
+		},
+		"a piece of which the core knows that it would be refused": func(w *hostsWorld) {
+			w.makes = func(hosts string) string { return strings.ReplaceAll(hosts, "=x", "=!") + " more" }
+			w.edit("one two", "one=y two=x three")
+			w.settle("one=y two three more")
+			w.edit("one", "one=z two=x three four=x")
+			w.settle("one=z two three four=! more") // a closed host, in its domain
+			var hosts routev3.RouteConfiguration
+			if err := proto.Unmarshal(w.has.Get("a").Value(), &hosts); err != nil || len(hosts.VirtualHosts[3].Routes) > 0 {
+				w.t.Errorf("%v: the host that was never good is %v", err, hosts.VirtualHosts)
+			}
+			w.refusals()
+			var said []string
+			for r := range w.mid.State.Roster.Patcher("upper").Failures() {
+				said = append(said, r.Failed())
+			}
+			const spoilt = "virtual host two, virtual host four of its answer about a, which Envoy would refuse: "
+			if slices.Sort(said); len(said) == 0 || !strings.HasPrefix(said[len(said)-1], spoilt) {
+				w.t.Errorf("it is said: %q", said)
+			}
+			w.edit("two", "one=z two=y three")
+			w.settle("one=z two=y three more")
 		},
 		"the proxy has the patch no more": func(w *hostsWorld) {
 			w.edit("two", "one two=x three")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
@@ -69,7 +70,7 @@ func (p *Patcher) Joined() {
 		switch {
 		case r.open:
 			p.ask(r)
-		case r.failed != "":
+		case r.Failed() != "":
 			delete(p.results, k)
 			p.round++
 		}
@@ -94,15 +95,33 @@ func (p *Patcher) Answered(m *pb.Patched, now time.Time) *Result {
 	p.calls.missed, p.calls.unanswered = 0, 0
 	failed := m.Error
 	if failed == "" {
-		bodies, err := p.decode(r.key.typeURL, m.Resources)
+		bodies, spoilt, err := p.decode(r.key.typeURL, m.Resources, r.before(p))
 		if err != nil {
 			failed = err.Error()
 		} else {
-			r.changed, r.removed = bodies, m.Removes
+			r.changed, r.removed, r.spoilt, r.since = bodies, m.Removes, spoilt, now
 		}
 	}
 	p.close(r, failed, now)
 	return r
+}
+
+// before returns what stands in for what is spoilt of a resource of an answer: what the patch made
+// of it last, or, for a patch that may be left out, what it was given; nil: nothing.
+func (r *Result) before(p *Patcher) func(name string) *view.Body {
+	return func(name string) *view.Body {
+		if last := p.good[goodKey{r.key.typeURL, r.key.name, r.key.facts}]; last != nil {
+			for _, b := range last.changed {
+				if b.Name() == name {
+					return b
+				}
+			}
+		}
+		if p.Skips && name == r.key.name {
+			return r.input
+		}
+		return nil
+	}
 }
 
 // Undelivered notes that a call could not be sent, and returns what it is about; nil: it was not

@@ -2,6 +2,7 @@ package patch
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -40,49 +41,55 @@ func (p *Patcher) encode(m *pb.Patch) error {
 }
 
 // decode checks what a patch answered, by the rules of Envoy's fields too, and makes bodies of it.
-func (p *Patcher) decode(typeURL string, resources []*pb.Resource) ([]*view.Body, error) {
+// Of a resource that Envoy would refuse the pieces that are at fault are as before; spoilt says
+// which.
+func (p *Patcher) decode(typeURL string, resources []*pb.Resource, before func(name string) *view.Body) (bodies []*view.Body, spoilt string, err error) {
 	seen := map[string]bool{}
-	var bodies []*view.Body
 	for _, r := range resources {
 		if r.Name == "" || seen[r.Name] {
-			return nil, fmt.Errorf("it answered with a resource without a name, or with two of the name %q", r.Name)
+			return nil, "", fmt.Errorf("it answered with a resource without a name, or with two of the name %q", r.Name)
 		}
 		seen[r.Name] = true
-		value, err := p.value(typeURL, r)
+		value, refused, err := p.value(typeURL, r)
 		if err == nil {
 			err = view.CheckName(typeURL, r.Name, value)
 		}
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		bodies = append(bodies, view.NewBody(typeURL, r.Name, value, 0))
+		b := view.NewBody(typeURL, r.Name, value, 0)
+		if refused != nil {
+			var said string
+			if b, said = mend(typeURL, b, before(r.Name), refused); b == nil {
+				return nil, "", fmt.Errorf("it answered with %s, which Envoy would refuse: %w", r.Name, refused)
+			}
+			spoilt = cmp.Or(spoilt, said)
+		}
+		bodies = append(bodies, b)
 	}
-	return bodies, nil
+	return bodies, spoilt, nil
 }
 
-// value is the bytes of a resource that a patch answered with.
-func (p *Patcher) value(typeURL string, r *pb.Resource) ([]byte, error) {
+// value is the bytes of a resource that a patch answered with, and why Envoy would refuse it.
+func (p *Patcher) value(typeURL string, r *pb.Resource) (value []byte, refused, err error) {
 	msg, err := newMessage(typeURL)
 	switch {
 	case err != nil && p.ready.Json:
-		return nil, err
+		return nil, nil, err
 	case err != nil: // a type that this binary doesn't know: taken as it is
-		return r.Bytes, nil
+		return r.Bytes, nil, nil
 	case p.ready.Json:
 		err = protojson.Unmarshal(r.Bytes, msg)
 	default:
 		err = proto.Unmarshal(r.Bytes, msg)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("it answered with %s, which does not decode: %w", r.Name, err)
+		return nil, nil, fmt.Errorf("it answered with %s, which does not decode: %w", r.Name, err)
 	}
-	if err := envoyrules.CheckAll(msg); err != nil {
-		return nil, fmt.Errorf("it answered with %s, which Envoy would refuse: %w", r.Name, err)
+	if value = r.Bytes; p.ready.Json {
+		value, err = proto.MarshalOptions{Deterministic: true}.Marshal(msg)
 	}
-	if !p.ready.Json {
-		return r.Bytes, nil
-	}
-	return proto.MarshalOptions{Deterministic: true}.Marshal(msg)
+	return value, envoyrules.CheckAll(msg), err
 }
 
 // newMessage returns an empty message of a resource type.

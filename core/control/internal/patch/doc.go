@@ -9,6 +9,7 @@
 //  2. Otherwise each resource goes through the chain, and Patcher.result (patcher.go) says what a patch made of it. What is not known yet becomes a call
 //     (Patcher.Calls), in JSON where the patch wants that (codec.go), and there is no answer about the view until all calls are over.
 //  3. A call ends in Patcher.Answered, Patcher.Undelivered or, when it took too long, Patcher.Late (calls.go). Results are kept, failures too.
+//     What Envoy would refuse in an answer is as before in the pieces that are at fault (mend.go).
 //  4. Made.Of is asked again. A failed result is left out or stood in for by the last good one, and the new snapshot is what proxies get.
 //  5. Made.Sweep forgets the results that no snapshot stands on.
 //

@@ -59,6 +59,8 @@ type Result struct {
 	// failed says why there is no result, since when.
 	failed string
 	since  time.Time
+	// spoilt says which pieces of the answer are as before, and why.
+	spoilt string
 	// late: the failure is that there was no answer in time; it is asked again when there is a
 	// reason to.
 	late bool
@@ -70,8 +72,9 @@ func (r *Result) Type() string { return r.key.typeURL }
 // Name of that resource.
 func (r *Result) Name() string { return r.key.name }
 
-// Failed says why there is no result; empty: there is one.
-func (r *Result) Failed() string { return r.failed }
+// Failed says why there is no result, or which pieces of it are as before; empty: all is as the
+// patch says.
+func (r *Result) Failed() string { return cmp.Or(r.failed, r.spoilt) }
 
 // Since is when it failed.
 func (r *Result) Since() time.Time { return r.since }
@@ -203,7 +206,7 @@ func (p *Patcher) identity() string { return p.ready.Plugin + " " + p.ready.Plug
 func (p *Patcher) Failures() iter.Seq[*Result] {
 	return func(yield func(*Result) bool) {
 		for _, r := range p.results {
-			if r.failed != "" && !yield(r) {
+			if r.Failed() != "" && !yield(r) {
 				return
 			}
 		}
