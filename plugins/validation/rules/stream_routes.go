@@ -74,6 +74,7 @@ func (c *checker) tcpRoute(at path, r *networking.TCPRoute) {
 		}
 		if m.GetSourceSubnet() != "" {
 			c.subnet(here.field("sourceSubnet"), m.SourceSubnet)
+			c.obsolete(here.field("sourceSubnet"), "it says nothing, as in istiod: connections from all addresses match; write sourceLabels or sourceNamespace")
 		}
 		if m.GetPort() != 0 {
 			c.port(here.field("port"), m.Port)
