@@ -18,11 +18,13 @@ func configCommand(p *program) *cobra.Command {
 		Long: `Show the configuration of a running control plane: where each object came from, what it is good for, and what was refused and why.
 
 An object's state is ok, warned, refused (its last good version is served, if there is one), held (it was taken, but something that was made of it was
-not, or proxies refuse it now) or left out (istiod serves its kind, and nobody does here). EFFECT is how many resources were made from it, by itself or by way of rows that plugins derived from it, and how many
-proxies are in their views; none: it changes nothing that a connected proxy has. Where a part of the object leads to nothing (a route to a host that is
-not there, a selector that selects nobody), EFFECT counts it, and a line below says which, as coxswain analyze --live does. All generators are asked about all that they have made for that, which
-takes some seconds in a large mesh; --effect=false leaves it out.`,
+not, or proxies refuse it now) or left out (istiod serves its kind, and nobody does here). EFFECT is how many resources were made from it, by itself or
+by way of rows that plugins derived from it, and how many proxies are in their views; none: it changes nothing that a connected proxy has. With -o wide
+what plugins derived (a VirtualService of an HTTPRoute) has lines of its own. Where a part of the object leads to nothing (a route to a host that is not
+there, a selector that selects nobody), EFFECT counts it, and a line below says which, as coxswain analyze --live does. All generators are asked about all
+that they have made for that, which takes some seconds in a large mesh; --effect=false leaves it out.`,
 		Example: `  coxswain config
+  coxswain config -o wide
   coxswain config -o json`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -41,8 +43,12 @@ takes some seconds in a large mesh; --effect=false leaves it out.`,
 					fmt.Fprintf(p.err, "coxswain: what leads to nothing is not known: %v\n", err)
 				}
 			}
-			return a.print(list, func(w io.Writer, _ bool) {
-				show.Objects(w, list)
+			return a.print(list, func(w io.Writer, wide bool) {
+				shown := list
+				if !wide {
+					shown = show.Written(list)
+				}
+				show.Objects(w, shown)
 				var pins []admin.Pin
 				var stage admin.Rollout
 				// What an older control plane does not say is not known, and nothing is said of it.

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/question"
+	"github.com/coxswain-mesh/coxswain/cmd/internal/rules"
+	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/sdk/simulator"
 	"github.com/spf13/cobra"
 )
@@ -63,6 +65,9 @@ is a listener of the URL's port, for what a workload sends an address that is no
 				return usageError{err}
 			}
 			went := config.Walk(conn, request)
+			if dump == "" {
+				a.places(c.Context()).Say(went)
+			}
 			return a.print(went, func(w io.Writer, _ bool) { fmt.Fprint(w, went) })
 		},
 	}
@@ -72,6 +77,18 @@ is a listener of the URL's port, for what a workload sends an address that is no
 	formatFlag(c, &a.format)
 	q.Flags(c.Flags())
 	return c
+}
+
+// places are those of the objects that the control plane has; none where it doesn't say.
+func (a *asked) places(ctx context.Context) rules.Places {
+	var objects []admin.Object
+	places := rules.Places{}
+	if a.page(ctx, "/debug/configs", &objects) == nil {
+		for _, o := range objects {
+			places.Add(o.Kind, o.Key, o.Source, o.Of)
+		}
+	}
+	return places
 }
 
 // dumpOfProxy returns a configuration dump and, if it is a connected proxy's, the node's ID.

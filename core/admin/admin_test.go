@@ -100,6 +100,8 @@ func (twin) Effects(context.Context) Effects {
 	return Effects{Proxies: 1, Asked: 1, Rows: []Effect{{RowName: RowName{Table: "networking.istio.io/Gateway", Key: "a/gw"}, Resources: 2, Proxies: 1}}}
 }
 
+func (twin) Derivations() map[RowName]RowName { return nil }
+
 func (twin) Progress(row RowName) (Progress, error) {
 	return Progress{Row: Origin{RowName: row}, Served: 7}, nil
 }

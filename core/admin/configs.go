@@ -16,9 +16,11 @@ type Object struct {
 	// nothing where Served is false. What is held was taken, but something that is made of it was
 	// not, and stays as it was; or what its source says now would take too much away, and it stays
 	// itself.
-	State  string  `json:"state"`
-	Served bool    `json:"served"`
-	Faults []Fault `json:"faults,omitempty"`
+	State string `json:"state"`
+	// Of is the object that people wrote from which a plugin derived this one; nil: they wrote it.
+	Of     *RowName `json:"of,omitempty"`
+	Served bool     `json:"served"`
+	Faults []Fault  `json:"faults,omitempty"`
 }
 
 // States of an object.
@@ -38,7 +40,7 @@ func (s *Server) configs(w http.ResponseWriter, _ *http.Request) {
 		n := name{f.Kind, f.key()}
 		wrong[n] = append(wrong[n], f)
 	}
-	kept := kept(s.cfg.Source)
+	kept, written := kept(s.cfg.Source), s.cfg.Source.Derivations()
 	all := []Object{}
 	for _, t := range s.cfg.Source.Tables() {
 		group, kind, config := strings.Cut(t.Name, "/")
@@ -54,6 +56,9 @@ func (s *Server) configs(w http.ResponseWriter, _ *http.Request) {
 				o.Annotations = nil // kubectl's has the whole object
 			}
 			o.hold(kept[RowName{Table: t.Name, Key: r.Key}])
+			if of, derived := written[RowName{Table: t.Name, Key: r.Key}]; derived {
+				o.Of = &of
+			}
 			all = append(all, o)
 			delete(wrong, n)
 		}

@@ -47,6 +47,8 @@ type Insight interface {
 	Impact(ctx context.Context, row RowName) Impact
 	// Effects says of objects that people write what was made from them.
 	Effects(ctx context.Context) Effects
+	// Derivations are the objects that people wrote, by those that plugins derived from them.
+	Derivations() map[RowName]RowName
 	// Progress says whom a row has reached; the error says that pushes are not followed.
 	Progress(row RowName) (Progress, error)
 	// Pushes returns what revisions after one were for, oldest first; the error says that pushes

@@ -16,13 +16,13 @@ func (c *Committed) Since(n Name) uint64 {
 	return 0
 }
 
-// DerivedFrom yields the served rows that plugins derived from what has a source.
-func (c *Committed) DerivedFrom(source string) iter.Seq[Name] {
-	return func(yield func(Name) bool) {
+// Derived yields the served rows that plugins derived from others, each with its source.
+func (c *Committed) Derived() iter.Seq2[Name, string] {
+	return func(yield func(Name, string) bool) {
 		for name, t := range c.tables {
 			for key, rows := range t.rows {
 				i := pick(rows, c.precedence.rankOf(Name{name, key}, false), false)
-				if i >= 0 && rows[i].shard.Derived && rows[i].row.Source == source && !yield(Name{name, key}) {
+				if i >= 0 && rows[i].shard.Derived && !yield(Name{name, key}, rows[i].row.Source) {
 					return
 				}
 			}

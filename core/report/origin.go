@@ -71,6 +71,9 @@ type Origin struct {
 	// Plugin published it, Source is where that had it from.
 	Plugin string `json:"plugin,omitempty"`
 	Source string `json:"source,omitempty"`
+	// Of is the object that people wrote from which a plugin derived it; nil: it is none that was
+	// derived.
+	Of *RowName `json:"of,omitempty"`
 	// Revision since which it is as it is, and when that began to be served, as far as that is
 	// remembered.
 	Revision uint64    `json:"revision,omitempty"`

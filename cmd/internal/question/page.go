@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -102,10 +103,13 @@ func answer(of admin.Source, raw string) (a *Answer, code int, err error) {
 		return nil, http.StatusBadRequest, err
 	}
 	a = &Answer{Node: node, URL: address, Outcome: config.Walk(conn, request), Rules: []rules.Rule{}}
+	places := placesOf(of)
 	for _, rule := range rules.Touched(config, a.Outcome) {
-		rule.Touched, rule.Source = true, placeOf(of, rule)
+		rule.Touched = true
+		places.Own(&rule)
 		a.Rules = append(a.Rules, rule)
 	}
+	places.Say(a.Outcome)
 	return a, 0, nil
 }
 
@@ -158,17 +162,21 @@ func with[M proto.Message](all []M, one M, value []byte) ([]M, error) {
 	return append(all, one), err
 }
 
-// placeOf is where the object stands that a rule is of; empty: that is not known.
-func placeOf(of admin.Source, rule rules.Rule) string {
+// placesOf are the places of the objects that rules are of.
+func placesOf(of admin.Source) rules.Places {
+	out, written := rules.Places{}, of.Derivations()
 	for _, t := range of.Tables() {
-		if !strings.HasSuffix(t.Name, "/"+rule.Kind) {
+		_, kind, config := strings.Cut(t.Name, "/")
+		if !config || !slices.Contains(rules.Kinds, kind) {
 			continue
 		}
 		for _, row := range of.Rows(t.Name) {
-			if row.Key == rule.Object {
-				return row.Source
+			var from *admin.RowName
+			if n, derived := written[admin.RowName{Table: t.Name, Key: row.Key}]; derived {
+				from = &n
 			}
+			out.Add(kind, row.Key, row.Source, from)
 		}
 	}
-	return ""
+	return out
 }

@@ -41,8 +41,11 @@ const (
 // gateway is a control plane with one proxy.
 type gateway struct {
 	admin.Source
-	t *testing.T
+	t       *testing.T
+	derived map[admin.RowName]admin.RowName
 }
+
+func (g gateway) Derivations() map[admin.RowName]admin.RowName { return g.derived }
 
 func (g gateway) body(typeURL, name, text string, into proto.Message) *view.Body {
 	g.t.Helper()
@@ -75,6 +78,26 @@ func (gateway) Rows(table string) []*pb.Row {
 		return nil
 	}
 	return []*pb.Row{{Key: "shop/other", Source: "other.yaml:9"}, {Key: "shop/cart", Source: "cart.yaml:12"}}
+}
+
+// TestDerived: the walk and the rules name what people wrote, and not what a plugin derived from
+// it.
+func TestDerived(t *testing.T) {
+	page := Page(gateway{t: t, derived: map[admin.RowName]admin.RowName{
+		{Table: "networking.istio.io/VirtualService", Key: "shop/cart"}: {Table: "gateway.networking.k8s.io/HTTPRoute", Key: "shop/web"},
+	}})
+	w := httptest.NewRecorder()
+	page.Serve(w, httptest.NewRequest("GET", Path+"?proxyID="+url.QueryEscape(nodeID)+"&url=http://shop.example/beta", nil))
+	var a Answer
+	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil || len(a.Rules) == 0 {
+		t.Fatalf("%v %s", err, w.Body)
+	}
+	if r := a.Rules[0]; r.Kind != "HTTPRoute" || r.Object != "shop/web" || r.Source != "cart.yaml:12" {
+		t.Errorf("the rule is of %s %s, %s", r.Kind, r.Object, r.Source)
+	}
+	if text := w.Body.String(); !strings.Contains(text, "; from HTTPRoute shop/web (cart.yaml:12)") || strings.Contains(text, "virtual-service") {
+		t.Errorf("it says %s", text)
+	}
 }
 
 // TestPage: the walk, the rules that decided, in order and with their places; nothing secret; and

@@ -75,20 +75,16 @@ func ReachPage(of admin.Source) admin.Page {
 }
 
 func reach(of admin.Source, node string, all []*routev3.RouteConfiguration) *Reach {
-	out, places := &Reach{Node: node, Hosts: []Host{}}, map[[2]string]string{}
+	out, places := &Reach{Node: node, Hosts: []Host{}}, placesOf(of)
 	for _, c := range all {
 		for _, v := range c.VirtualHosts {
 			h := Host{Routes: c.Name, Host: v.Name, Ways: []Way{}}
 			for _, r := range v.Routes {
 				way := wayOf(r)
-				if at := [2]string{way.Rule.Kind, way.Rule.Object}; way.Rule.Object != "" {
-					if _, known := places[at]; !known {
-						places[at] = placeOf(of, way.Rule)
-					}
-					way.Rule.Source = places[at]
-				} else {
+				if way.Rule.Object == "" {
 					way.Rule.Kind = ""
 				}
+				places.Own(&way.Rule)
 				h.Ways = append(h.Ways, way)
 			}
 			out.Hosts = append(out.Hosts, h)

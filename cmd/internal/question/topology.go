@@ -423,15 +423,16 @@ func (t *topologies) choose(out *Topology, found map[string]*MeshHost, find stri
 	if out.All > mostHosts {
 		out.Hosts, out.More = out.Hosts[:mostHosts], out.All-mostHosts
 	}
-	places := placesOf(t.of, out.Hosts)
+	places := placesOf(t.of)
 	for i := range out.Hosts {
 		h := &out.Hosts[i]
 		h.Ways = slices.Clone(h.Ways) // what was read is kept
 		for j := range h.Ways {
 			r := &h.Ways[j].Rule
-			if r.Source = places[[2]string{r.Kind, r.Object}]; r.Object == "" {
+			if r.Object == "" {
 				r.Kind = ""
 			}
+			places.Own(r)
 		}
 	}
 }
@@ -457,29 +458,6 @@ func (h *MeshHost) contains(text string, clients []Client) bool {
 		}
 	}
 	return slices.ContainsFunc(h.From, func(i int) bool { return slices.ContainsFunc(clients[i].Workloads, has) })
-}
-
-// placesOf says where the objects stand that rules of hosts are of.
-func placesOf(of admin.Source, hosts []MeshHost) map[[2]string]string {
-	wanted := map[string]bool{}
-	for _, h := range hosts {
-		for _, w := range h.Ways {
-			if w.Rule.Object != "" {
-				wanted[w.Rule.Kind] = true
-			}
-		}
-	}
-	places := map[[2]string]string{}
-	for _, t := range of.Tables() {
-		kind := t.Name[strings.LastIndex(t.Name, "/")+1:]
-		if !wanted[kind] {
-			continue
-		}
-		for _, row := range of.Rows(t.Name) {
-			places[[2]string{kind, row.Key}] = row.Source
-		}
-	}
-	return places
 }
 
 // serve adds the services that the hosts lead to.

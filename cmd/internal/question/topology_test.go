@@ -37,6 +37,8 @@ func newCrowd() *crowd {
 }
 
 // join adds a sidecar of a workload.
+func (*crowd) Derivations() map[admin.RowName]admin.RowName { return nil }
+
 func (c *crowd) join(t testing.TB, n int, name string, view uint64, types []admin.TypeDump) {
 	t.Helper()
 	id := fmt.Sprintf("sidecar~10.0.%d.%d~%s-%d.shop~shop.svc.cluster.local", n/250, n%250+1, name, n)

@@ -14,6 +14,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
+	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/sdk/simulator"
 )
 
@@ -35,6 +36,9 @@ const (
 	AuthorizationPolicy = "AuthorizationPolicy"
 	DestinationRule     = "DestinationRule"
 )
+
+// Kinds are all of them.
+var Kinds = []string{VirtualService, AuthorizationPolicy, DestinationRule}
 
 // Touched are the rules that a walk came to, in the order in which it did.
 func Touched(c *simulator.Config, o *simulator.Outcome) (all []Rule) {
@@ -73,6 +77,52 @@ func Touched(c *simulator.Config, o *simulator.Outcome) (all []Rule) {
 
 // madeOf is the object that metadata name: /apis/GROUP/VERSION/namespaces/NAMESPACE/KIND/NAME.
 var madeOf = regexp.MustCompile(`^/apis/[^/]+/[^/]+/namespaces/([^/]+)/([^/]+)/([^/]+)$`)
+
+// Place is where an object stands that people wrote.
+type Place struct{ Kind, Key, Source string }
+
+// Places are those of the objects that proxies' configurations name, by kind and key: an object
+// that a plugin derived has the place of that which people wrote.
+type Places map[[2]string]Place
+
+// Add notes an object, and where it stands. of is that which people wrote; nil: it is itself.
+func (p Places) Add(kind, key, source string, of *admin.RowName) {
+	at := Place{kind, key, source}
+	if of != nil {
+		_, at.Kind, _ = strings.Cut(of.Table, "/")
+		at.Key = of.Key
+	}
+	p[[2]string{strings.ToLower(kind), key}] = at
+}
+
+// Own makes a rule of an object that a plugin derived one of that which people wrote, and says
+// where that stands.
+func (p Places) Own(r *Rule) {
+	if at, known := p[[2]string{strings.ToLower(r.Kind), r.Object}]; known {
+		r.Kind, r.Object, r.Source = at.Kind, at.Key, at.Source
+	}
+}
+
+// named are names of objects in a text.
+var named = regexp.MustCompile(`/apis/[^/\s]+/[^/\s]+/namespaces/([^/\s]+)/([^/\s]+)/([^/\s]+)`)
+
+// Say puts the objects that people wrote, with their places, in the place of names in the reasons
+// of a walk.
+func (p Places) Say(o *simulator.Outcome) {
+	for i := range o.Steps {
+		o.Steps[i].Because = named.ReplaceAllStringFunc(o.Steps[i].Because, func(name string) string {
+			part := named.FindStringSubmatch(name)
+			at, known := p[[2]string{strings.ReplaceAll(part[2], "-", ""), part[1] + "/" + part[3]}]
+			switch {
+			case !known:
+				return name
+			case at.Source == "":
+				return at.Kind + " " + at.Key
+			}
+			return fmt.Sprintf("%s %s (%s)", at.Kind, at.Key, at.Source)
+		})
+	}
+}
 
 // Object is the object of a kind, NAMESPACE/NAME, that metadata name; empty: they name none.
 func Object(m *corev3.Metadata, kind string) string {

@@ -79,7 +79,37 @@ func (o Object) effect() string {
 	return text
 }
 
-// Objects has a line for each object, and below what is wrong.
+// Written are the objects that people wrote: what is wrong with one that a plugin derived is wrong
+// with that which it comes from.
+func Written(list []Object) []Object {
+	var out []Object
+	at := map[admin.RowName]int{}
+	for _, o := range list {
+		if o.Of == nil {
+			at[admin.RowName{Table: o.Group + "/" + o.Kind, Key: o.Key}] = len(out)
+			out = append(out, o)
+		}
+	}
+	for _, o := range list {
+		if o.Of == nil {
+			continue
+		}
+		i, there := at[*o.Of]
+		if !there {
+			out = append(out, o)
+			continue
+		}
+		own := &out[i]
+		if own.Served && len(o.Faults) > 0 && !slices.ContainsFunc(own.Faults, func(f admin.Fault) bool { return f.Severity == o.Faults[0].Severity }) {
+			own.State = o.State
+		}
+		own.Faults = append(slices.Clip(own.Faults), o.Faults...)
+		own.DeadEnds = append(slices.Clip(own.DeadEnds), o.DeadEnds...)
+	}
+	return out
+}
+
+// Objects has a line for each object, and below what is wrong with it.
 func Objects(w io.Writer, list []Object) {
 	fmt.Fprintln(w, "KIND\tNAME\tSTATE\tEFFECT\tSOURCE\tPLUGIN")
 	for _, o := range list {

@@ -100,7 +100,11 @@ func originLine(w io.Writer, r admin.Origin) {
 		fmt.Fprintf(w, "%s\t-\tthere is no such row\t-\t-\n", RowText(r.RowName))
 		return
 	}
-	fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", RowText(r.RowName), r.Plugin, cmp.Or(r.Source, "-"), r.Revision, Age(r.Since))
+	name := r.RowName
+	if r.Of != nil {
+		name = *r.Of
+	}
+	fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", RowText(name), r.Plugin, cmp.Or(r.Source, "-"), r.Revision, Age(r.Since))
 }
 
 // mostHolders is how many places of a value are shown.

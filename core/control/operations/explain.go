@@ -94,6 +94,13 @@ func (x *Explainer) Impact(ctx context.Context, row report.RowName) report.Impac
 	return out
 }
 
+// Derivations are the objects that people wrote, by those that plugins derived from them.
+func (x *Explainer) Derivations() map[report.RowName]report.RowName {
+	x.c.Lock()
+	defer x.c.Unlock()
+	return x.c.Middle.Origins.Derivations()
+}
+
 // Pushes returns what the last revisions after one were for, oldest first; the error says that they
 // are not followed.
 func (x *Explainer) Pushes(after uint64) ([]report.Push, error) {

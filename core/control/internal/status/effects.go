@@ -46,7 +46,6 @@ func (f *Effects) Add(o *Origins, s Subject, because *pb.Because, written map[st
 		n := report.RowName{Table: r.Table, Key: r.Key}
 		if strings.Contains(n.Table, "/") {
 			note(n)
-			continue
 		}
 		if row := o.state.Env.Committed.Row(environment.Name{Table: n.Table, Key: n.Key}, false); row != nil {
 			for _, w := range written[row.Source] {

@@ -160,8 +160,13 @@ func (o *Origins) Explained(e report.Explanation, s Subject, because *pb.Because
 		}
 		return e
 	}
+	written := o.Derivations()
 	for _, n := range because.Rows {
-		e.Rows = append(e.Rows, o.Origin(report.RowName{Table: n.Table, Key: n.Key}))
+		at := o.Origin(report.RowName{Table: n.Table, Key: n.Key})
+		if of, derived := written[at.RowName]; derived {
+			at.Of = &of
+		}
+		e.Rows = append(e.Rows, at)
 	}
 	for _, n := range because.Missing {
 		e.Missing = append(e.Missing, report.RowName{Table: n.Table, Key: n.Key})
@@ -189,11 +194,39 @@ func (o *Origins) DerivedFrom(of report.Origin) (through []report.RowName) {
 	if of.Source == "" {
 		return nil
 	}
-	for n := range o.state.Env.Committed.DerivedFrom(of.Source) {
-		through = append(through, report.RowName{Table: n.Table, Key: n.Key})
+	for n, source := range o.state.Env.Committed.Derived() {
+		if source == of.Source {
+			through = append(through, report.RowName{Table: n.Table, Key: n.Key})
+		}
 	}
 	slices.SortFunc(through, state.CompareRows)
 	return through
+}
+
+// Derivations are the objects that people wrote, by the rows of config kinds that plugins derived
+// from them: both have one source.
+func (o *Origins) Derivations() map[report.RowName]report.RowName {
+	bySource := map[string][]report.RowName{}
+	for n, source := range o.state.Env.Committed.Derived() {
+		if strings.Contains(n.Table, "/") && source != "" {
+			bySource[source] = append(bySource[source], report.RowName{Table: n.Table, Key: n.Key})
+		}
+	}
+	all := map[report.RowName]report.RowName{}
+	if len(bySource) == 0 {
+		return all
+	}
+	for _, table := range o.state.Env.Committed.Tables() {
+		if !strings.Contains(table, "/") {
+			continue
+		}
+		for key, row := range o.state.Env.Committed.Rows(table, true) {
+			for _, n := range bySource[row.Source] {
+				all[n] = report.RowName{Table: table, Key: key}
+			}
+		}
+	}
+	return all
 }
 
 // Subjects are the resources of all views that connections are in, each once: views that share a
