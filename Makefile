@@ -607,7 +607,7 @@ IMAGE_TO ?= --to dist/image
 image: release-programs ## Make the container image, an OCI layout in dist/image (IMAGE_TO='--push registry.example.com/coxswain:v1' pushes it)
 	@go build -C deploy/image -o '$(CURDIR)/$(CACHE)/bin/image' .
 	@rm -rf dist/image
-	@$(CACHE)/bin/image $(RELEASED:%=--program linux/%=dist/linux-%/coxswain) --zones "$$(GOTOOLCHAIN='$(RELEASE_GO)' go env GOROOT)/lib/time/zoneinfo.zip" --documents LICENSE,NOTICE \
+	@$(CACHE)/bin/image $(foreach a,$(RELEASED),--program linux/$(a)=dist/linux-$(a)/coxswain) --zones "$$(GOTOOLCHAIN='$(RELEASE_GO)' go env GOROOT)/lib/time/zoneinfo.zip" --documents LICENSE,NOTICE \
 		--version '$(VERSION)' --revision "$$(git rev-parse HEAD)" --created '$(COMMITTED)' $(IMAGE_TO)
 
 .PHONY: chart

@@ -98,7 +98,7 @@ var all = []commands{
 	{Document: "docs/install.md", Begins: "make run", Setup: edge, Tests: []string{"test/demo TestDemo"},
 		Put: map[string]string{"make run ": "true make run ", "go build -o": "true || go build -o", "./config": "./config &"}},
 	{Document: "docs/install.md", Begins: "make image",
-		Tests: []string{"test/image TestRuns", "test/release TestSignedImage", "test/chart TestLives", "test/move TestMove"}},
+		Tests: []string{"test/image TestTarget", "test/image TestRuns", "test/release TestSignedImage", "test/chart TestLives", "test/move TestMove"}},
 	{Document: "docs/install.md", Begins: "make packages", Tests: []string{"test/release TestFiles", "test/release TestDebian"}},
 	{Document: "docs/install.md", Begins: "tar xzf", Tests: []string{"test/release TestPlainBinary"}},
 	{Document: "docs/install.md", Begins: "./coxswain-new upgrade check", Setup: edge + `cp -L bin/coxswain coxswain-new

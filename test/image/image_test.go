@@ -68,6 +68,23 @@ func TestMaker(t *testing.T) {
 	}
 }
 
+// TestTarget: `make image` gives the maker the program of each platform, where it was built before.
+func TestTarget(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("make", "--dry-run", "-C", "../..", "image").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, a := range platforms {
+		if file := "dist/linux-" + a + "/coxswain"; !strings.Contains(string(out), "--program linux/"+a+"="+file+" ") {
+			t.Errorf("the maker is not told of %s:\n%s", file, out)
+		}
+	}
+	if n := strings.Count(string(out), "--program "); n != len(platforms) {
+		t.Errorf("it is told of %d programs", n)
+	}
+}
+
 // platforms are those that images are made for.
 var platforms = []string{"amd64", "arm64"}
 
