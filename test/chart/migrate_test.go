@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/coxswain-mesh/coxswain/test/kube"
 	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
@@ -59,6 +60,55 @@ func TestMigratesProfiles(t *testing.T) {
 			}
 			migrates(t, text)
 		})
+	}
+}
+
+// TestMigratesLive: of an istiod that was installed in a cluster, and to which somebody has added a
+// variable there, `coxswain migrate --live` writes the files that it writes of the chart's text.
+func TestMigratesLive(t *testing.T) {
+	need.All(t)
+	t.Parallel()
+	charts, c := istios(t), kube.Start(t)
+	on := func(args ...string) string {
+		t.Helper()
+		text, err := helm(t, append([]string{"--kubeconfig", c.Kubeconfig, "--namespace", namespace}, args...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	c.Kubectl(t, "create", "namespace", namespace)
+	on("install", "base", filepath.Join(charts, "base"))
+	on("install", "istiod", filepath.Join(charts, "istio-control/istio-discovery"), "--set", "revision=canary,revisionTags={prod}")
+	text := on("get", "manifest", "istiod")
+	of, live := filepath.Join(t.TempDir(), "of"), filepath.Join(t.TempDir(), "live")
+	if out, err := migrated(t, text, "--to", of); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	ask := func(args ...string) string {
+		t.Helper()
+		asked := append([]string{"migrate", "--live", "--kubeconfig", c.Kubeconfig, "--namespace", namespace}, args...)
+		out, err := exec.Command(binary, asked...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return string(out)
+	}
+	ask("--to", live)
+	for _, name := range []string{"settings.yaml", "plugins.yaml", "rights.yaml", "webhooks.yaml"} {
+		want, err := os.ReadFile(filepath.Join(of, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(filepath.Join(live, name)); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: %v: of the cluster it is\n%s\nof the chart's text\n%s", name, err, got, want)
+		}
+	}
+	c.Kubectl(t, "set", "env", "deployment/istiod-canary", "-n", namespace, "PILOT_PUSH_THROTTLE=7", "FOREIGN_PASSWORD=hunter22")
+	report := ask()
+	if !strings.Contains(report, "variable PILOT_PUSH_THROTTLE:") || !strings.Contains(report, "variable FOREIGN_PASSWORD:") ||
+		strings.Contains(report, "hunter22") {
+		t.Errorf("of what was set in the cluster it says %s", report)
 	}
 }
 
