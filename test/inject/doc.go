@@ -3,5 +3,6 @@
 // own templates in the place of these.
 //
 // settings_test.go has what both are told, pods_test.go makes pods of workloads as Kubernetes'
-// controllers do, live_test.go asks and compares, pace_test.go asks about so many a second.
+// controllers do, live_test.go asks and compares, pace_test.go asks about so many a second,
+// judged_test.go compares whether objects are let pass or refused.
 package inject

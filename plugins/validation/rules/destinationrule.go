@@ -73,6 +73,9 @@ func (c *checker) trafficPolicy(at path, p *networking.TrafficPolicy) {
 		} else {
 			c.port(here.field("port").field("number"), each.Port.Number)
 		}
+		if each.GetLoadBalancer() == nil && each.GetConnectionPool() == nil && each.GetOutlierDetection() == nil && each.GetTls() == nil {
+			c.fail(emptyPolicy, here, "port traffic policy must have at least one field")
+		}
 		c.policyParts(here, each)
 	}
 }

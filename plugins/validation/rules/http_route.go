@@ -30,6 +30,7 @@ func (c *checker) httpRoute(at path, r *networking.HTTPRoute, b binding) {
 	}
 	c.httpDestinations(at.field("route"), r)
 	c.redirect(at.field("redirect"), r.Redirect)
+	c.redirectedPaths(at, r)
 	c.directResponse(at.field("directResponse"), r.DirectResponse)
 	c.rewrite(at.field("rewrite"), r.Rewrite)
 	c.mirrors(at, r)
@@ -111,6 +112,23 @@ func (c *checker) redirect(at path, r *networking.HTTPRedirect) {
 	}
 	if p, ok := r.RedirectPort.(*networking.HTTPRedirect_Port); ok {
 		c.port(at.field("port"), p.Port)
+	}
+}
+
+// redirectedPaths checks that a redirect changes a path in one way, and knows what it changes.
+func (c *checker) redirectedPaths(at path, r *networking.HTTPRoute) {
+	if r.Redirect.GetPrefixRewrite() == "" {
+		return
+	}
+	here := at.field("redirect").field("prefixRewrite")
+	if r.Redirect.Uri != "" {
+		c.fail(badRedirect, here, "redirect may only specify one of uri or prefixRewrite")
+	}
+	for i, m := range r.Match {
+		if _, ok := m.GetUri().GetMatchType().(*networking.StringMatch_Prefix); m.GetUri() != nil && !ok {
+			c.fail(badRedirect, here, "redirect prefixRewrite requires all URI matches to be by prefix: match[%d] is not", i).
+				hint("write uri for another path as a whole")
+		}
 	}
 }
 

@@ -52,6 +52,7 @@ func (c *checker) serviceEntry(at path, s *networking.ServiceEntry) {
 
 func (c *checker) servicePorts(at path, s *networking.ServiceEntry) {
 	stream, crypt := false, false
+	shared := s.Resolution != networking.ServiceEntry_NONE && len(s.Hosts) > 1
 	for i, p := range s.Ports {
 		here := at.index(i)
 		c.portName(here.field("name"), p.GetName())
@@ -59,6 +60,10 @@ func (c *checker) servicePorts(at path, s *networking.ServiceEntry) {
 		protocol := ""
 		if p.GetProtocol() != "" {
 			protocol = c.protocol(here.field("protocol"), p.Protocol)
+		}
+		if shared && !speaksHTTP(protocol) && !speaksTLS(protocol) {
+			c.fail(indistinct, here, "multiple hosts provided with non-HTTP, non-TLS ports: nothing tells them apart").
+				hint("make a ServiceEntry for each host")
 		}
 		if p.GetTargetPort() != 0 {
 			c.targetPort(here.field("targetPort"), p, s)
