@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/expressions"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/analysis"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/report"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -152,17 +153,29 @@ func liveEndpoints(ctx context.Context, r *analysis.Reader, addr string) error {
 	return nil
 }
 
-// liveLeftOut returns what sources say of objects that nobody serves.
+// gatewayGroup is the Gateway API's.
+const gatewayGroup = "gateway.networking.k8s.io"
+
+// liveLeftOut returns what sources say of objects that nobody serves, and what statuses say of
+// objects of the Gateway API.
 func liveLeftOut(ctx context.Context, addr string) (found []report.Fault, err error) {
-	var objects []struct{ Faults []report.Fault }
+	var objects []struct {
+		Group  string
+		Faults []report.Fault
+	}
 	if err := getInto(ctx, addr, "/debug/configs", &objects); err != nil {
 		return nil, err
 	}
 	for _, o := range objects {
 		for _, f := range o.Faults {
-			if f.Code == report.CodeUnserved {
-				found = append(found, f)
+			switch {
+			case f.Code == report.CodeUnserved:
+			case o.Group == gatewayGroup && f.Code == "" && f.Severity == finding.Warning:
+				f.Code = analysis.StatusProblem
+			default:
+				continue
 			}
+			found = append(found, f)
 		}
 	}
 	return found, nil

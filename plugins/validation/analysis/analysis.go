@@ -36,6 +36,8 @@ type Input struct {
 	Secrets, ConfigMaps Credentials
 	// Proxies that are connected; nil: they are not known.
 	Proxies []Proxy
+
+	rows []objectRow
 }
 
 // Resource is a resource and where it comes from.
@@ -101,7 +103,7 @@ var analyzers = [...]func(*world){
 	meshHosts, gatewayHosts, gatewayServers, conflictingGateways, unusedGateways, duplicateCertificates, gatewayPorts, shadowedRoutes,
 	alone, delegates, deprecatedFields,
 	unmatchedSelectors, policyNamespaces, gatewaySelectors, sidecars, ambientSidecars, telemetries, peerPolicies, hiddenHosts,
-	mtlsConflicts, unverifiedServers, plainBackends, tokens, claimRoutes,
+	mtlsConflicts, unverifiedServers, plainBackends, statuses, tokens, claimRoutes,
 	annotations, relativePatches, protocols, ingresses, regexes,
 	proxysUsers, portNames, sharedDeployments, listeners, injection, autoImages, proxyImages,
 	injectingWebhooks, externalWebhooks, definitions, conditions, networks,

@@ -46,6 +46,9 @@ func (r *Reader) Add(file string, content []byte) {
 		for _, d := range docs {
 			r.Faults = append(r.Faults, d.Faults...)
 			foreign = foreign || d.Foreign != ""
+			if d.Row != nil && derivedOf(d.Table) {
+				r.Input.rows = append(r.Input.rows, objectRow{d.Table, d.Row})
+			}
 		}
 		if foreign {
 			r.kubernetes(chunk)

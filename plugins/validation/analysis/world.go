@@ -25,6 +25,7 @@ const (
 type world struct {
 	resources []*Resource
 	mesh      *mesh.MeshConfig
+	rows      []objectRow
 	proxies   []Proxy
 	// services by host, in lower case; a host can be in several namespaces.
 	services  map[string][]Service
@@ -62,7 +63,7 @@ type reported struct {
 
 func newWorld(in Input) *world {
 	w := &world{
-		mesh: in.Mesh, proxies: in.Proxies, services: map[string][]Service{}, workloads: slices.Clone(in.Workloads),
+		mesh: in.Mesh, rows: in.rows, proxies: in.Proxies, services: map[string][]Service{}, workloads: slices.Clone(in.Workloads),
 		peopled: map[string][]int{}, labelled: map[string][]int{}, keys: map[string]bool{},
 		secrets: in.Secrets, configMaps: in.ConfigMaps, gateways: map[string]item[*networking.Gateway]{},
 		objects: map[string][]*Resource{}, namespaces: map[string]*Resource{}, servicesIn: map[string][]*Resource{},
