@@ -16,10 +16,14 @@ func (c *Committed) Since(n Name) uint64 {
 	return 0
 }
 
-// Derived yields the served rows that plugins derived from others, each with its source.
-func (c *Committed) Derived() iter.Seq2[Name, string] {
+// Derived yields the served rows that plugins derived from others, each with its source: those of
+// the tables that are wanted.
+func (c *Committed) Derived(wanted func(table string) bool) iter.Seq2[Name, string] {
 	return func(yield func(Name, string) bool) {
 		for name, t := range c.tables {
+			if !wanted(name) {
+				continue
+			}
 			for key, rows := range t.rows {
 				i := pick(rows, c.precedence.rankOf(Name{name, key}, false), false)
 				if i >= 0 && rows[i].shard.Derived && !yield(Name{name, key}, rows[i].row.Source) {

@@ -194,7 +194,7 @@ func (o *Origins) DerivedFrom(of report.Origin) (through []report.RowName) {
 	if of.Source == "" {
 		return nil
 	}
-	for n, source := range o.state.Env.Committed.Derived() {
+	for n, source := range o.state.Env.Committed.Derived(func(string) bool { return true }) {
 		if source == of.Source {
 			through = append(through, report.RowName{Table: n.Table, Key: n.Key})
 		}
@@ -207,8 +207,8 @@ func (o *Origins) DerivedFrom(of report.Origin) (through []report.RowName) {
 // from them: both have one source.
 func (o *Origins) Derivations() map[report.RowName]report.RowName {
 	bySource := map[string][]report.RowName{}
-	for n, source := range o.state.Env.Committed.Derived() {
-		if strings.Contains(n.Table, "/") && source != "" {
+	for n, source := range o.state.Env.Committed.Derived(func(table string) bool { return strings.Contains(table, "/") }) {
+		if source != "" {
 			bySource[source] = append(bySource[source], report.RowName{Table: n.Table, Key: n.Key})
 		}
 	}
