@@ -300,9 +300,9 @@ func TestRuleThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestUDPRoutes: a UDPRoute is served nowhere, and says so for each parent that is ours; its
-// neighbours are as they were.
-func TestUDPRoutes(t *testing.T) {
+// TestUDPRoutesAsWithIstiod: without `beyond` a UDPRoute is served nowhere, and says so for each
+// parent that is ours; its neighbours are as they were.
+func TestUDPRoutesAsWithIstiod(t *testing.T) {
 	h := plugintest.Start(t, Plugin(), `{"statuses": true}`)
 	const dns = `apiVersion: gateway.networking.k8s.io/v1
 kind: UDPRoute

@@ -8,7 +8,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/ingress"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/objects"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
-	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -62,10 +61,6 @@ func (o *object) readOther(kind objects.Kind) {
 		o.doc.Row.Created, o.doc.Row.Undated = order.rank(o.doc.Namespace), true
 	}
 	o.readStatus(kind.Table, o.doc.Row)
-	if kind.Table == gatewayapi.UDPRoute { // it is read for its status alone
-		o.fault(o.root, CodeUnserved, "", "UDPRoutes are not served; their status says so, too")
-		o.doc.Faults[len(o.doc.Faults)-1].Severity = finding.Warning
-	}
 }
 
 // plainSpec returns the spec as JSON.

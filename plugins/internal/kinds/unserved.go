@@ -22,7 +22,7 @@ var unserved = []struct {
 }{
 	{
 		groups: []string{"gateway.networking.k8s.io", "gateway.networking.x-k8s.io", "inference.networking.k8s.io", "inference.networking.x-k8s.io"},
-		why:    "of the Gateway API, this kind or version is not served; Gateways, HTTPRoutes, GRPCRoutes, TLSRoutes and TCPRoutes are",
+		why:    "of the Gateway API, this kind or version is not served; Gateways, HTTPRoutes, GRPCRoutes, TLSRoutes, TCPRoutes and UDPRoutes are",
 	},
 	{
 		groups: []string{"extensions"}, kinds: []string{"Ingress"},

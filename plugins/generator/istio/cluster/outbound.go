@@ -100,6 +100,9 @@ func BuildOutbound(in Outbound) *clusterv3.Cluster {
 	in.loadBalancer(c)
 	in.outliers(c)
 	in.localities(c)
+	if in.Name.Datagrams {
+		return c // whose datagrams go as they came
+	}
 	in.sessions(c)
 	if in.Name.ByName {
 		setHTTP(c, http.finish(in.Protocol)) // TLS goes through unopened; as in istiod, the protocol in it is said all the same

@@ -102,7 +102,14 @@ type key struct {
 	Port    uint32
 	Subset  string
 	Rule    string
-	Client  Client
+	// Datagrams: the port is that for UDP.
+	Datagrams bool
+	Client    Client
+}
+
+// name is the cluster's, for a host.
+func (k key) name(host string) cluster.Name {
+	return cluster.Name{Port: k.Port, Subset: k.Subset, Host: host, ByName: k.Client.ByName, Datagrams: k.Datagrams}
 }
 
 func newOutbound(graph *incr.Graph, from *From) *Outbound {
@@ -147,13 +154,15 @@ func (x *Outbound) clustersOf(c *incr.Ctx, set Set, s *config.Service) []incr.It
 	}
 	var out []incr.Item[Cluster, []byte]
 	for _, p := range s.Ports {
-		protocol := config.ParseProtocol(p.Protocol)
-		if protocol == config.UDP || cluster.IsDynamic(s) && !cluster.CanBeDynamic(protocol) {
+		k.Port, k.Datagrams = p.Number, config.ParseProtocol(p.Protocol) == config.UDP
+		switch {
+		case k.Datagrams && !x.leadsDatagrams(c, set, s, p), !k.Datagrams && cluster.IsDynamic(s) && !cluster.CanBeDynamic(config.ParseProtocol(p.Protocol)):
 			continue
+		case k.Datagrams: // no route leads to a subset
+			subsets = subsets[:1]
 		}
 		for _, k.Subset = range subsets {
-			k.Port = p.Number
-			name := cluster.Name{Port: p.Number, Subset: k.Subset, Host: s.Host, ByName: set.Client.ByName}.String()
+			name := k.name(s.Host).String()
 			if b, ok := x.patch(c, set.Patches, name, k); ok {
 				out = append(out, incr.Item[Cluster, []byte]{Key: Cluster{set, name}, Value: b})
 			}
@@ -162,15 +171,22 @@ func (x *Outbound) clustersOf(c *incr.Ctx, set Set, s *config.Service) []incr.It
 	return out
 }
 
+// leadsDatagrams reports whether a route leads datagrams to a service's port for UDP: without one
+// nobody needs its cluster.
+func (x *Outbound) leadsDatagrams(c *incr.Ctx, set Set, s *config.Service, p *pb.Port) bool {
+	return set.Client.Router && !set.Client.ByName && !cluster.IsDynamic(s) &&
+		x.from.Scopes.VirtualServices.LeadsDatagrams(c, set.Scope.Namespace, s.Host, p.Number)
+}
+
 func (x *Outbound) build(c *incr.Ctx, k key) ([]byte, error) {
 	s, ok := x.from.Tables.Services.Get(c, k.Service)
-	if !ok || s.Value.Port(k.Port) == nil {
+	if !ok || k.name(s.Value.Host).PortOf(s.Value) == nil {
 		return nil, incr.Absent
 	}
 	in := cluster.Outbound{
-		Name:       cluster.Name{Port: k.Port, Subset: k.Subset, Host: s.Value.Host, ByName: k.Client.ByName},
+		Name:       k.name(s.Value.Host),
 		Service:    s.Value,
-		Protocol:   config.ParseProtocol(s.Value.Port(k.Port).Protocol),
+		Protocol:   config.ParseProtocol(k.name(s.Value.Host).PortOf(s.Value).Protocol),
 		Mesh:       x.from.Mesh.Clusters(c),
 		Client:     k.Client.client(),
 		Identities: x.namesOf(c, s.Value),
@@ -236,10 +252,10 @@ func (x *Outbound) namedEndpoints(c *incr.Ctx, s *config.Service, k key, policy 
 		rule = r.Spec
 	}
 	spec := endpoint.Spec{
-		Cluster:  cluster.Name{Port: k.Port, Subset: k.Subset, Host: s.Host, ByName: k.Client.ByName}.String(),
+		Cluster:  k.name(s.Host).String(),
 		Service:  s.Key,
 		Port:     k.Port,
-		PortName: s.Port(k.Port).Name,
+		PortName: k.name(s.Host).PortOf(s).Name,
 		Subset:   endpoint.Selector(cluster.FindSubset(rule, k.Subset).GetLabels()),
 		Dual:     x.from.DualStack,
 	}

@@ -37,7 +37,11 @@ func newSpecs(graph *incr.Graph, from *From) *incr.Func[SpecKey, endpoint.Spec] 
 			return out, nil
 		}
 		s, ok := from.Scopes.Visible.Get(c, scope.Host{Scope: k.View.Scope, Host: name.Host})
-		if !ok || s.Port(name.Port) == nil {
+		if !ok {
+			return out, nil
+		}
+		port := name.PortOf(s)
+		if port == nil {
 			return out, nil
 		}
 		rule := from.Rules.PolicyFor(c, k.View.Scope.Client(), s)
@@ -47,7 +51,7 @@ func newSpecs(graph *incr.Graph, from *From) *incr.Func[SpecKey, endpoint.Spec] 
 		if name.Subset != "" && subset == nil || !cluster.UsesEDS(s, policy, k.View.Router) {
 			return out, nil
 		}
-		out.Service, out.Port, out.PortName = s.Key, name.Port, s.Port(name.Port).Name
+		out.Service, out.Port, out.PortName = s.Key, name.Port, port.Name
 		out.Subset = endpoint.Selector(subset.GetLabels())
 		out.Unready, out.Unhealthy = s.PublishNotReady, cluster.Unhealthy(policy, s)
 		out.Mutual = name.ByName

@@ -69,6 +69,12 @@ func isTLSRoute(row *pb.Row) bool {
 	return isRoute(row) && strings.HasPrefix(row.Annotations[parentsAnnotation], "TLSRoute/")
 }
 
+// isUDPRoute reports whether a VirtualService was derived of a UDPRoute: its routes for connections
+// are for datagrams.
+func isUDPRoute(row *pb.Row) bool {
+	return isRoute(row) && strings.HasPrefix(row.Annotations[parentsAnnotation], "UDPRoute/")
+}
+
 // isIngress reports whether a VirtualService has the meaning of an Ingress. As in istiod,
 // everybody's may.
 func isIngress(row *pb.Row) bool { return row.Annotations[routeAnnotation] == "ingress" }

@@ -49,6 +49,16 @@ func (s *Service) Port(number uint32) *pb.Port {
 	return datagrams
 }
 
+// Datagrams returns a service's port for UDP by number, nil where it has none.
+func (s *Service) Datagrams(number uint32) *pb.Port {
+	for _, p := range s.Ports {
+		if p.Number == number && ParseProtocol(p.Protocol) == UDP {
+			return p
+		}
+	}
+	return nil
+}
+
 // Address is what a client dials, 0.0.0.0 where any.
 func (s *Service) Address() string {
 	for _, list := range [][]string{s.Addresses, s.AutoAddresses} {

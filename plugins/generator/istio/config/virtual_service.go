@@ -22,6 +22,8 @@ type VirtualService struct {
 	Route bool
 	// TLSRoute: of a TLSRoute, which also leads what a listener has opened.
 	TLSRoute bool
+	// UDPRoute: of a UDPRoute. Its routes for connections lead datagrams, and nothing else.
+	UDPRoute bool
 	// Delegations say of each route of Spec.Http which virtual service it was delegated to; nil
 	// where none was.
 	Delegations []*Delegation
@@ -39,7 +41,7 @@ type Delegation struct {
 // ParseVirtualService reads a row and resolves the names in it; domain is the mesh's DNS domain.
 func ParseVirtualService(row *pb.Row, domain string) (*VirtualService, error) {
 	v := &VirtualService{
-		Meta: parseMeta(row), Spec: &networking.VirtualService{}, Route: isRoute(row), TLSRoute: isTLSRoute(row),
+		Meta: parseMeta(row), Spec: &networking.VirtualService{}, Route: isRoute(row), TLSRoute: isTLSRoute(row), UDPRoute: isUDPRoute(row),
 		Separated: isRoute(row) || isIngress(row),
 	}
 	if err := unmarshal(row, v.Spec); err != nil {

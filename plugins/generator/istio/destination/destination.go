@@ -56,7 +56,7 @@ func (d *Destinations) Stat(c *incr.Ctx, s scope.Scope, n cluster.Name, portName
 func (d *Destinations) Forward(c *incr.Ctx, s scope.Scope, v *config.VirtualService,
 	route []*networking.RouteDestination, port uint32, portNamed string) listener.Forward {
 	out := listener.ToRoute(v, route, func(to *networking.Destination) cluster.Name {
-		n := cluster.Name{Host: to.GetHost(), Subset: to.GetSubset(), Port: to.GetPort().GetNumber()}
+		n := cluster.Name{Host: to.GetHost(), Subset: to.GetSubset(), Port: to.GetPort().GetNumber(), Datagrams: v.UDPRoute}
 		if n.Port == 0 {
 			n.Port = d.scopes.OnlyPort(c, scope.Host{Scope: s, Host: n.Host}, port)
 		}

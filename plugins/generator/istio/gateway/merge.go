@@ -16,6 +16,8 @@ type Place struct {
 	Protocol string
 	// Bind is an address that the servers name; empty for all.
 	Bind string
+	// Datagrams: they come there, not connections.
+	Datagrams bool
 }
 
 // Group is the servers at a place, in the order in which they were found.
@@ -30,13 +32,14 @@ type Group struct {
 //   - plain HTTP joins plain HTTP;
 //   - servers with TLS join others with TLS, if they have other hosts and, where requests are read, other names of ports;
 //   - the first without TLS joins those with TLS: it has what names none of their hosts;
-//   - everything joins at another address.
+//   - everything joins at another address;
+//   - a port for datagrams is another one than that for connections.
 //
 // What doesn't fit is left out: connections to one port could not be told apart. Where it is not
 // known which of two Gateways was there first, both are. contests say what one keeps from the
 // other, or would.
 func Merge(servers []Server) (groups []Group, contests []config.Contest) {
-	m := merging{ports: map[uint32]*port{}, routes: map[string]bool{}, refused: map[*networking.Server]bool{}}
+	m := merging{ports: map[portKey]*port{}, routes: map[string]bool{}, refused: map[*networking.Server]bool{}}
 	for _, s := range servers {
 		m.add(s)
 	}
@@ -51,13 +54,19 @@ func Merge(servers []Server) (groups []Group, contests []config.Contest) {
 
 type merging struct {
 	groups []Group
-	ports  map[uint32]*port
+	ports  map[portKey]*port
 	// refused are servers that are in a group and don't count: it is not known whether they were
 	// there before others.
 	refused  map[*networking.Server]bool
 	contests []config.Contest
 	// routes are the names of route configurations in use.
 	routes map[string]bool
+}
+
+// portKey is a port of the proxy, for datagrams or for connections.
+type portKey struct {
+	number    uint32
+	datagrams bool
 }
 
 // port is what is known of one that servers listen at.
@@ -69,12 +78,13 @@ type port struct {
 }
 
 func (m *merging) add(s Server) {
-	p := m.ports[s.Port]
+	key := portKey{s.Port, s.Datagrams()}
+	p := m.ports[key]
 	if p == nil {
 		p = &port{names: map[string]Server{}}
-		m.ports[s.Port] = p
+		m.ports[key] = p
 	}
-	at := Place{Port: s.Port, Protocol: s.Spec.Port.Protocol, Bind: s.Spec.Bind}
+	at := Place{Port: s.Port, Protocol: s.Spec.Port.Protocol, Bind: s.Spec.Bind, Datagrams: s.Datagrams()}
 	if s.Spec.Tls != nil && !m.claim(p, s) {
 		return
 	}
@@ -125,7 +135,7 @@ func (m *merging) keeps(has, wants Server, thing string) {
 func (m *merging) keepPort(wants Server) {
 	for _, g := range m.groups {
 		for _, has := range g.Servers {
-			if g.Port == wants.Port && has.Spec.Bind == wants.Spec.Bind {
+			if g.Port == wants.Port && g.Datagrams == wants.Datagrams() && has.Spec.Bind == wants.Spec.Bind {
 				m.keeps(has, wants, fmt.Sprintf("port %d, for %s and for %s", wants.Port, has.Spec.Port.Protocol, wants.Spec.Port.Protocol))
 			}
 		}

@@ -43,7 +43,7 @@ func TestMerge(t *testing.T) {
 	} {
 		g := &config.Gateway{Meta: config.Meta{Key: "default/web", Namespace: "default", Name: "web"}, Spec: &networking.Gateway{Servers: c.servers}}
 		var got []string
-		groups, contests := Merge(ServersOf(g, func(n uint32) (uint32, bool) { return n, false }))
+		groups, contests := Merge(ServersOf(g, func(n uint32, _ bool) (uint32, bool) { return n, false }))
 		for _, group := range groups {
 			for _, s := range group.Servers {
 				got = append(got, s.Spec.Port.Name)
@@ -90,7 +90,7 @@ func TestNobodyKnowsWhoWasFirst(t *testing.T) {
 			Meta: config.Meta{Key: key, Namespace: namespace, Name: name, Created: created, Undated: undated},
 			Spec: &networking.Gateway{Servers: servers},
 		}
-		return ServersOf(g, func(n uint32) (uint32, bool) { return n, false })
+		return ServersOf(g, func(n uint32, _ bool) (uint32, bool) { return n, false })
 	}
 	http, tcp := server("http", "HTTP", 80, "", 0, "*"), server("tcp", "TCP", 80, "", 0, "*")
 	own := server("own", "HTTP", 81, "", 0, "*")

@@ -27,15 +27,15 @@ type Server struct {
 	UDP bool
 }
 
-// ServersOf are the servers of a Gateway; port says where the proxy listens for a server's port,
-// and whether UDP comes there too.
-func ServersOf(g *config.Gateway, port func(number uint32) (target uint32, udp bool)) []Server {
+// ServersOf are the servers of a Gateway; port says where the proxy listens for a server's port, for
+// datagrams or for connections, and whether UDP comes there too.
+func ServersOf(g *config.Gateway, port func(number uint32, datagrams bool) (target uint32, udp bool)) []Server {
 	var out []Server
 	for _, s := range g.Spec.Servers {
 		if s.GetPort() == nil {
 			continue
 		}
-		target, udp := port(s.Port.Number)
+		target, udp := port(s.Port.Number, g.ForDatagrams(s))
 		out = append(out, Server{Gateway: g, Spec: s, Port: target, Hosts: hosts(s.Hosts, g.Namespace), UDP: udp})
 	}
 	return out
@@ -61,6 +61,9 @@ func hosts(list []string, namespace string) []string {
 
 // Protocol is what the server declares.
 func (s *Server) Protocol() config.Protocol { return config.ParseProtocol(s.Spec.Port.Protocol) }
+
+// Datagrams reports whether the server takes datagrams, not connections.
+func (s *Server) Datagrams() bool { return s.Gateway.ForDatagrams(s.Spec) }
 
 // Passes reports whether TLS goes through unopened.
 func (s *Server) Passes() bool {

@@ -80,10 +80,19 @@ func (g *Gateways) Shown(c *incr.Ctx, k Key) string {
 func (g *Gateways) serversAt(c *incr.Ctx, k Key) []gateway.Server {
 	ports := parsePorts(k.Ports)
 	var all []gateway.Server
+	datagrams := map[uint32]bool{}
 	for key := range k.Gateways.All() {
 		if r, ok := g.tables.Gateways.Get(c, key); ok && g.opens(c, r.Value) {
 			all = append(all, gateway.ServersOf(r.Value, ports.find)...)
 		}
+	}
+	for _, s := range all {
+		if s.Datagrams() {
+			datagrams[s.Port] = true
+		}
+	}
+	for i := range all {
+		all[i].UDP = all[i].UDP && !datagrams[all[i].Port] // what comes there is no HTTP/3
 	}
 	return all
 }
@@ -93,7 +102,12 @@ func (g *Gateways) serversAt(c *incr.Ctx, k Key) []gateway.Server {
 func (g *Gateways) opens(c *incr.Ctx, of *config.Gateway) bool {
 	services := g.inFront(c, of.Front)
 	return len(services) == 0 || slices.ContainsFunc(of.Spec.Servers, func(s *networking.Server) bool {
-		return slices.ContainsFunc(services, func(f *config.Service) bool { return f.Port(s.GetPort().GetNumber()) != nil })
+		return slices.ContainsFunc(services, func(f *config.Service) bool {
+			if of.ForDatagrams(s) {
+				return f.Datagrams(s.GetPort().GetNumber()) != nil
+			}
+			return f.Port(s.GetPort().GetNumber()) != nil
+		})
 	})
 }
 
@@ -161,14 +175,16 @@ type port struct {
 	Number, Target uint32
 	// UDP comes there too.
 	UDP bool
+	// Datagrams: it is where servers for datagrams listen.
+	Datagrams bool
 }
 
 // portMap are those ports that differ from what a Gateway says, or have UDP.
 type portMap []port
 
-func (m portMap) find(number uint32) (target uint32, udp bool) {
+func (m portMap) find(number uint32, datagrams bool) (target uint32, udp bool) {
 	for _, p := range m {
-		if p.Number == number {
+		if p.Number == number && p.Datagrams == datagrams {
 			return p.Target, p.UDP
 		}
 	}
@@ -179,8 +195,11 @@ func (m portMap) String() string {
 	parts := make([]string, len(m))
 	for i, p := range m {
 		parts[i] = fmt.Sprintf("%d>%d", p.Number, p.Target)
-		if p.UDP {
+		switch {
+		case p.UDP:
 			parts[i] += "+udp"
+		case p.Datagrams:
+			parts[i] += "/udp"
 		}
 	}
 	return strings.Join(parts, " ")
@@ -190,10 +209,11 @@ func parsePorts(s string) portMap {
 	var out portMap
 	for _, part := range strings.Fields(s) {
 		part, udp := strings.CutSuffix(part, "+udp")
+		part, datagrams := strings.CutSuffix(part, "/udp")
 		number, target, _ := strings.Cut(part, ">")
 		n, _ := strconv.ParseUint(number, 10, 32)
 		t, _ := strconv.ParseUint(target, 10, 32)
-		out = append(out, port{uint32(n), uint32(t), udp})
+		out = append(out, port{uint32(n), uint32(t), udp, datagrams})
 	}
 	return out
 }
@@ -202,11 +222,31 @@ func parsePorts(s string) portMap {
 // listen.
 const noTranslation = "experimental.istio.io/disable-gateway-port-translation"
 
+// translates reports whether a service's ports say where gateways behind it listen.
+func (g *Gateways) translates(c *incr.Ctx, service string) bool {
+	s, ok := g.targets.Service(c, service)
+	if !ok {
+		return false
+	}
+	_, not := s.Value.Labels[noTranslation]
+	return !not
+}
+
 // portsAt says where a proxy listens for the ports that Gateways name: the oldest
 // service that has such a port decides.
-func (g *Gateways) portsAt(c *incr.Ctx, gateways config.Keys, targets []workload.Target) portMap {
+func (g *Gateways) portsAt(c *incr.Ctx, gateways config.Keys, targets, datagrams []workload.Target) portMap {
 	var out portMap
-	for _, n := range g.portsOf(c, gateways) {
+	for _, n := range g.portsOf(c, gateways, true) {
+		for _, t := range datagrams {
+			if t.Number == n && g.translates(c, t.Service) {
+				if t.Target != n {
+					out = append(out, port{Number: n, Target: t.Target, Datagrams: true})
+				}
+				break
+			}
+		}
+	}
+	for _, n := range g.portsOf(c, gateways, false) {
 		p := port{Number: n, Target: n}
 		found := false
 		for _, t := range targets {
@@ -229,13 +269,15 @@ func (g *Gateways) portsAt(c *incr.Ctx, gateways config.Keys, targets []workload
 	return out
 }
 
-// portsOf are the ports that Gateways name, in order.
-func (g *Gateways) portsOf(c *incr.Ctx, gateways config.Keys) []uint32 {
+// portsOf are the ports that Gateways name, for datagrams or for connections, in order.
+func (g *Gateways) portsOf(c *incr.Ctx, gateways config.Keys, datagrams bool) []uint32 {
 	var out []uint32
 	for key := range gateways.All() {
 		if r, ok := g.tables.Gateways.Get(c, key); ok {
 			for _, s := range r.Value.Spec.Servers {
-				out = append(out, s.GetPort().GetNumber())
+				if r.Value.ForDatagrams(s) == datagrams {
+					out = append(out, s.GetPort().GetNumber())
+				}
 			}
 		}
 	}
@@ -249,8 +291,11 @@ func (g *Gateways) Of(c *incr.Ctx, n *node.Node, labels map[string]string) Key {
 	if selected == "" {
 		return Key{}
 	}
-	targets := g.targets.Of(c, n)
-	return Key{selected, g.portsAt(c, selected, targets).String()}
+	var datagrams []workload.Target
+	if len(g.portsOf(c, selected, true)) > 0 {
+		datagrams = g.targets.Datagrams(c, n)
+	}
+	return Key{selected, g.portsAt(c, selected, g.targets.Of(c, n), datagrams).String()}
 }
 
 // Privileged ports (below) can't be opened by a process without privileges.
@@ -265,7 +310,7 @@ func (g *Gateways) AsksPrivileges(c *incr.Ctx, k Key) bool {
 func (k Key) Sources(at uint32) []uint32 {
 	var out []uint32
 	for _, p := range parsePorts(k.Ports) {
-		if p.Target == at {
+		if p.Target == at && !p.Datagrams {
 			out = append(out, p.Number)
 		}
 	}

@@ -43,9 +43,18 @@ type GatewayKey struct {
 type gatewayListener struct {
 	Bind listener.Bind
 	Set  GatewayKey
-	// QUIC: it is the one for HTTP/3.
-	QUIC bool
+	// Takes is what comes there.
+	Takes takes
 }
+
+// takes is what a listener takes: connections, those of HTTP/3, or datagrams.
+type takes int
+
+const (
+	takesConnections takes = iota
+	takesQUIC
+	takesDatagrams
+)
 
 // internalRanges are the addresses of the mesh's networks, in order.
 func (x *ofGateways) internalRanges(c *incr.Ctx) []netip.Prefix {
@@ -94,24 +103,27 @@ func newOfGateways(graph *incr.Graph, from *From) *incr.Func[GatewayKey, []sdk.R
 		} else {
 			x.from.Tables.Gateways.Get(c, k.Gateway)
 		}
-		return struct{}{}, fmt.Errorf("it is left out of listener %s: Envoy would refuse all of it: %s", k.Listener, k.Why)
+		return struct{}{}, fmt.Errorf("it is left out of listener %s: %s", k.Listener, k.Why)
 	})
 	x.one = incr.NewFunc(graph, "gateway listener", bytes.Equal, func(c *incr.Ctx, k gatewayListener) ([]byte, error) {
+		if k.Takes == takesDatagrams {
+			return x.datagrams(c, k)
+		}
 		in := listener.Gateway{
 			Bind: k.Bind, Proxy: x.from.Reports.Reporting(c, k.Set.Proxy, telemetry.Gateway), TLS: x.from.Policies.TLSDefaults(c),
 			Guards: x.from.Policies.Guards(c, k.Set.Proxy.Policies, true), Internal: x.internalRanges(c),
 		}
 		b := chainBuilder{from: x.from, c: c, set: k.Set, names: map[string]string{}}
 		for _, group := range x.from.Gateways.Groups(c, k.Set.Servers) {
-			if gatewayBind(group.Place, k.Set.Proxy.Dialing.Families) == k.Bind {
-				in.Chains = append(in.Chains, b.group(quicOnly(group, k.QUIC))...)
+			if !group.Datagrams && gatewayBind(group.Place, k.Set.Proxy.Dialing.Families) == k.Bind {
+				in.Chains = append(in.Chains, b.group(quicOnly(group, k.Takes == takesQUIC))...)
 			}
 		}
 		in.Chains = x.distinct(c, k, in.Chains)
 		if len(in.Chains) == 0 {
 			return nil, incr.Absent
 		}
-		if k.QUIC {
+		if k.Takes == takesQUIC {
 			return encode.Bytes(listener.BuildQUIC(in)), nil
 		}
 		return encode.Bytes(listener.BuildGateway(in)), nil
@@ -133,7 +145,7 @@ func (x *ofGateways) distinct(c *incr.Ctx, k gatewayListener, chains []listener.
 	return slices.DeleteFunc(chains, func(chain listener.GatewayChain) bool {
 		err := taken.Claim(chain.Match())
 		if err != nil {
-			x.leftOut.Get(c, leftOut{k.Bind.Name(), chain.Gateway, chain.Service, err.Error()})
+			x.leftOut.Get(c, leftOut{k.Bind.Name(), chain.Gateway, chain.Service, "Envoy would refuse all of it: " + err.Error()})
 		}
 		return err != nil
 	})
@@ -147,11 +159,36 @@ func (x *ofGateways) list(c *incr.Ctx, k GatewayKey) []sdk.Resource {
 		if body, ok := x.one.Get(c, gatewayListener{Bind: b, Set: k}); ok {
 			out = append(out, sdk.Resource{Name: b.Name(), Body: body})
 		}
-		if body, ok := x.one.Get(c, gatewayListener{b, k, true}); x.from.QUIC && ok {
+		if body, ok := x.one.Get(c, gatewayListener{b, k, takesDatagrams}); ok {
+			out = append(out, sdk.Resource{Name: b.DatagramName(), Body: body})
+		} else if body, ok := x.one.Get(c, gatewayListener{b, k, takesQUIC}); x.from.QUIC && ok {
 			out = append(out, sdk.Resource{Name: b.QUICName(), Body: body})
 		}
 	}
 	return out
+}
+
+// datagrams make the listener for them at a place: where the first route leads of the server that is
+// there. Envoy has nothing that would check them by policies.
+func (x *ofGateways) datagrams(c *incr.Ctx, k gatewayListener) ([]byte, error) {
+	in := listener.Gateway{Bind: k.Bind, Proxy: x.from.Reports.Reporting(c, k.Set.Proxy, telemetry.Gateway)}
+	b := chainBuilder{from: x.from, c: c, set: k.Set}
+	for _, group := range x.from.Gateways.Groups(c, k.Set.Servers) {
+		if !group.Datagrams || gatewayBind(group.Place, k.Set.Proxy.Dialing.Families) != k.Bind {
+			continue
+		}
+		for _, s := range group.Servers {
+			to, ok := b.datagrams(s)
+			switch {
+			case ok && x.from.Policies.Enforces(c, k.Set.Proxy.Policies):
+				x.leftOut.Get(c, leftOut{k.Bind.DatagramName(), s.Gateway.Key, "",
+					"an AuthorizationPolicy counts for these proxies, and nothing checks datagrams by it; have the policy select other workloads"})
+			case ok:
+				return encode.Bytes(listener.BuildDatagrams(in, to)), nil
+			}
+		}
+	}
+	return nil, incr.Absent
 }
 
 // quicOnly leaves the servers of a group to which HTTP/3 may come; all of them if it isn't asked
@@ -239,6 +276,21 @@ func (b *chainBuilder) connections(s gateway.Server) []listener.GatewayChain {
 		}
 	}
 	return nil
+}
+
+// datagrams go where the first route leads that is for the server; ok is false where there is none.
+func (b *chainBuilder) datagrams(s gateway.Server) (to listener.Forward, ok bool) {
+	for _, v := range b.from.Scopes.VirtualServices.AtGateway(b.c, b.set.Scope.Namespace, s.Gateway.Key) {
+		if !v.UDPRoute || !s.Has(v) {
+			continue
+		}
+		for _, t := range v.Spec.Tcp {
+			if len(t.Route) > 0 {
+				return b.forward(v, t.Route, s), true
+			}
+		}
+	}
+	return to, false
 }
 
 // opened is where a TLSRoute leads connections whose TLS the server opens: the listener's hostname

@@ -132,6 +132,17 @@ func (p *Policies) Guards(c *incr.Ctx, of listener.Policies, router bool) *liste
 	return p.guards.Of(c, guardsKey{of.Authorization, of.Tokens, router})
 }
 
+// Enforces reports whether an AuthorizationPolicy may turn something away.
+func (p *Policies) Enforces(c *incr.Ctx, of listener.Policies) bool {
+	for key := range of.Authorization.All() {
+		r, ok := p.tables.AuthorizationPolicies.Get(c, key)
+		if ok && !authz.IsDryRun(r.Value.Annotations) && r.Value.Spec.Action != security.AuthorizationPolicy_AUDIT {
+			return true
+		}
+	}
+	return false
+}
+
 // Refusals are what clients must know of the workloads of a namespace that refuse mutual TLS, as
 // authn.ParseRefusals reads it.
 func (p *Policies) Refusals(c *incr.Ctx, namespace string) string { return p.refusals.Of(c, namespace) }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	networking "istio.io/api/networking/v1alpha3"
+
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/contest"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/mesh"
@@ -24,6 +26,8 @@ type VirtualServices struct {
 
 	// byHost are those that name a host, byDestination those that lead to one.
 	byHost, wild, connectionsUnder, atGateway, byDestination *incr.Index[string, string, tables.Row[*config.VirtualService]]
+	// byDatagrams are those that lead datagrams to a host.
+	byDatagrams *incr.Index[string, string, tables.Row[*config.VirtualService]]
 	// found are the virtual services of a host; whole is one with its delegates.
 	found    *incr.Func[Sought, []*config.VirtualService]
 	whole    *incr.Func[string, *config.VirtualService]
@@ -70,6 +74,12 @@ func newVirtualServices(graph *incr.Graph, t *tables.Tables, settings *mesh.Sett
 		}
 		return destinationsOf(r.Value.Spec)
 	})
+	x.byDatagrams = incr.NewIndex(x.rows, "routes of datagrams by destination", func(_ string, r tables.Row[*config.VirtualService]) []string {
+		if !r.Value.UDPRoute {
+			return nil
+		}
+		return destinationsOf(r.Value.Spec)
+	})
 	x.whole = incr.NewFunc(graph, "virtual service with delegates", sameVirtualService,
 		func(c *incr.Ctx, key string) (*config.VirtualService, error) {
 			r, ok := x.rows.Get(c, key)
@@ -103,6 +113,18 @@ func (x *VirtualServices) AtGateway(c *incr.Ctx, namespace, gateway string) []*c
 		out = append(out, i.Value.Value)
 	}
 	return x.inOrder(c, namespace, out)
+}
+
+// LeadsDatagrams reports whether a route that a namespace sees leads datagrams to a port of a host.
+func (x *VirtualServices) LeadsDatagrams(c *incr.Ctx, namespace, host string, port uint32) bool {
+	defaults := x.mesh.Exports(c).VirtualServices
+	return slices.ContainsFunc(x.byDatagrams.Of(c, host), func(i incr.Item[string, tables.Row[*config.VirtualService]]) bool {
+		v, leads := i.Value.Value, false
+		eachDestination(v.Spec, "", func(d *networking.Destination) {
+			leads = leads || d.Host == host && d.GetPort().GetNumber() == port
+		})
+		return leads && v.Reach(namespace, defaults) != istio.Nobody
+	})
 }
 
 // Connections are those that have routes for connections to a host, in the order in which they

@@ -85,6 +85,8 @@ type Targets struct {
 	// for; there are the same as other clusters have them.
 	byLabel, there *incr.Index[string, string, tables.Row[*config.Service]]
 	found          *incr.Func[targetsKey, []Target]
+	// datagrams are those for UDP alone.
+	datagrams *incr.Func[targetsKey, []Target]
 }
 
 // NewTargets adds them to a graph.
@@ -99,7 +101,12 @@ func NewTargets(graph *incr.Graph, rows *tables.Tables, w *Workloads) *Targets {
 	}
 	t.byLabel = incr.NewIndex(rows.Services, "services by a label that they select", byLabel)
 	t.there = incr.NewIndex(rows.ClusterServices, "services of other clusters by a label that they select", byLabel)
-	t.found = incr.NewFunc(graph, "targets of workload", slices.Equal, t.findTargets)
+	t.found = incr.NewFunc(graph, "targets of workload", slices.Equal, func(c *incr.Ctx, k targetsKey) ([]Target, error) {
+		return targetsAmong(t.findTargets(c, k)), nil
+	})
+	t.datagrams = incr.NewFunc(graph, "targets of workload for datagrams", slices.Equal, func(c *incr.Ctx, k targetsKey) ([]Target, error) {
+		return targetsAmong(slices.DeleteFunc(t.findTargets(c, k), func(f foundTarget) bool { return !f.datagrams })), nil
+	})
 	return t
 }
 
@@ -107,7 +114,12 @@ type foundTarget struct {
 	Target
 	service *config.Service
 	place   int
+	// datagrams: the service's port is for UDP.
+	datagrams bool
 }
+
+// isDatagrams reports whether a service's port is for UDP.
+func isDatagrams(p *pb.Port) bool { return config.ParseProtocol(p.Protocol) == config.UDP }
 
 // isEntry reports whether an endpoint of a cluster's service is a WorkloadEntry: it has a name and
 // runs on no node.
@@ -115,7 +127,7 @@ func isEntry(e *endpoint.Endpoint) bool { return e.Workload != "" && e.Node == "
 
 // findTargets lists what services of the workload's own namespace say of its addresses, the oldest
 // service first.
-func (t *Targets) findTargets(c *incr.Ctx, k targetsKey) ([]Target, error) {
+func (t *Targets) findTargets(c *incr.Ctx, k targetsKey) []foundTarget {
 	var all []foundTarget
 	selected := t.selectedTargets(c, k)
 	for _, address := range strings.Split(k.Addresses, ",") {
@@ -132,24 +144,38 @@ func (t *Targets) findTargets(c *incr.Ctx, k targetsKey) ([]Target, error) {
 				continue // selectors say more than who is ready, and an address may be that of another pod by now
 			}
 			place := slices.IndexFunc(s.Value.Ports, func(p *pb.Port) bool { return p.Number == ep.ServicePort })
-			all = append(all, foundTarget{Target{s.Value.Key, ep.ServicePort, ep.Port}, s.Value, place})
+			datagrams := slices.ContainsFunc(s.Value.Ports, func(p *pb.Port) bool {
+				return p.Number == ep.ServicePort && p.Name == ep.PortName && isDatagrams(p)
+			})
+			all = append(all, foundTarget{Target{s.Value.Key, ep.ServicePort, ep.Port}, s.Value, place, datagrams})
 		}
 	}
 	all = append(all, selected...)
 	slices.SortFunc(all, func(a, b foundTarget) int {
 		return cmp.Or(config.Older(a.service, b.service), cmp.Compare(a.place, b.place), cmp.Compare(a.Target.Target, b.Target.Target))
 	})
-	var out []Target
+	return all
+}
+
+// targetsAmong are those of a list that services have, each once.
+func targetsAmong(all []foundTarget) (out []Target) {
 	for _, f := range all {
 		if f.place >= 0 && !slices.Contains(out, f.Target) {
 			out = append(out, f.Target)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // Of asks for the ports of a proxy's workload.
-func (t *Targets) Of(c *incr.Ctx, n *node.Node) []Target {
+func (t *Targets) Of(c *incr.Ctx, n *node.Node) []Target { return t.found.Of(c, t.keyOf(c, n)) }
+
+// Datagrams are those of them that are for UDP.
+func (t *Targets) Datagrams(c *incr.Ctx, n *node.Node) []Target {
+	return t.datagrams.Of(c, t.keyOf(c, n))
+}
+
+func (t *Targets) keyOf(c *incr.Ctx, n *node.Node) targetsKey {
 	k := targetsKey{Addresses: strings.Join(n.Addresses, ","), Namespace: n.Namespace}
 	if k.Pod, _ = t.workloads.pod(c, n); k.Pod == "" && len(n.Labels) > 0 {
 		said, err := json.Marshal(pb.Workload{Labels: n.Labels, Ports: n.Metadata.PodPorts, Cluster: n.Metadata.ClusterID})
@@ -157,7 +183,7 @@ func (t *Targets) Of(c *incr.Ctx, n *node.Node) []Target {
 			k.Said = string(said)
 		}
 	}
-	return t.found.Of(c, k)
+	return k
 }
 
 // selectedTargets are the ports of the cluster's services that select a workload, ready or not.
@@ -183,7 +209,7 @@ func (t *Targets) selectedTargets(c *incr.Ctx, k targetsKey) (out []foundTarget)
 			}
 			for i, p := range s.Ports {
 				if port := portAt(w, p); port > 0 {
-					out = append(out, foundTarget{Target{s.Key, p.Number, port}, s, i})
+					out = append(out, foundTarget{Target{s.Key, p.Number, port}, s, i, isDatagrams(p)})
 				}
 			}
 		}

@@ -3,12 +3,14 @@ package derive
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi/status"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // translation is a route whose rules are being translated. grants: what it refers to in other
@@ -49,6 +51,9 @@ func (t *translation) destination(ref gateway.BackendRef) (*networking.Destinati
 			host = name + "." + namespace + ".svc.clusterset.local"
 		}
 	case poolKind:
+		if t.route.UDP != nil { // what models answer are requests
+			return &networking.Destination{}, status.BackendKind(ref)
+		}
 		return t.pool(namespace, name)
 	default:
 		return &networking.Destination{}, status.BackendKind(ref)
@@ -60,7 +65,25 @@ func (t *translation) destination(ref gateway.BackendRef) (*networking.Destinati
 	if !found {
 		return out, status.NoBackend(host)
 	}
+	if t.route.UDP != nil && !t.takesDatagrams(of, namespace, name, uint32(*ref.Port)) {
+		return &networking.Destination{}, status.NoDatagrams(host, uint32(*ref.Port))
+	}
 	return out, nil
+}
+
+// takesDatagrams reports whether a backend has a port for UDP. What an imported service has is known
+// where it is (found is enough).
+func (t *translation) takesDatagrams(of kind, namespace, name string, number uint32) bool {
+	var s *pb.Service
+	switch of {
+	case serviceKind:
+		s = t.service(namespace, name)
+	case hostnameKind:
+		s = t.hostIn(namespace, name)
+	}
+	return s == nil || slices.ContainsFunc(s.Ports, func(p *pb.Port) bool {
+		return p.Number == number && strings.EqualFold(p.Protocol, string(gateway.UDPProtocolType))
+	})
 }
 
 // pool leads to the service of a pool of servers of models, if some registry has it.

@@ -20,7 +20,7 @@ func (f *fronting) findConflicts(sets []*setObject) conflicts {
 	}
 	var accepted []gateway.Listener
 	add := func(by string, l gateway.Listener) {
-		at := slices.IndexFunc(accepted, func(o gateway.Listener) bool { return clash(l, o) })
+		at := slices.IndexFunc(accepted, func(o gateway.Listener) bool { return f.share(l, o) && clash(l, o) })
 		if at < 0 {
 			accepted = append(accepted, l)
 			return
@@ -40,6 +40,12 @@ func (f *fronting) findConflicts(sets []*setObject) conflicts {
 		}
 	}
 	return out
+}
+
+// share reports whether two listeners may want the same: where datagrams are served, a port for them
+// is another one than that for connections.
+func (f *fronting) share(a, b gateway.Listener) bool {
+	return !f.config.Beyond || (a.Protocol == gateway.UDPProtocolType) == (b.Protocol == gateway.UDPProtocolType)
 }
 
 func connections(p gateway.ProtocolType) bool {

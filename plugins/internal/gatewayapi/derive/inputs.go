@@ -148,8 +148,7 @@ type Route struct {
 	GRPC *gateway.GRPCRouteSpec
 	TCP  *gateway.TCPRouteSpec
 	TLS  *gateway.TLSRouteSpec
-	// UDP is read to say that nobody serves it.
-	UDP *gateway.UDPRouteSpec
+	UDP  *gateway.UDPRouteSpec
 }
 
 func sameRoute(a, b *Route) bool { return objects.SameRow(a.Row, b.Row) }
@@ -169,7 +168,8 @@ func (r *Route) Parents() []gateway.ParentReference {
 	return r.TLS.ParentRefs
 }
 
-// backends are those of the route's rules; none, where nobody serves it.
+// backends are those of the route's rules; none of a UDPRoute, to which no policy for backends
+// applies.
 func (r *Route) backends() (out []gateway.BackendObjectReference) {
 	switch {
 	case r.HTTP != nil:

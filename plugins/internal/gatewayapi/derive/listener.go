@@ -14,7 +14,7 @@ import (
 // listener makes the server of a listener; nil where there can be none. What is wrong with it is in
 // the judgement.
 func (f *fronting) listener(l gateway.Listener, by owner, portProblem *status.Problem) (*networking.Server, status.Listener) {
-	judged := status.Listener{Of: l, Port: portProblem}
+	judged := status.Listener{Of: l, Port: portProblem, Datagrams: f.config.Beyond}
 	tls, problem := f.tls(l, by)
 	judged.TLS = problem
 	judged.Protocol = f.protocol(l.Protocol)
@@ -35,6 +35,10 @@ func (f *fronting) protocol(p gateway.ProtocolType) *status.Problem {
 	switch p {
 	case gateway.HTTPProtocolType, gateway.HTTPSProtocolType, gateway.TLSProtocolType, gateway.TCPProtocolType:
 		return nil
+	case gateway.UDPProtocolType:
+		if f.config.Beyond {
+			return nil
+		}
 	case hbone:
 		if f.controller == status.MeshController || f.controller == status.EastWestController {
 			return nil

@@ -91,8 +91,10 @@ func (w world) translate(r *Route, inMesh bool) *translated {
 		return t.grpcRules()
 	case r.TCP != nil:
 		return t.tcpRules()
-	case r.UDP != nil:
+	case w.unserved(r):
 		return &translated{}
+	case r.UDP != nil:
+		return t.udpRules()
 	}
 	return t.tlsRules()
 }
@@ -122,8 +124,11 @@ func (w world) requests(r *Route, b *binding, t *translated) (out []piece) {
 func (w world) connections(r *Route, b *binding, t *translated, count int) (out []piece) {
 	hosts, spec := []string{"*"}, t.rules
 	protocol := "tcp"
-	if r.TLS != nil {
+	switch {
+	case r.TLS != nil:
 		protocol, hosts = "tls", r.hostnames()
+	case r.UDP != nil:
+		protocol = "udp"
 	}
 	switch {
 	case b.mesh():

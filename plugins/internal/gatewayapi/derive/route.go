@@ -67,7 +67,7 @@ func (w world) bindings(r *Route) []binding {
 			}
 			candidates = []parent{meshParent}
 		}
-		if r.UDP != nil { // of no listener more can be said than of another
+		if w.unserved(r) { // of no listener more can be said than of another
 			candidates = candidates[:min(1, len(candidates))]
 		}
 		for i, p := range candidates {
@@ -82,6 +82,9 @@ func (w world) bindings(r *Route) []binding {
 	})
 	return out
 }
+
+// unserved reports whether nobody serves a route: one for datagrams, as far as istiod goes.
+func (w world) unserved(r *Route) bool { return r.UDP != nil && !w.config.Beyond }
 
 // parentsOf are the listeners of an owner, of the front of the Gateway with a key.
 func (w world) parentsOf(of Name, key string) (out []parent) {
@@ -118,7 +121,7 @@ func othersAt(list []parent, at int) (out []string) {
 // allowed says why a route doesn't belong to a parent that it refers to, and, of the mesh's, what
 // keeps waypoints from using it.
 func (w world) allowed(r *Route, b *binding, namespace string) (*status.Problem, string) {
-	if r.UDP != nil {
+	if w.unserved(r) {
 		return status.KindUnserved(r.Kind), ""
 	}
 	waypoint := ""

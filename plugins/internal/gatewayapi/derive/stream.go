@@ -26,6 +26,23 @@ func (t *translation) tcpRules() *translated {
 	return out
 }
 
+// udpRules makes the rules of a UDPRoute: those of a VirtualService for connections. That they are
+// for datagrams is said by the route that it is made of (ParentsAnnotation).
+func (t *translation) udpRules() *translated {
+	out := &translated{}
+	for _, rule := range t.route.UDP.Rules {
+		to, problem, done := t.forwarded(rule.BackendRefs)
+		if !done {
+			return &translated{problem: problem}
+		}
+		if problem != nil {
+			out.problem = problem
+		}
+		out.tcp = append(out.tcp, &networking.TCPRoute{Route: to})
+	}
+	return out
+}
+
 // tlsRules makes the rules of a TLSRoute.
 func (t *translation) tlsRules() *translated {
 	out := &translated{}

@@ -16,7 +16,8 @@ func Served(beyond bool) []features.FeatureName {
 	if !beyond {
 		return asIstiod()
 	}
-	all := append(asIstiod(), features.SupportGatewayBackendClientCertificate, features.SupportGatewayHTTPSListenerDetectMisdirectedRequests)
+	all := append(asIstiod(), features.SupportGatewayBackendClientCertificate, features.SupportGatewayHTTPSListenerDetectMisdirectedRequests,
+		features.SupportUDPRoute)
 	slices.Sort(all)
 	return all
 }

@@ -30,15 +30,17 @@ type Listener struct {
 	TLS, Protocol, Port, Expected *Problem
 	// NoTLS: it needs settings for TLS.
 	NoTLS bool
+	// Datagrams: UDPRoutes are served.
+	Datagrams bool
 	// Conflicted is why it loses against an earlier listener.
 	Conflicted gateway.ListenerConditionReason
 	// Attached is how many routes belong to it.
 	Attached int32
 }
 
-// Conflict is a listener that loses against an earlier one.
-func Conflict(l gateway.Listener, why gateway.ListenerConditionReason) Listener {
-	return Listener{Of: l, Conflicted: why}
+// Conflict is a listener that loses against an earlier one; datagrams: UDPRoutes are served.
+func Conflict(l gateway.Listener, why gateway.ListenerConditionReason, datagrams bool) Listener {
+	return Listener{Of: l, Conflicted: why, Datagrams: datagrams}
 }
 
 // Valid reports whether the listener is served.
@@ -59,7 +61,7 @@ func (l Listener) Status() gateway.ListenerStatus {
 	} else {
 		l.judge(c)
 	}
-	kinds, valid := SupportedKinds(l.Of)
+	kinds, valid := SupportedKinds(l.Of, l.Datagrams)
 	if !valid {
 		c.set(string(gateway.ListenerConditionResolvedRefs), "", "", &Problem{string(gateway.ListenerReasonInvalidRouteKinds), "Invalid route kinds"})
 	}
@@ -93,14 +95,18 @@ func (l Listener) judge(c conditions) {
 }
 
 // SupportedKinds are the kinds of routes that a listener takes: those of its protocol that it
-// allows. valid is false where it allows others.
-func SupportedKinds(l gateway.Listener) (kinds []gateway.RouteGroupKind, valid bool) {
+// allows; datagrams: UDPRoutes are served. valid is false where it allows others.
+func SupportedKinds(l gateway.Listener, datagrams bool) (kinds []gateway.RouteGroupKind, valid bool) {
 	kinds = []gateway.RouteGroupKind{}
 	switch l.Protocol {
 	case gateway.HTTPProtocolType, gateway.HTTPSProtocolType:
 		kinds = append(kinds, RouteKind("HTTPRoute"), RouteKind("GRPCRoute"))
 	case gateway.TCPProtocolType:
 		kinds = append(kinds, RouteKind("TCPRoute"))
+	case gateway.UDPProtocolType:
+		if datagrams {
+			kinds = append(kinds, RouteKind("UDPRoute"))
+		}
 	case gateway.TLSProtocolType:
 		kinds = append(kinds, RouteKind("TLSRoute"))
 		if l.TLS != nil && l.TLS.Mode != nil && *l.TLS.Mode == gateway.TLSModeTerminate {

@@ -160,6 +160,11 @@ func NoBackend(name string) *Problem {
 	return denied(gateway.RouteReasonBackendNotFound, "backend(%s) not found", name)
 }
 
+// NoDatagrams says that a backend's port is none for UDP.
+func NoDatagrams(name string, port uint32) *Problem {
+	return denied(gateway.RouteReasonUnsupportedProtocol, "backend(%s) has no port %d for UDP", name, port)
+}
+
 // BackendKind says that backends of a kind are not served.
 func BackendKind(ref gateway.BackendRef) *Problem {
 	return denied(gateway.RouteReasonInvalidKind, "referencing unsupported backendRef: group %q kind %q", text(ref.Group), text(ref.Kind))
@@ -168,7 +173,8 @@ func BackendKind(ref gateway.BackendRef) *Problem {
 // Left reports whether only the backend of a problem is left out, not its whole route.
 func (p *Problem) Left() bool {
 	switch p.Reason {
-	case string(gateway.RouteReasonRefNotPermitted), string(gateway.RouteReasonBackendNotFound), string(gateway.RouteReasonInvalidKind):
+	case string(gateway.RouteReasonRefNotPermitted), string(gateway.RouteReasonBackendNotFound), string(gateway.RouteReasonInvalidKind),
+		string(gateway.RouteReasonUnsupportedProtocol):
 		return true
 	}
 	return false
