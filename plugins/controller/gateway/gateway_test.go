@@ -271,19 +271,23 @@ func TestChangesOfGateways(t *testing.T) {
 	}
 }
 
-// TestPorts: one for each port, with names that a Service may have.
+// TestPorts: one for each port, for TCP and for UDP, with names that a Service may have.
 func TestPorts(t *testing.T) {
 	s := subjectOf(t, `{metadata: {name: edge, namespace: shop}, spec: {gatewayClassName: istio, listeners: [
 		{name: http, port: 80, protocol: HTTP}, {name: other, port: 80, protocol: HTTP}, {name: a.b, port: 443, protocol: HTTPS}, {name: a-b, port: 444, protocol: TLS}]}}`)
 	s.sets = []gateway.Listener{
 		{Name: "http", Port: 80}, {Name: gateway.SectionName(strings.Repeat("x", 80)), Port: 81, Protocol: "TCP"},
-		{Name: "status-port", Port: 82, Protocol: "TCP"},
+		{Name: "status-port", Port: 82, Protocol: "TCP"}, {Name: "dns", Port: 82, Protocol: "UDP"}, {Name: "more", Port: 82, Protocol: "UDP"},
+		{Name: "dns", Port: 53, Protocol: "UDP"},
 	}
 	var got []string
 	for _, p := range s.ports() {
-		got = append(got, fmt.Sprintf("%s %d %s", p.Name, p.Port, *p.AppProtocol))
+		got = append(got, fmt.Sprintf("%s %d %s %s", p.Name, p.Port, p.Protocol, *p.AppProtocol))
 	}
-	want := []string{"status-port 15021 tcp", "http 80 http", "a-b 443 https", "a-b-444 444 tls", strings.Repeat("x", 63) + " 81 tcp", "status-port-82 82 tcp"}
+	want := []string{
+		"status-port 15021 TCP tcp", "http 80 TCP http", "a-b 443 TCP https", "a-b-444 444 TCP tls", strings.Repeat("x", 63) + " 81 TCP tcp",
+		"status-port-82 82 TCP tcp", "dns 82 UDP udp", "dns-53 53 UDP udp",
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

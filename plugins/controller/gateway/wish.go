@@ -272,20 +272,28 @@ func serves(t corev1.ServiceType) error {
 // longestName is how long the name of a port may be. Source: Kubernetes API, ServicePort.name.
 const longestName = 63
 
-// ports are the Service's: one for each port that listeners have, named after the first of them.
+// ports are the Service's: one for each port that listeners have, for TCP and for UDP apart, named
+// after the first of them.
 func (s *subject) ports() []corev1.ServicePort {
+	type place struct {
+		number int32
+		of     corev1.Protocol
+	}
 	tcp := "tcp"
 	out := []corev1.ServicePort{{Name: "status-port", Port: statusPort, Protocol: corev1.ProtocolTCP, AppProtocol: &tcp}}
-	used, there := map[string]bool{"status-port": true}, map[int32]bool{}
+	used, there := map[string]bool{"status-port": true}, map[place]bool{}
 	for i, l := range slices.Concat(s.spec.Listeners, s.sets) {
-		number := int32(l.Port)
-		if there[number] {
+		at := place{int32(l.Port), corev1.ProtocolTCP}
+		if l.Protocol == gateway.UDPProtocolType {
+			at.of = corev1.ProtocolUDP
+		}
+		if there[at] {
 			continue
 		}
-		there[number] = true
+		there[at] = true
 		protocol := strings.ToLower(string(l.Protocol))
 		name := cmp.Or(strings.ReplaceAll(string(l.Name), ".", "-"), fmt.Sprintf("%s-%d", protocol, i))
-		out = append(out, corev1.ServicePort{Name: unique(name, number, used), Port: number, Protocol: corev1.ProtocolTCP, AppProtocol: &protocol})
+		out = append(out, corev1.ServicePort{Name: unique(name, at.number, used), Port: at.number, Protocol: at.of, AppProtocol: &protocol})
 	}
 	return out
 }

@@ -80,7 +80,7 @@ func (w world) hostIn(namespace, host string) *pb.Service {
 func (e *Entry) service(namespace, host string) *pb.Service {
 	out := &pb.Service{Namespace: namespace, Host: host, Labels: e.Labels}
 	for _, p := range e.Spec.Ports {
-		out.Ports = append(out.Ports, &pb.Port{Number: p.Number, Name: p.Name})
+		out.Ports = append(out.Ports, &pb.Port{Number: p.Number, Name: p.Name, Protocol: p.Protocol})
 	}
 	return out
 }
