@@ -147,7 +147,7 @@ func TestConformance(t *testing.T) {
 	if *only != "" && strings.HasPrefix(*only, "Mesh") {
 		need.Left(t, "TestMeshConformance runs %s", *only)
 	}
-	newWorld(t).judge(t, "gateways", gateways(profilesOf("GATEWAY-HTTP,GATEWAY-GRPC,GATEWAY-TCP,GATEWAY-TLS")))
+	newWorld(t).judge(t, "gateways", gateways(profilesOf("GATEWAY-HTTP,GATEWAY-GRPC,GATEWAY-TCP,GATEWAY-TLS,GATEWAY-UDP")))
 }
 
 // some of the suite's tests are run by CI: one of each kind of routes, and those of what istiod
@@ -156,6 +156,7 @@ var some = []string{
 	"BackendTLSPolicy", "GRPCExactMethodMatching", "GatewayTLSBackendClientCertificate", "HTTPRouteHTTPSListener",
 	"HTTPRouteHTTPSListenerDetectMisdirectedRequests", "HTTPRouteListenerHostnameMatching", "HTTPRouteMatchingAcrossRoutes",
 	"HTTPRouteReferenceGrant", "HTTPRouteRewritePath", "TCPRouteReferenceGrant", "TLSRouteSimpleSameNamespace",
+	"UDPRouteReferenceGrant", "UDPRouteWeightedRouting",
 }
 
 // TestSomeConformance: some of the suite's tests pass.
@@ -163,7 +164,7 @@ func TestSomeConformance(t *testing.T) {
 	if need.Long() {
 		need.Left(t, "TestConformance runs all of them")
 	}
-	_, passed, failed := newWorld(t).run(t, append(gateways("GATEWAY-HTTP,GATEWAY-GRPC,GATEWAY-TCP,GATEWAY-TLS"), "-chosen="+strings.Join(some, ","))...)
+	_, passed, failed := newWorld(t).run(t, append(gateways("GATEWAY-HTTP,GATEWAY-GRPC,GATEWAY-TCP,GATEWAY-TLS,GATEWAY-UDP"), "-chosen="+strings.Join(some, ","))...)
 	for _, name := range some {
 		if !slices.Contains(passed, name) {
 			t.Errorf("%s has not passed", name)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"net"
+	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +82,15 @@ func (f *front) datagrams(t *testing.T, port int, who string) {
 	})
 }
 
+// said checks what a command says.
+func (f *front) said(t *testing.T, pattern string, args ...string) {
+	t.Helper()
+	out, err := exec.Command(plain, append(args, "--addr", f.plane.HTTP)...).CombinedOutput()
+	if err != nil || !regexp.MustCompile(pattern).Match(out) {
+		t.Errorf("coxswain %q says, instead of %q: %v\n%s", args, pattern, err, out)
+	}
+}
+
 // echoService is a service that takes datagrams at its port 53; without endpoints: 0.
 func echoService(namespace, name string, target int) string {
 	endpoints := ""
@@ -138,6 +149,8 @@ spec:
 		f.write(t, "route", udpRoute("dns", "{name: one, port: 53}"))
 		f.datagrams(t, f.port, "one")
 		f.datagrams(t, second, "")
+		f.said(t, `UDPRoute +default/dns +ok +3 resources, 1 proxy`, "config")
+		f.said(t, `UDPRoute +default/dns .*route.yaml:2`, "explain", "edge.default", "listener", fmt.Sprintf("udp_0.0.0.0_%d", f.port))
 		s := newSender(t, f.port)
 		defer func() { _ = s.Close() }()
 		if long := bytes.Repeat([]byte("x"), 40_000); s.ask(long) != "one" {

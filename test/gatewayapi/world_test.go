@@ -25,6 +25,9 @@ import (
 var plain string
 
 func TestMain(m *testing.M) {
+	if os.Args[0] == nameServer {
+		answerNames()
+	}
 	node.Main()
 	mesh.Plain(&plain, m.Run)
 }
@@ -72,8 +75,11 @@ func (w *world) start(t *testing.T, images map[string]node.Image) {
 		Entrypoint: []string{"/echo-basic"},
 		Files:      map[string]string{"/echo-basic": filepath.Join(w.tools, "echo-basic")},
 	}
-	// It answers for UDPRoutes alone, which nobody claims here.
-	images["registry.k8s.io/coredns/coredns"] = node.Image{Entrypoint: []string{"sh", "-c", "trap exit TERM; while :; do sleep 1; done"}}
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	images["registry.k8s.io/coredns/coredns"] = node.Image{Entrypoint: []string{nameServer}, Files: map[string]string{nameServer: own}}
 	node.Start(t, w.cluster.Kubeconfig, images)
 }
 

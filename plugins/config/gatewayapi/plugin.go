@@ -33,7 +33,7 @@ type Config struct {
 	// Statuses: what is to be said in objects' statuses is published.
 	Statuses bool `json:"statuses" doc:"Publish what is to be said in the statuses of objects, for controller/status to write it."`
 	// Beyond: what istiod doesn't serve is served, too.
-	Beyond bool `json:"beyond" doc:"Serve what istiod doesn't, too, and say so in the class: 421 for requests that belong to another HTTPS listener of the port than their connection (GatewayHTTPSListenerDetectMisdirectedRequests), certificates that Gateways show to backends (GatewayBackendClientCertificate), and all rules of a route but those that can't be, which answer 500."`
+	Beyond bool `json:"beyond" doc:"Serve what istiod doesn't, too, and say so in the class: 421 for requests that belong to another HTTPS listener of the port than their connection (GatewayHTTPSListenerDetectMisdirectedRequests), certificates that Gateways show to backends (GatewayBackendClientCertificate), UDPRoutes (UDPRoute), and all rules of a route but those that can't be, which answer 500."`
 }
 
 // defaults are what counts where the config says nothing.
