@@ -140,6 +140,9 @@ func gateways(profiles string) []string {
 	}
 }
 
+// forGateways are the suite's profiles for gateways.
+const forGateways = "GATEWAY-HTTP,GATEWAY-GRPC,GATEWAY-TCP,GATEWAY-TLS,GATEWAY-UDP"
+
 // TestConformance runs the suite's profiles for gateways. What it reports is what
 // docs/gateway-conformance.md says.
 func TestConformance(t *testing.T) {
@@ -147,7 +150,7 @@ func TestConformance(t *testing.T) {
 	if *only != "" && strings.HasPrefix(*only, "Mesh") {
 		need.Left(t, "TestMeshConformance runs %s", *only)
 	}
-	newWorld(t).judge(t, "gateways", gateways(profilesOf("GATEWAY-HTTP,GATEWAY-GRPC,GATEWAY-TCP,GATEWAY-TLS,GATEWAY-UDP")))
+	newWorld(t).judge(t, "gateways", gateways(profilesOf(forGateways)))
 }
 
 // some of the suite's tests are run by CI: one of each kind of routes, and those of what istiod
@@ -164,7 +167,7 @@ func TestSomeConformance(t *testing.T) {
 	if need.Long() {
 		need.Left(t, "TestConformance runs all of them")
 	}
-	_, passed, failed := newWorld(t).run(t, append(gateways("GATEWAY-HTTP,GATEWAY-GRPC,GATEWAY-TCP,GATEWAY-TLS,GATEWAY-UDP"), "-chosen="+strings.Join(some, ","))...)
+	_, passed, failed := newWorld(t).run(t, append(gateways(forGateways), "-chosen="+strings.Join(some, ","))...)
 	for _, name := range some {
 		if !slices.Contains(passed, name) {
 			t.Errorf("%s has not passed", name)

@@ -120,9 +120,9 @@ spec:
 `, name, strings.Join(backends, ", "))
 }
 
-// TestDatagrams: a UDPRoute leads datagrams through an Envoy to the endpoints of its backends' ports
-// for UDP, whatever stands at the same numbers for TCP; and it ends with its grant, its endpoints and
-// itself.
+// TestDatagrams: a UDPRoute leads datagrams through an Envoy to the endpoints of its backends'
+// ports for UDP, whatever stands at the same numbers for TCP; and it ends with its grant, its
+// endpoints and itself.
 func TestDatagrams(t *testing.T) {
 	f := newFront(t)
 	ports := map[string]int{}
@@ -157,7 +157,8 @@ spec:
 			t.Error("a long datagram is not answered")
 		}
 
-		f.write(t, "younger", udpRoute("younger", "{name: two, port: 53}")+strings.ReplaceAll(udpRoute("more", "{name: two, port: 53}"), "sectionName: udp", "sectionName: more"))
+		more := strings.ReplaceAll(udpRoute("more", "{name: two, port: 53}"), "sectionName: udp", "sectionName: more")
+		f.write(t, "younger", udpRoute("younger", "{name: two, port: 53}")+more)
 		f.datagrams(t, second, "two")
 		f.datagrams(t, f.port, "one") // the older route's
 		f.remove(t, "younger")

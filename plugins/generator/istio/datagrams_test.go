@@ -93,6 +93,9 @@ func leads(t *testing.T, p *udpv3.UdpProxyConfig) (out []string) {
 	return append(out, last.Cluster)
 }
 
+// ofDatagrams reports whether a name is that of a listener or a cluster for them.
+func ofDatagrams(name string) bool { return strings.Contains(name, "udp") }
+
 const (
 	dnsHost     = "dns.default.svc.cluster.local"
 	dnsUDP      = "outbound_udp|53||" + dnsHost
@@ -112,15 +115,15 @@ func datagramWorld(t *testing.T) *world {
 }
 
 // TestDatagrams: where a UDPRoute leads, and only there, gateways have a listener for datagrams and
-// the cluster of a service's port for UDP, beside those for TCP at the same number; and they go with
-// the route.
+// the cluster of a service's port for UDP, beside those for TCP at the same number; and they go
+// with the route.
 func TestDatagrams(t *testing.T) {
 	w := datagramWorld(t)
 	names := func(connection uint64) []string {
 		return slices.Concat(keysOf(w.get(connection, encode.ListenerType)), keysOf(w.get(connection, encode.ClusterType)))
 	}
 	without, sidecar := names(1), names(2)
-	if slices.ContainsFunc(slices.Concat(without, sidecar), func(n string) bool { return strings.Contains(n, "udp") }) || !slices.Contains(without, "0.0.0.0_53") {
+	if slices.ContainsFunc(slices.Concat(without, sidecar), ofDatagrams) || !slices.Contains(without, "0.0.0.0_53") {
 		t.Fatalf("without a UDPRoute: %q", without)
 	}
 	w.commit(rows(config.VirtualServices, derivedRoute("UDPRoute", "dns", "edge", "udp", to53(dnsHost, 0))))
@@ -137,7 +140,8 @@ func TestDatagrams(t *testing.T) {
 	if got := leads(t, p); !slices.Equal(got, []string{dnsUDP}) {
 		t.Errorf("datagrams go to %q", got)
 	}
-	if c := w.cluster(1, dnsUDP); c.GetEdsClusterConfig() == nil || c.TransportSocket != nil || len(c.TransportSocketMatches) > 0 || len(c.TypedExtensionProtocolOptions) > 0 {
+	if c := w.cluster(1, dnsUDP); c.GetEdsClusterConfig() == nil || c.TransportSocket != nil || len(c.TransportSocketMatches) > 0 ||
+		len(c.TypedExtensionProtocolOptions) > 0 {
 		t.Errorf("cluster %v", c)
 	}
 	for name, port := range map[string]uint32{dnsUDP: 2053, "outbound|53||" + dnsHost: 1053} {
@@ -166,15 +170,18 @@ func TestDatagramsAreShared(t *testing.T) {
 	}
 	w.commit(rows(config.DestinationRules, resource("default/dns", &networking.DestinationRule{Host: dnsHost, TrafficPolicy: &networking.TrafficPolicy{
 		LoadBalancer: &networking.LoadBalancerSettings{LbPolicy: &networking.LoadBalancerSettings_ConsistentHash{
-			ConsistentHash: &networking.LoadBalancerSettings_ConsistentHashLB{HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_UseSourceIp{UseSourceIp: true}},
+			ConsistentHash: &networking.LoadBalancerSettings_ConsistentHashLB{
+				HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_UseSourceIp{UseSourceIp: true},
+			},
 		}},
 		ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{
 			MaxConnections: 7, IdleTimeout: durationpb.New(5e9),
 		}},
 	}})))
 	p := udpProxy(t, w.listener(1, dnsListener))
-	if !p.HashPolicies[0].GetSourceIp() || p.IdleTimeout.GetSeconds() != 5 || w.cluster(1, dnsUDP).CircuitBreakers.Thresholds[0].MaxConnections.GetValue() != 7 {
-		t.Errorf("what the rule says: %v, %v", p, w.cluster(1, dnsUDP))
+	c := w.cluster(1, dnsUDP)
+	if !p.HashPolicies[0].GetSourceIp() || p.IdleTimeout.GetSeconds() != 5 || c.CircuitBreakers.Thresholds[0].MaxConnections.GetValue() != 7 {
+		t.Errorf("what the rule says: %v, %v", p, c)
 	}
 }
 
@@ -184,7 +191,8 @@ func TestDatagramsAreShared(t *testing.T) {
 func TestWhoLeadsDatagrams(t *testing.T) {
 	w := datagramWorld(t)
 	w.commit(datagramService("default", "other")...)
-	older, younger := derivedRoute("UDPRoute", "older", "edge", "udp", to53(dnsHost, 0)), derivedRoute("UDPRoute", "a-younger", "edge", "udp", to53("other.default.svc.cluster.local", 0))
+	elsewhere := to53("other.default.svc.cluster.local", 0)
+	older, younger := derivedRoute("UDPRoute", "older", "edge", "udp", to53(dnsHost, 0)), derivedRoute("UDPRoute", "a-younger", "edge", "udp", elsewhere)
 	older.Created, younger.Created = 1, 2
 	w.commit(rows(config.VirtualServices, younger, older))
 	to := func(what string, want ...string) {
@@ -196,7 +204,7 @@ func TestWhoLeadsDatagrams(t *testing.T) {
 	to("two routes", dnsUDP)
 	second := derivedListener("second", "udp", 53, "UDP")
 	second.Created = 5
-	w.commit(rows(config.Gateways, second), rows(config.VirtualServices, derivedRoute("UDPRoute", "seconds", "second", "udp", to53("other.default.svc.cluster.local", 0))))
+	w.commit(rows(config.Gateways, second), rows(config.VirtualServices, derivedRoute("UDPRoute", "seconds", "second", "udp", elsewhere)))
 	to("two Gateways", dnsUDP)
 	w.commit(&pb.TableRows{Table: config.VirtualServices, Deletes: []string{older.Key}})
 	to("the older one is gone", "outbound_udp|53||other.default.svc.cluster.local")
@@ -211,13 +219,13 @@ func TestWhoLeadsDatagrams(t *testing.T) {
 			Hosts: []string{"*"}, Gateways: []string{"gw"}, Tcp: []*networking.TCPRoute{{Route: []*networking.RouteDestination{to53(dnsHost, 0)}}},
 		})))
 	names := slices.Concat(keysOf(w.get(1, encode.ListenerType)), keysOf(w.get(1, encode.ClusterType)))
-	if slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, "udp") }) {
+	if slices.ContainsFunc(names, ofDatagrams) {
 		t.Errorf("nobody leads datagrams, and there are %q", names)
 	}
 }
 
-// TestPoliciesKeepDatagramsOut: nothing checks datagrams by an AuthorizationPolicy, so that none are
-// taken where one counts, and it is said; what only logs or tries counts for nothing.
+// TestPoliciesKeepDatagramsOut: nothing checks datagrams by an AuthorizationPolicy, so that none
+// are taken where one counts, and it is said; what only logs or tries counts for nothing.
 func TestPoliciesKeepDatagramsOut(t *testing.T) {
 	w := datagramWorld(t)
 	w.commit(rows(config.VirtualServices, derivedRoute("UDPRoute", "dns", "edge", "udp", to53(dnsHost, 0))))

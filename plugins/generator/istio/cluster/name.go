@@ -37,8 +37,8 @@ const (
 // may not lead to, or that is not there. No proxy has it.
 const unknown = "UnknownService"
 
-// String writes it as Istio does: outbound|PORT|SUBSET|HOST. Istio has none for datagrams; they have
-// outbound_udp|PORT|SUBSET|HOST.
+// String writes it as Istio does: outbound|PORT|SUBSET|HOST. Istio has none for datagrams; they
+// have outbound_udp|PORT|SUBSET|HOST.
 func (n Name) String() string {
 	if n.Host == "" {
 		return unknown

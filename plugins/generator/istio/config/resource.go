@@ -93,8 +93,8 @@ func ParseGateway(row *pb.Row) (*Gateway, error) {
 	return g, unmarshal(row, g.Spec)
 }
 
-// ForDatagrams reports whether a server of the Gateway takes datagrams: one of UDP, if the Gateway was
-// derived. What Istio's own ones call UDP is a server for connections, as in istiod.
+// ForDatagrams reports whether a server of the Gateway takes datagrams: one of UDP, if the Gateway
+// was derived. What Istio's own ones call UDP is a server for connections, as in istiod.
 func (g *Gateway) ForDatagrams(s *networking.Server) bool {
 	return g.Front.Given() && ParseProtocol(s.GetPort().GetProtocol()) == UDP
 }

@@ -27,8 +27,8 @@ type Server struct {
 	UDP bool
 }
 
-// ServersOf are the servers of a Gateway; port says where the proxy listens for a server's port, for
-// datagrams or for connections, and whether UDP comes there too.
+// ServersOf are the servers of a Gateway; port says where the proxy listens for a server's port,
+// for datagrams or for connections, and whether UDP comes there too.
 func ServersOf(g *config.Gateway, port func(number uint32, datagrams bool) (target uint32, udp bool)) []Server {
 	var out []Server
 	for _, s := range g.Spec.Servers {

@@ -17,16 +17,16 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 )
 
-// largestDatagram is the longest that is passed on: any that there can be. Envoy's own bound is that
-// of an Ethernet frame; what is longer it drops.
+// largestDatagram is the longest that is passed on: any that there can be. Envoy's own bound is
+// that of an Ethernet frame; what is longer it drops.
 const largestDatagram = math.MaxUint16
 
-// DatagramName is the name of the listener for datagrams at a place. HTTP/3 has the same: one of the
-// two can be there.
+// DatagramName is the name of the listener for datagrams at a place. HTTP/3 has the same: one of
+// the two can be there.
 func (b Bind) DatagramName() string { return b.QUICName() }
 
-// BuildDatagrams makes the listener of a gateway for datagrams: those of a client's port go where the
-// first one went, until none came for a while.
+// BuildDatagrams makes the listener of a gateway for datagrams: those of a client's port go where
+// the first one went, until none came for a while.
 func BuildDatagrams(in Gateway, to Forward) *listenerv3.Listener {
 	address := socketAddress(in.Address, in.Port)
 	address.GetSocketAddress().Protocol = core.SocketAddress_UDP
@@ -68,8 +68,8 @@ func (f *Forward) datagrams(p Reporting) *udp.UdpProxyConfig {
 	return out
 }
 
-// byWeight chooses among the clusters: by the client's port, of which each cluster has a part of the
-// hashes that is as great as its weight. That is all that Envoy has for it: what the UDP proxy
+// byWeight chooses among the clusters: by the client's port, of which each cluster has a part of
+// the hashes that is as great as its weight. That is all that Envoy has for it: what the UDP proxy
 // matches leads to one cluster.
 func (f *Forward) byWeight() *matcher.Matcher {
 	shares := slices.DeleteFunc(slices.Clone(f.Shares), func(s Share) bool { return len(f.Shares) > 1 && s.Weight == 0 })

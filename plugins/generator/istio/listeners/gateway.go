@@ -168,8 +168,8 @@ func (x *ofGateways) list(c *incr.Ctx, k GatewayKey) []sdk.Resource {
 	return out
 }
 
-// datagrams make the listener for them at a place: where the first route leads of the server that is
-// there. Envoy has nothing that would check them by policies.
+// datagrams make the listener for them at a place: where the first route leads of the server that
+// is there. Envoy has nothing that would check them by policies.
 func (x *ofGateways) datagrams(c *incr.Ctx, k gatewayListener) ([]byte, error) {
 	in := listener.Gateway{Bind: k.Bind, Proxy: x.from.Reports.Reporting(c, k.Set.Proxy, telemetry.Gateway)}
 	b := chainBuilder{from: x.from, c: c, set: k.Set}

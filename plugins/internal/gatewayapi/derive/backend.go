@@ -71,8 +71,8 @@ func (t *translation) destination(ref gateway.BackendRef) (*networking.Destinati
 	return out, nil
 }
 
-// takesDatagrams reports whether a backend has a port for UDP. What an imported service has is known
-// where it is (found is enough).
+// takesDatagrams reports whether a backend has a port for UDP. What an imported service has is
+// known where it is (found is enough).
 func (t *translation) takesDatagrams(of kind, namespace, name string, number uint32) bool {
 	var s *pb.Service
 	switch of {

@@ -42,8 +42,8 @@ func (f *fronting) findConflicts(sets []*setObject) conflicts {
 	return out
 }
 
-// share reports whether two listeners may want the same: where datagrams are served, a port for them
-// is another one than that for connections.
+// share reports whether two listeners may want the same: where datagrams are served, a port for
+// them is another one than that for connections.
 func (f *fronting) share(a, b gateway.Listener) bool {
 	return !f.config.Beyond || (a.Protocol == gateway.UDPProtocolType) == (b.Protocol == gateway.UDPProtocolType)
 }
