@@ -46,7 +46,8 @@ const (
 	// margin is what is left of it for the way of the answer.
 	margin = 10
 	// away is for how long a request waits for a plugin that is away, such as one that starts
-	// again, at most half of what the caller waits; it asks again after pause, and each time later.
+	// again, from when it was found to be, and at most half of what the caller waits; it asks again
+	// after pause, and each time later.
 	away, pause = 5 * time.Second, 20 * time.Millisecond
 	// idle is how long a connection may have nothing to say, header how long a request's head may
 	// take.
@@ -167,7 +168,12 @@ func (p *Port) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "ok\n")
 		return
 	}
-	code, body := p.answer(r)
+	ctx, cancel := context.WithTimeout(r.Context(), patience(r.URL.Query().Get("timeout")))
+	defer cancel()
+	if end, ok := ctx.Deadline(); ok { // who sends slowly waits no longer for it
+		_ = http.NewResponseController(w).SetReadDeadline(end)
+	}
+	code, body := p.answer(ctx, r)
 	if code != http.StatusOK {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -178,9 +184,9 @@ func (p *Port) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body)
 }
 
-// answer returns a status of HTTP and a body. All but 200 is a failure for an API server, which
-// then does what the webhook's failure policy says.
-func (p *Port) answer(r *http.Request) (code int, body []byte) {
+// answer returns a status of HTTP and a body, before ctx ends or at once then. All but 200 is a
+// failure for an API server, which then does what the webhook's failure policy says.
+func (p *Port) answer(ctx context.Context, r *http.Request) (code int, body []byte) {
 	switch {
 	case r.Method != http.MethodPost:
 		return http.StatusMethodNotAllowed, []byte("only POST is answered here\n")
@@ -193,14 +199,15 @@ func (p *Port) answer(r *http.Request) (code int, body []byte) {
 	case !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json"):
 		return http.StatusUnsupportedMediaType, []byte("the body must be application/json\n")
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), patience(r.URL.Query().Get("timeout")))
-	defer cancel()
 	leave, ok := p.enter(budget.Address(r.RemoteAddr), int(r.ContentLength))
 	if !ok {
 		return http.StatusTooManyRequests, []byte("this address asks for too much at once\n")
 	}
 	defer leave()
 	request, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, MostBody))
+	if ctx.Err() != nil {
+		return http.StatusRequestTimeout, []byte("the body did not come in time\n")
+	}
 	if err != nil {
 		return http.StatusBadRequest, []byte("the body can't be read\n")
 	}
@@ -244,16 +251,18 @@ func (p *Port) again(ctx context.Context, m *pb.Call) (response []byte, err erro
 	if end, ok := ctx.Deadline(); ok {
 		most = min(most, time.Until(end)/2)
 	}
-	waits := time.NewTimer(most)
-	defer waits.Stop()
+	var waits <-chan time.Time
 	for next := pause; ; next *= 2 {
 		response, err = p.cfg.Plugins.Call(ctx, m)
 		if status.Code(err) != codes.Unavailable {
 			return response, err
 		}
+		if waits == nil { // it may have been asked for long
+			waits = time.After(most)
+		}
 		select {
 		case <-time.After(next):
-		case <-waits.C:
+		case <-waits:
 			return nil, err
 		case <-ctx.Done():
 			return nil, err

@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -127,6 +128,86 @@ func TestAway(t *testing.T) {
 			t.Errorf("%s: %d %q after %d questions", c.path, code, text, asked.Load())
 		}
 	}
+}
+
+// TestPatience: an answer is due a little before the caller waits no more.
+func TestPatience(t *testing.T) {
+	for said, want := range map[string]time.Duration{
+		"": 9 * time.Second, "10s": 9 * time.Second, "1s": 900 * time.Millisecond, "30s": 27 * time.Second, "1h": 27 * time.Second,
+		"-1s": 9 * time.Second, "soon": 9 * time.Second,
+	} {
+		if is := patience(said); is != want {
+			t.Errorf("who says %q is answered within %v, not %v", said, is, want)
+		}
+	}
+}
+
+// TestAnswersInTime: whatever keeps a request from being answered, its caller hears that while he
+// waits: a plugin that is silent, one that is away all the time, one that ends after it was silent,
+// and a body that doesn't come. One that is back after it was silent is asked again.
+func TestAnswersInTime(t *testing.T) {
+	const waits = 5 * time.Second
+	var asked atomic.Int32
+	o := open(t, func(ctx context.Context, m *pb.Call) ([]byte, error) {
+		switch m.Method {
+		case "POST /silent":
+			<-ctx.Done()
+			return nil, status.FromContextError(ctx.Err()).Err()
+		case "POST /away":
+			return nil, status.Error(codes.Unavailable, "plugin x is away")
+		}
+		if n := asked.Add(1); n == 1 { // it hangs for more than half of that time, and is replaced
+			select {
+			case <-ctx.Done():
+			case <-time.After(waits * 6 / 10):
+			}
+			return nil, status.Error(codes.Unavailable, "plugin x ended while it was asked")
+		} else if n < 4 {
+			return nil, status.Error(codes.Unavailable, "plugin x is away")
+		}
+		return m.Request, nil
+	}, nil)
+	var all sync.WaitGroup
+	for _, c := range []struct {
+		path string
+		body io.Reader
+		size int64
+		code int
+	}{
+		{"/silent", strings.NewReader("{}"), 2, http.StatusGatewayTimeout},
+		{"/away", strings.NewReader("{}"), 2, http.StatusServiceUnavailable},
+		{"/replaced", strings.NewReader("{}"), 2, http.StatusOK},
+		{"/silent", stuck{t.Context()}, 100, http.StatusRequestTimeout},
+	} {
+		all.Go(func() {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, o.url+c.path+"?timeout="+waits.String(), c.body)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			r.Header.Set("Content-Type", "application/json")
+			r.ContentLength = c.size
+			began := time.Now()
+			said, err := o.client.Do(r)
+			if err != nil {
+				t.Errorf("%s: %v", c.path, err)
+				return
+			}
+			_ = said.Body.Close()
+			if took := time.Since(began); said.StatusCode != c.code || took >= waits {
+				t.Errorf("%s: %d after %v, not %d within %v", c.path, said.StatusCode, took, c.code, waits)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// stuck is a body that doesn't come.
+type stuck struct{ ctx context.Context }
+
+func (s stuck) Read([]byte) (int, error) {
+	<-s.ctx.Done()
+	return 0, s.ctx.Err()
 }
 
 // TestAnswers: plugins get what comes, and what they say becomes a status of HTTP.

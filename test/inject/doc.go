@@ -4,5 +4,6 @@
 //
 // settings_test.go has what both are told, pods_test.go makes pods of workloads as Kubernetes'
 // controllers do, live_test.go asks and compares, pace_test.go asks about so many a second,
-// judged_test.go compares whether objects are let pass or refused.
+// judged_test.go compares whether objects are let pass or refused. dies_test.go asks an injector
+// that is killed, hangs and is swapped.
 package inject

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,7 +43,7 @@ const canarySet = `plugins:
 // empty: nobody did.
 func created(t *testing.T, client kubernetes.Interface, namespace string, labels map[string]string) (by string, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // no answer would be a hang
+	ctx, cancel := context.WithTimeout(t.Context(), inTime)
 	defer cancel()
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "trial", Namespace: namespace, Labels: labels},
