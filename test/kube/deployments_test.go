@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -201,6 +202,83 @@ func TestDeployments(t *testing.T) {
 	c.Up(t)
 	c.Apply(t, edgeOf("late", ""))
 	d.has("service/late-istio", ".spec.type", "LoadBalancer")
+}
+
+// TestWaypointsAreDeployed: for waypoints nothing is deployed, which is said, unless a setting has
+// it; then it is what istiod deploys, beside a Gateway of the same name of another class, it goes
+// with its Gateway, and with the setting.
+func TestWaypointsAreDeployed(t *testing.T) {
+	need.All(t)
+	t.Parallel()
+	d := newDeployer(t)
+	c, set := d.cluster, filepath.Join(t.TempDir(), "plugins.yaml")
+	with := func(config string) {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(deployed, "plugins.yaml"))
+		const builtin = "builtin: controller/gateway\n"
+		if err != nil || !strings.Contains(string(text), builtin) {
+			t.Fatal(err)
+		}
+		put(t, set, strings.Replace(string(text), builtin, builtin+"    config: "+config+"\n", 1))
+	}
+	waypoint := func(name, more string) string {
+		return strings.NewReplacer("gatewayClassName: istio,", "gatewayClassName: istio-waypoint,", "{name: http, port: 80, protocol: HTTP}",
+			"{name: mesh, port: 15008, protocol: HBONE}").Replace(edgeOf(name, more))
+	}
+	with("{}")
+	d.args = append([]string{"--plugins", set}, d.args[2:]...) // and no --registries
+	c.Apply(t, documents(waypoint("mid", ""), edgeOf("edge", "")))
+	p := d.start()
+	d.has("service/edge-istio", ".spec.type", "LoadBalancer")
+	d.says(p, "nothing is deployed for it: waypoints are not served")
+	d.has("gateway/mid", told+".status", "False")
+	if got := d.versions(); strings.Contains(got, "/mid ") {
+		t.Errorf("without the setting there is %s", got)
+	}
+
+	with("{waypoints: true}")
+	d.has("service/mid", ".spec.type", "ClusterIP")
+	d.has("service/mid", `.metadata.annotations.networking\.istio\.io/traffic-distribution`, "PreferClose")
+	d.has("service/mid", ".spec.ports[*].port", "15021 15008")
+	d.has("deployment/mid", ".spec.template.spec.containers[0].args[1]", "waypoint")
+	d.has("deployment/mid", `.metadata.labels.gateway\.istio\.io/managed`, "istio.io-mesh-controller")
+	d.has("serviceaccount/mid", ".metadata.name", "mid")
+	d.has("gateway/mid", told+".status", "")
+	d.says(p, "what is deployed for it gets nothing to do: waypoints are not served")
+	before := d.versions()
+	p.Stop(t)
+	p = d.start()
+	c.Apply(t, documents(waypoint("second", "")))
+	d.has("service/second", ".spec.type", "ClusterIP")
+	c.Kubectl(t, "patch", "service/mid", "-n", "shop", "--type", "merge", "-p", `{"spec": {"type": "NodePort"}}`)
+	d.has("service/mid", ".spec.type", "ClusterIP")
+	others := []string{"Service/mid", "Deployment/second", "Service/second", "ServiceAccount/second"}
+	if was, is := without(before, others), without(d.versions(), others); was != is {
+		t.Errorf("without a change there was written: %s, before %s", is, was)
+	}
+
+	// Its objects are another Gateway's, and a Gateway of that name gets none of them.
+	c.Apply(t, strings.Replace(edgeOf("thief", ""), "namespace: shop", "namespace: shop, annotations: {gateway.istio.io/name-override: mid}", 1))
+	d.says(p, "Deployment shop/mid is not made: there is one that was not made for this Gateway")
+	d.has("deployment/mid", `.metadata.labels.gateway\.networking\.k8s\.io/gateway-name`, "mid")
+	c.Kubectl(t, "delete", "gateway/thief", "-n", "shop")
+
+	with("{}")
+	d.has("deployment/mid", ".metadata.name", "")
+	d.has("service/mid", ".metadata.name", "")
+	d.has("serviceaccount/mid", ".metadata.name", "")
+	d.has("service/edge-istio", ".spec.type", "LoadBalancer")
+	d.has("gateway/mid", told+".status", "False")
+}
+
+// without leaves the lines out that begin with one of the objects' names.
+func without(lines string, names []string) (out string) {
+	for line := range strings.Lines(lines) {
+		if name, _, _ := strings.Cut(line, " "); !slices.Contains(names, name) {
+			out += line
+		}
+	}
+	return out
 }
 
 // says waits until what is wrong is said.

@@ -134,7 +134,7 @@ func follow(config *Config, client *kube.Client, out sdk.Publisher) (c *cluster,
 	c = &cluster{config: config, client: client, out: out, said: &kube.LogLimiter{}, children: map[*part]*kube.Informer{}, changed: kube.NewChanges[change]()}
 	for _, p := range allParts() {
 		of := client.Objects.Resource(p.resource)
-		if c.children[p], err = kube.FollowSelected(of, "", managedLabel+"="+managedBy, leanChild, c.ofChildren(), c.failed(p.resource.Resource)); err != nil {
+		if c.children[p], err = kube.FollowSelected(of, "", madeForGateways, leanChild, c.ofChildren(), c.failed(p.resource.Resource)); err != nil {
 			return nil, err
 		}
 		err = c.children[p].AddIndexers(cache.Indexers{byGateway: func(o any) ([]string, error) {

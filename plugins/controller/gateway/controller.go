@@ -142,7 +142,7 @@ func newWork(config *Config, c *cluster, out sdk.Publisher) *work {
 
 // read takes a state, and has all Gateways looked at.
 func (w *work) read(s *state.State) {
-	w.world = readWorld(s, w.world, w.config.Most)
+	w.world = readWorld(s, w.world, w.config)
 	for key := range w.known {
 		if w.world.gateways[key] == nil {
 			delete(w.known, key)
@@ -352,11 +352,18 @@ func (w *work) readValues() {
 func (w *work) tell() (all []kinds.Fault) {
 	for key, m := range w.known {
 		g := w.world.gateways[key]
-		if g == nil || m.problem == "" {
+		if g == nil {
+			continue
+		}
+		wrong := m.problem
+		if of := w.world.classOf(g); wrong == "" && of == waypoints && m.settled != (digest{}) {
+			wrong = "what is deployed for it gets nothing to do: waypoints are not served by this control plane"
+		}
+		if wrong == "" {
 			continue
 		}
 		all = append(all, kinds.Fault{
-			File: g.row.Source, Kind: "Gateway", Namespace: g.namespace, Name: g.name, Severity: finding.Warning, Reason: "deployment", Message: m.problem,
+			File: g.row.Source, Kind: "Gateway", Namespace: g.namespace, Name: g.name, Severity: finding.Warning, Reason: "deployment", Message: wrong,
 		})
 	}
 	for namespace, n := range w.world.crowded {

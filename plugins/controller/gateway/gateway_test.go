@@ -83,12 +83,13 @@ func subjectOf(t testing.TB, text string) *subject {
 	row := &pb.Row{Key: o.Namespace + "/" + o.Name, Source: source + "x"}
 	g := &gatewayRow{row: row, namespace: o.Namespace, name: o.Name, labels: o.Labels, annotations: o.Annotations, spec: o.Spec}
 	of, mesh := usualSettings(t, ""), settings.Defaults()
-	return &subject{gatewayRow: g, uid: "u-1", revision: "default", allowed: allow(nil), pod: func(name, account string) (*corev1.PodSpec, error) {
+	pod := func(name, account string) (*corev1.PodSpec, error) {
 		return of.Managed(render.Managed{
 			Namespace: o.Namespace, Name: name, Account: account, Annotations: o.Annotations, Mesh: mesh,
 			Proxy: mesh.DefaultConfig,
 		})
-	}}
+	}
+	return &subject{gatewayRow: g, of: ingresses, uid: "u-1", revision: "default", allowed: allow(nil), pod: pod}
 }
 
 func wishesOf(t testing.TB, s *subject) []*wished {
@@ -377,6 +378,73 @@ func TestCrowded(t *testing.T) {
 	w.count(500)
 	if len(w.beyond) != 2500 || w.crowded["loud"] != 3000 || len(w.crowded) != 1 || w.beyond["loud/2999"] || !w.beyond["loud/0"] || w.beyond["quiet/a"] {
 		t.Errorf("%d are beyond, %v", len(w.beyond), w.crowded)
+	}
+}
+
+// TestClasses: which Gateways something is deployed for, by the controller of their class, and by
+// what names.
+func TestClasses(t *testing.T) {
+	w := &world{
+		classes: map[string]gateway.GatewayController{
+			"front": "istio.io/gateway-controller", "middle": "istio.io/mesh-controller", "istio-waypoint": "example/x",
+		},
+		gateways: map[string]*gatewayRow{}, beyond: map[string]bool{}, crowded: map[string]int{},
+	}
+	other := &world{}
+	for _, c := range []struct {
+		in    *world
+		class string
+		want  *class
+		name  string
+	}{
+		{w, "front", ingresses, "a-front"}, {w, "middle", waypoints, "a"}, {w, "istio", ingresses, "a-istio"},
+		{w, "istio-waypoint", nil, ""}, {w, "example", nil, ""},
+		{other, "istio-waypoint", waypoints, "a"}, {other, "front", nil, ""},
+	} {
+		g := &gatewayRow{name: "a", row: &pb.Row{Key: "n/" + c.class}, spec: gateway.GatewaySpec{GatewayClassName: gateway.ObjectName(c.class)}}
+		is := c.in.classOf(g)
+		if is != c.want {
+			t.Errorf("%s is %+v", c.class, is)
+			continue
+		}
+		if is == nil {
+			continue
+		}
+		if name, account := g.names(is); name != c.name || account != c.name {
+			t.Errorf("%s: what is made for it is called %s, its account %s", c.class, name, account)
+		}
+		w.gateways[c.class] = g
+	}
+	if w.count(2); len(w.crowded) > 0 { // waypoints count where something is deployed for them
+		t.Errorf("without waypoints there are %v", w.crowded)
+	}
+	w.waypoints = true
+	if w.count(2); len(w.beyond) != 1 {
+		t.Errorf("with waypoints %v are too many", w.beyond)
+	}
+}
+
+// TestHostileWaypoints: what a Gateway's own ConfigMap may not do, one of a waypoint may not
+// either, and its labels have no traffic of its own led elsewhere unless it says so.
+func TestHostileWaypoints(t *testing.T) {
+	const text = `{metadata: {name: mid, namespace: shop, labels: {sidecar.istio.io/inject: "true"}}, spec: {gatewayClassName: istio-waypoint}}`
+	s := subjectOf(t, text)
+	s.of = waypoints
+	pods := as[appsv1.Deployment](t, wishesOf(t, s), "Deployment").Spec.Template
+	if pods.Labels[injectLabel] != "false" || pods.Labels[modeLabel] != "none" || pods.Labels[managedLabel] != waypoints.label {
+		t.Errorf("pods have %v", pods.Labels)
+	}
+	for overlay, says := range map[string]string{
+		`spec: {template: {spec: {hostNetwork: true}}}`:                                                         "hostNetwork",
+		`spec: {template: {spec: {containers: [{name: istio-proxy, securityContext: {privileged: true}}]}}}`:    "securityContext",
+		`metadata: {labels: {gateway.istio.io/managed: istio.io-gateway-controller}}`:                           "can't be changed",
+		`spec: {template: {metadata: {labels: {gateway.istio.io/managed: istio.io-gateway-controller}}}}`:       "can't be changed",
+		`spec: {template: {metadata: {labels: {sidecar.istio.io/inject: "true", istio.io/dataplane-mode: x}}}}`: "can't be changed",
+	} {
+		s.own = map[string]string{"deployment": overlay}
+		if _, err := s.wishes(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", overlay, err)
+		}
 	}
 }
 

@@ -107,7 +107,7 @@ func (c *cluster) nobody(ctx context.Context, namespace string) error {
 func (c *cluster) each(ctx context.Context, p *part, namespace string, of func(*unstructured.Unstructured, *child) error) error {
 	var errs []error
 	for next := ""; ; {
-		list, err := c.resource(p, namespace).List(ctx, metav1.ListOptions{LabelSelector: managedLabel + "=" + managedBy, Limit: page, Continue: next})
+		list, err := c.resource(p, namespace).List(ctx, metav1.ListOptions{LabelSelector: madeForGateways, Limit: page, Continue: next})
 		if err != nil {
 			return errors.Join(append(errs, err)...)
 		}

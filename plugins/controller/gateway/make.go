@@ -25,14 +25,20 @@ func (w *work) bring(ctx context.Context, key string, m *memory) error {
 	if object == nil || !w.world.concerns(g, w.config.revision()) || g.newer() || w.world.beyond[key] {
 		return nil
 	}
-	uid := object.UID
-	if !w.world.ours(g) || !g.managed() {
+	uid, of := object.UID, w.world.classOf(g)
+	if of == nil || !g.managed() {
 		return w.clean(ctx, key, uid, nil)
+	}
+	if !w.world.deploys(of) {
+		if err := w.clean(ctx, key, uid, nil); err != nil {
+			return err
+		}
+		return &problem{"nothing is deployed for it: waypoints are not served by this control plane, and the setting waypoints of controller/gateway is off"}
 	}
 	if w.settings == nil {
 		return nil // it is said that the values can't be used
 	}
-	wishes, err := w.wishes(ctx, g, uid)
+	wishes, err := w.wishes(ctx, g, of, uid)
 	if err != nil {
 		return err
 	}
@@ -42,7 +48,7 @@ func (w *work) bring(ctx context.Context, key string, m *memory) error {
 	}
 	var wrong []string
 	for _, o := range wishes {
-		err := w.make(ctx, g, m, o)
+		err := w.make(ctx, g, of, m, o)
 		var p *problem
 		if errors.As(err, &p) {
 			wrong = append(wrong, p.text)
@@ -74,7 +80,7 @@ func digestOf(wishes []*wished) digest {
 }
 
 // wishes are the objects that a Gateway is to have.
-func (w *work) wishes(ctx context.Context, g *gatewayRow, uid types.UID) ([]*wished, error) {
+func (w *work) wishes(ctx context.Context, g *gatewayRow, of *class, uid types.UID) ([]*wished, error) {
 	own, err := w.parameters(ctx, g)
 	if err != nil {
 		return nil, err
@@ -84,14 +90,14 @@ func (w *work) wishes(ctx context.Context, g *gatewayRow, uid types.UID) ([]*wis
 		return nil, &problem{err.Error()}
 	}
 	s := &subject{
-		gatewayRow: g, uid: uid, sets: w.world.listeners(g), revision: w.config.revision(),
+		gatewayRow: g, of: of, uid: uid, sets: w.world.listeners(g), revision: w.config.revision(), network: w.settings.Network(),
 		class: w.defaultsOf(string(g.spec.GatewayClassName)), own: own, allowed: w.allowed,
-		pod: func(name, account string) (*corev1.PodSpec, error) {
-			return w.settings.Managed(render.Managed{
-				Namespace: g.namespace, Name: name, Account: account, Annotations: g.annotations, Network: g.handedLabels()[networkLabel],
-				Cluster: w.config.Cluster, Image: w.config.Image, Mesh: w.world.mesh, Proxy: proxy,
-			})
-		},
+	}
+	s.pod = func(name, account string) (*corev1.PodSpec, error) {
+		return w.settings.Managed(render.Managed{
+			Namespace: g.namespace, Name: name, Account: account, Annotations: g.annotations, Network: s.handedLabels()[networkLabel],
+			Cluster: w.config.Cluster, Image: w.config.Image, Mesh: w.world.mesh, Proxy: proxy, Waypoint: of.waypoint,
+		})
 	}
 	out, err := s.wishes()
 	if err != nil {
@@ -128,7 +134,7 @@ func (w *work) parameters(ctx context.Context, g *gatewayRow) (map[string]string
 }
 
 // make brings one object to what it is to be.
-func (w *work) make(ctx context.Context, g *gatewayRow, m *memory, o *wished) error {
+func (w *work) make(ctx context.Context, g *gatewayRow, of *class, m *memory, o *wished) error {
 	at := ref{o.part, g.namespace, o.name}
 	live := w.now(at, m)
 	if live == nil {
@@ -137,8 +143,8 @@ func (w *work) make(ctx context.Context, g *gatewayRow, m *memory, o *wished) er
 			return err
 		}
 	}
-	if live != nil && (live.Labels[managedLabel] != managedBy || live.Labels[nameLabel] != g.name) {
-		return w.foreign(g, o, live)
+	if live != nil && (live.Labels[managedLabel] != of.label || live.Labels[nameLabel] != g.name) {
+		return w.foreign(g, of, o, live)
 	}
 	if live == nil {
 		return w.write(ctx, m, at, o.content, nil)
@@ -151,12 +157,12 @@ func (w *work) make(ctx context.Context, g *gatewayRow, m *memory, o *wished) er
 }
 
 // foreign says that an object is somebody else's: it stays as it is.
-func (w *work) foreign(g *gatewayRow, o *wished, live *child) error {
+func (w *work) foreign(g *gatewayRow, of *class, o *wished, live *child) error {
 	if o.part != accounts {
 		return &problem{fmt.Sprintf("%s %s/%s is not made: there is one that was not made for this Gateway; annotation %s says another name",
 			o.kind, g.namespace, o.name, nameAnnotation)}
 	}
-	lent := live.Labels[managedLabel] == managedBy || live.Labels[nameLabel] == g.name
+	lent := live.Labels[managedLabel] == of.label || live.Labels[nameLabel] == g.name
 	if lent || w.config.Accounts {
 		return nil
 	}

@@ -41,6 +41,9 @@ global:
   proxy: {resources: {limits: {cpu: null, memory: 500Mi}, requests: {cpu: null, memory: 150Mi}}}
 `
 
+// meshed is the spec of a waypoint.
+const meshed = `spec: {gatewayClassName: istio-waypoint, listeners: [{name: mesh, port: 15008, protocol: ALL}]}}`
+
 // peers are Gateways of Istio's own tests, by the name of the file that has their objects. Source:
 // istio.io/istio, TestConfigureIstioGateway.
 var peers = map[string]struct {
@@ -87,6 +90,16 @@ var peers = map[string]struct {
 				`template: {spec: {containers: [{name: istio-proxy, resources: {requests: {cpu: 222m}}}]}}}}`,
 		},
 	},
+	"waypoint": {
+		gateway: `{metadata: {name: namespace, labels: {topology.istio.io/network: network-1}}, ` + meshed, values: `{global: {network: network-2}}`,
+	},
+	"waypoint-no-network-label": {gateway: `{metadata: {name: namespace}, ` + meshed, values: `{global: {network: network-1}}`},
+	"waypoint-resources-null": {gateway: `{metadata: {name: namespace}, ` + meshed, values: `
+global:
+  hub: ""
+  tag: ""
+  waypoint: {resources: {limits: {cpu: null, memory: 500Mi}, requests: {cpu: null, memory: 150Mi}}}
+`},
 	"illegal_customizations": {
 		gateway: `{metadata: {name: namespace}, spec: {gatewayClassName: istio}}`,
 		own:     map[string]string{"deployment": `{metadata: {name: not-allowed}}`}, illegal: true,
@@ -119,10 +132,13 @@ func TestPeer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if s.spec.GatewayClassName == "istio-waypoint" {
+				s.of, s.network = waypoints, of.Network()
+			}
 			s.pod = func(name, account string) (*corev1.PodSpec, error) {
 				return of.Managed(render.Managed{
 					Namespace: s.namespace, Name: name, Account: account, Annotations: s.annotations,
-					Network: s.handedLabels()[networkLabel], Mesh: mesh, Proxy: proxy,
+					Network: s.handedLabels()[networkLabel], Mesh: mesh, Proxy: proxy, Waypoint: s.of.waypoint,
 				})
 			}
 			made, err := s.wishes()
@@ -143,7 +159,7 @@ func TestPeer(t *testing.T) {
 					continue
 				}
 				delete(want, o.kind)
-				if diff := cmp.Diff(normal(t, o.part, w), normal(t, o.part, o.content)); diff != "" {
+				if diff := cmp.Diff(normal(t, s.of, o.part, w), normal(t, s.of, o.part, o.content)); diff != "" {
 					t.Errorf("%s (-peer +ours):\n%s", o.kind, diff)
 				}
 			}
@@ -199,9 +215,9 @@ func documents(t *testing.T, text string) map[string]map[string]any {
 	return out
 }
 
-// normal is an object as its type has it, without what the peer's tests say because they know
-// ambient.
-func normal(t *testing.T, p *part, o map[string]any) map[string]any {
+// normal is an object as its type has it, without what the peer's tests say of other Gateways than
+// waypoints because they know ambient.
+func normal(t *testing.T, of *class, p *part, o map[string]any) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -219,7 +235,7 @@ func normal(t *testing.T, p *part, o map[string]any) map[string]any {
 	clean = func(v any) any {
 		switch v := v.(type) {
 		case map[string]any:
-			if v["istio.io/dataplane-mode"] == "none" {
+			if v["istio.io/dataplane-mode"] == "none" && !of.waypoint {
 				delete(v, "istio.io/dataplane-mode")
 			}
 			for k, e := range v {

@@ -40,6 +40,8 @@ type Config struct {
 	Overrides []string `json:"overrides" doc:"Fields that a Gateway's own ConfigMap (parametersRef) may set beyond the listed ones, such as deployment.spec.template.spec.nodeSelector; *: all, as with istiod."`
 	// Accounts: pods may run as service accounts that were not made for the Gateway.
 	Accounts bool `json:"foreignAccounts" doc:"Gateways may have their pods run as any service account of their namespace (annotation gateway.istio.io/service-account), as with istiod."`
+	// Waypoints: something is deployed for waypoints of ambient mode, too, which are not served.
+	Waypoints bool `json:"waypoints" doc:"Deploy waypoints of ambient mode (Gateways of class istio-waypoint), too, which are not served here: their proxies get nothing to do."`
 	// Most is how many Gateways of a namespace get something deployed.
 	Most int `json:"mostInNamespace" min:"1" doc:"For how many Gateways of a namespace something is deployed, the oldest first."`
 	// Lease is how long that of the leader lasts; Alone: there is no other replica, and no Lease.

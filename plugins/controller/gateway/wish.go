@@ -28,16 +28,17 @@ const (
 	nameLabel    = "gateway.networking.k8s.io/gateway-name"
 	classLabel   = "gateway.networking.k8s.io/gateway-class-name"
 	managedLabel = "gateway.istio.io/managed"
-	managedBy    = "istio.io-gateway-controller"
 	// oldNameLabel was in selectors, which can't change, before Istio 1.24.
 	oldNameLabel  = "istio.io/gateway-name"
 	revisionLabel = "istio.io/rev"
 	networkLabel  = "topology.istio.io/network"
 	injectLabel   = "sidecar.istio.io/inject"
+	modeLabel     = "istio.io/dataplane-mode"
 
 	nameAnnotation    = "gateway.istio.io/name-override"
 	accountAnnotation = "gateway.istio.io/service-account"
 	typeAnnotation    = "networking.istio.io/service-type"
+	nearAnnotation    = "networking.istio.io/traffic-distribution"
 	versionAnnotation = "gateway.istio.io/controller-version"
 
 	// reserved is the prefix of labels and annotations that Gateways don't hand on.
@@ -48,6 +49,25 @@ const (
 	defaultRevision   = "default"
 	statusPort        = 15021
 )
+
+// class is what Gateways of a controller have in common.
+type class struct {
+	// label is the value of managedLabel of all that is made for them.
+	label string
+	// service is the type of their Services where they say none.
+	service corev1.ServiceType
+	// waypoint: they are of ambient mode. What is made for one has its name alone.
+	waypoint bool
+}
+
+// Classes of Gateways that something is deployed for.
+var (
+	ingresses = &class{label: "istio.io-gateway-controller", service: corev1.ServiceTypeLoadBalancer}
+	waypoints = &class{label: "istio.io-mesh-controller", service: corev1.ServiceTypeClusterIP, waypoint: true}
+)
+
+// madeForGateways selects objects that were made for Gateways of whichever class.
+var madeForGateways = fmt.Sprintf("%s in (%s,%s)", managedLabel, ingresses.label, waypoints.label)
 
 // unsaid are annotations of a Gateway that its objects don't get: one that rows alone have would
 // start its pods anew with each change of the Gateway.
@@ -100,7 +120,10 @@ type wished struct {
 // subject is a Gateway with all that decides about its objects.
 type subject struct {
 	*gatewayRow
+	of  *class
 	uid types.UID
+	// network is that of the values; empty: they name none.
+	network string
 	// sets are the listeners of ListenerSets that may belong to it.
 	sets []gateway.Listener
 	// pod makes the pods' spec.
@@ -114,8 +137,11 @@ type subject struct {
 }
 
 // names are those of the Deployment, and all that goes with it, and of the service account.
-func (g *gatewayRow) names() (name, account string) {
-	usual := g.name + "-" + string(g.spec.GatewayClassName)
+func (g *gatewayRow) names(of *class) (name, account string) {
+	usual := g.name
+	if !of.waypoint {
+		usual += "-" + string(g.spec.GatewayClassName)
+	}
 	return cmp.Or(g.annotations[nameAnnotation], usual), cmp.Or(g.annotations[accountAnnotation], usual)
 }
 
@@ -169,6 +195,16 @@ func handedOn[K, V ~string](all map[K]V) map[string]string {
 	return out
 }
 
+// handedLabels are those that the Gateway hands on; a waypoint without a network is of that of the
+// values.
+func (s *subject) handedLabels() map[string]string {
+	out := s.gatewayRow.handedLabels()
+	if _, own := s.labels[networkLabel]; s.of.waypoint && !own && s.network != "" {
+		return over(out, map[string]string{networkLabel: s.network})
+	}
+	return out
+}
+
 // over lays maps over each other, the last on top.
 func over(all ...map[string]string) map[string]string {
 	out := map[string]string{}
@@ -181,7 +217,7 @@ func over(all ...map[string]string) map[string]string {
 // wishes returns the objects of a Gateway. The error says what is wrong with it, or with its
 // ConfigMaps.
 func (s *subject) wishes() ([]*wished, error) {
-	name, account := s.names()
+	name, account := s.names(s.of)
 	if errs := validation.IsDNS1035Label(name); len(errs) > 0 {
 		return nil, fmt.Errorf("%q can't be the name of a Service (%s); annotation %s says another one", name, errs[0], nameAnnotation)
 	}
@@ -189,7 +225,7 @@ func (s *subject) wishes() ([]*wished, error) {
 		return nil, fmt.Errorf("%q can't be the name of a service account (%s)", account, errs[0])
 	}
 	labels, notes := s.handedLabels(), s.handedAnnotations()
-	own := map[string]string{nameLabel: s.name, classLabel: string(s.spec.GatewayClassName), managedLabel: managedBy}
+	own := map[string]string{nameLabel: s.name, classLabel: string(s.spec.GatewayClassName), managedLabel: s.of.label}
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{
 			Name: name, Namespace: s.namespace, Labels: over(labels, own), Annotations: notes,
@@ -205,12 +241,17 @@ func (s *subject) wishes() ([]*wished, error) {
 	if err != nil {
 		return nil, err
 	}
+	usual := map[string]string{"service.istio.io/canonical-name": name, "service.istio.io/canonical-revision": "latest"}
+	reached := meta(name)
+	if s.of.waypoint {
+		usual[modeLabel] = "none" // its traffic is not led to a waypoint
+		reached.Annotations = over(map[string]string{nearAnnotation: "PreferClose"}, notes)
+	}
 	template := corev1.PodTemplateSpec{Spec: *pod, ObjectMeta: metav1.ObjectMeta{
 		Annotations: over(notes, map[string]string{
 			revisionLabel: s.revision, "prometheus.io/path": "/stats/prometheus", "prometheus.io/port": "15020", "prometheus.io/scrape": "true",
 		}),
-		Labels: over(map[string]string{"service.istio.io/canonical-name": name, "service.istio.io/canonical-revision": "latest"}, labels,
-			map[string]string{injectLabel: "false"}, own),
+		Labels: over(usual, labels, map[string]string{injectLabel: "false"}, own),
 	}}
 	if v, ok := labels[injectLabel]; ok && s.allowed.all {
 		template.Labels[injectLabel] = v
@@ -226,7 +267,7 @@ func (s *subject) wishes() ([]*wished, error) {
 		{deployments, name, &appsv1.Deployment{
 			ObjectMeta: meta(name), Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: selector}, Template: template},
 		}},
-		{services, name, &corev1.Service{ObjectMeta: meta(name), Spec: *service}},
+		{services, name, &corev1.Service{ObjectMeta: reached, Spec: *service}},
 		{autoscalers, name, &autoscalingv2.HorizontalPodAutoscaler{
 			ObjectMeta: meta(name),
 			Spec:       autoscalingv2.HorizontalPodAutoscalerSpec{ScaleTargetRef: scaled, MaxReplicas: 1},
@@ -250,7 +291,7 @@ func (s *subject) wishes() ([]*wished, error) {
 // service is what is to be reached.
 func (s *subject) service(selector map[string]string) (*corev1.ServiceSpec, error) {
 	dual := corev1.IPFamilyPolicyPreferDualStack
-	out := &corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Selector: selector, IPFamilyPolicy: &dual, Ports: s.ports()}
+	out := &corev1.ServiceSpec{Type: s.of.service, Selector: selector, IPFamilyPolicy: &dual, Ports: s.ports()}
 	if t, ok := s.annotations[typeAnnotation]; ok {
 		out.Type = corev1.ServiceType(t)
 	}

@@ -33,6 +33,8 @@ type gatewayRow struct {
 // world is what counts of a state.
 type world struct {
 	gateways map[string]*gatewayRow
+	// waypoints: something is deployed for waypoints, too.
+	waypoints bool
 	// classes are the controllers of classes, by name.
 	classes map[string]gateway.GatewayController
 	// sets are ListenerSets by the key of the Gateway that they want to belong to, the oldest
@@ -52,10 +54,11 @@ type world struct {
 // source is what rows of the cluster's objects come from.
 const source = "k8s://"
 
-// readWorld reads a state; rows that are as they were before are not decoded again.
-func readWorld(s *state.State, before *world, most int) *world {
+// readWorld reads a state, by a config; rows that are as they were before are not decoded again.
+func readWorld(s *state.State, before *world, config *Config) *world {
 	w := &world{
-		gateways: map[string]*gatewayRow{}, classes: map[string]gateway.GatewayController{}, namespaces: map[string]map[string]string{},
+		waypoints: config.Waypoints,
+		gateways:  map[string]*gatewayRow{}, classes: map[string]gateway.GatewayController{}, namespaces: map[string]map[string]string{},
 		sets: map[string][]*gatewayapi.Object[gateway.ListenerSetSpec]{}, beyond: map[string]bool{}, crowded: map[string]int{},
 		users: map[string][]string{}, proxies: render.ProxyObjects{},
 	}
@@ -104,7 +107,7 @@ func readWorld(s *state.State, before *world, most int) *world {
 			w.users[g.namespace+"/"+name] = append(w.users[g.namespace+"/"+name], key)
 		}
 	}
-	w.count(most)
+	w.count(config.Most)
 	return w
 }
 
@@ -118,13 +121,13 @@ func parentOf(o *gatewayapi.Object[gateway.ListenerSetSpec]) string {
 
 // count finds Gateways beyond the most that count of a namespace: the oldest do.
 func (w *world) count(most int) {
-	of := map[string][]*gatewayRow{}
+	in := map[string][]*gatewayRow{}
 	for _, g := range w.gateways {
-		if w.ours(g) && g.managed() {
-			of[g.namespace] = append(of[g.namespace], g)
+		if of := w.classOf(g); of != nil && w.deploys(of) && g.managed() {
+			in[g.namespace] = append(in[g.namespace], g)
 		}
 	}
-	for namespace, list := range of {
+	for namespace, list := range in {
 		if len(list) <= most {
 			continue
 		}
@@ -138,15 +141,28 @@ func (w *world) count(most int) {
 	}
 }
 
-// usual is the class that is there without an object. Source: Istio, Kubernetes Gateway API.
-const usual = "istio"
+// usual are the classes that are there without an object. Source: Istio, Kubernetes Gateway API and
+// ambient mode.
+var usual = map[string]gateway.GatewayController{"istio": status.Controller, "istio-waypoint": status.MeshController}
 
-// ours reports whether a Gateway is of a class that we deploy something for.
-func (w *world) ours(g *gatewayRow) bool {
-	class := string(g.spec.GatewayClassName)
-	controller, ok := w.classes[class]
-	return controller == status.Controller || !ok && class == usual
+// classOf is the class of a Gateway; nil: it is of another controller.
+func (w *world) classOf(g *gatewayRow) *class {
+	name := string(g.spec.GatewayClassName)
+	controller, ok := w.classes[name]
+	if !ok {
+		controller = usual[name]
+	}
+	switch controller {
+	case status.Controller:
+		return ingresses
+	case status.MeshController:
+		return waypoints
+	}
+	return nil
 }
+
+// deploys reports whether something is deployed for Gateways of a class.
+func (w *world) deploys(of *class) bool { return !of.waypoint || w.waypoints }
 
 // concerns reports whether a Gateway is of a revision: by its label, or else that of its namespace.
 func (w *world) concerns(g *gatewayRow, revision string) bool {

@@ -110,10 +110,16 @@ func (f *form) storage(role string) []corev1.VolumeMount {
 		f.secrets(v)
 	}
 	f.pod.Spec.Volumes = v.all
+	v.sorted()
+	f.users(v, role)
+	return v.mounts
+}
+
+// sorted puts mounts into their order, and returns them.
+func (v *volumes) sorted() []corev1.VolumeMount {
 	slices.SortStableFunc(v.mounts, func(a, b corev1.VolumeMount) int {
 		return cmp.Compare(slices.Index(mountOrder, a.Name), slices.Index(mountOrder, b.Name))
 	})
-	f.users(v, role)
 	return v.mounts
 }
 

@@ -30,6 +30,8 @@ type Managed struct {
 	Proxy          *mesh.ProxyConfig
 	// User and Group are those that the proxy runs as; 0: Istio's.
 	User, Group int64
+	// Waypoint: it is one of ambient mode, whose user is Istio's, or the cluster's on OpenShift.
+	Waypoint bool
 }
 
 // heeded are the annotations of a Gateway that count for its pods.
@@ -40,7 +42,7 @@ var heeded = []string{
 
 // Managed returns what pods of a managed gateway are: a proxy that is the workload, with all that
 // it needs, so that nothing has to be injected. It is what istiod makes by its template
-// kube-gateway. The error says which value or annotation is wrong.
+// kube-gateway, or waypoint. The error says which value or annotation is wrong.
 func (s *Settings) Managed(m Managed) (*corev1.PodSpec, error) {
 	notes := map[string]string{}
 	for _, name := range heeded {
@@ -55,8 +57,20 @@ func (s *Settings) Managed(m Managed) (*corev1.PodSpec, error) {
 		ProxyImage: cmp.Or(m.Image, s.imageOf("proxy", m.Proxy.GetImage().GetImageType(), notes)),
 	}
 	f := &form{Data: d, values: s.values}
-	f.managed(m)
+	if m.Waypoint {
+		f.waypoint(m)
+	} else {
+		f.managed(m)
+	}
 	return &f.pod.Spec, f.err
+}
+
+// Network is that of the values (global.network); empty: they name none.
+func (s *Settings) Network() string { return s.values.text("global", "network") }
+
+// managedPorts are those of proxies that a control plane deploys.
+func managedPorts() []corev1.ContainerPort {
+	return slices.Concat(port("metrics", 15020), port("status-port", 15021), port("http-envoy-prom", 15090))
 }
 
 func (f *form) managed(m Managed) {
@@ -73,7 +87,7 @@ func (f *form) managed(m Managed) {
 	c := corev1.Container{
 		Name: proxyName, Image: f.image(f.values.proxy("image"), f.ProxyImage), Args: f.managedArguments(), Env: f.managedEnvironment(m),
 		Lifecycle: f.lifecycle(), Resources: f.resources(), VolumeMounts: f.storage(managedName),
-		Ports: append(append(port("metrics", 15020), port("status-port", 15021)...), port("http-envoy-prom", 15090)...),
+		Ports: managedPorts(),
 		SecurityContext: &corev1.SecurityContext{
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}, AllowPrivilegeEscalation: &no, Privileged: &no,
 			ReadOnlyRootFilesystem: &yes, RunAsUser: &f.ProxyUID, RunAsGroup: &f.ProxyGID, RunAsNonRoot: &yes,

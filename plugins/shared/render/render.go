@@ -154,6 +154,9 @@ func (i *injection) layOver() error {
 	i.pod, i.laid = i.Pod.DeepCopy(), nil
 	for _, name := range names {
 		t := i.templates[name]
+		if t == nil && (name == managedName || name == waypointName) {
+			return fmt.Errorf("template %s makes what is deployed for a Gateway, and no pod's proxy", name)
+		}
 		if t == nil {
 			return fmt.Errorf("there is no template %q; there are %s", name, strings.Join(i.Templates(), ", "))
 		}
