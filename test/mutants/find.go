@@ -68,6 +68,9 @@ func find(folders []string, seed uint64) ([]mutant, error) {
 		for _, err := range p.Errors {
 			return nil, err
 		}
+		if p.Imports["testing"] != nil {
+			continue // helpers of tests
+		}
 		for i, name := range p.CompiledGoFiles {
 			if strings.HasSuffix(name, ".gen.go") || !strings.HasSuffix(name, ".go") {
 				continue

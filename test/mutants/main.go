@@ -16,7 +16,7 @@ type settings struct {
 	seed             uint64
 	timeout          time.Duration
 	results          string
-	again            bool
+	again, own       bool
 	least            float64
 }
 
@@ -31,6 +31,7 @@ func main() {
 	flag.DurationVar(&s.timeout, "timeout", 3*time.Minute, "how long the tests of a package may take")
 	flag.StringVar(&s.results, "results", ".cache/mutants.jsonl", "file of results, from which to go on")
 	flag.BoolVar(&s.again, "again", false, "try again what survived, as tests have changed since")
+	flag.BoolVar(&s.own, "own", false, "let tests of the folders themselves judge alone")
 	flag.Float64Var(&s.least, "least", 0, "percentage of killed ones below which it fails")
 	flag.Parse()
 	s.folders = strings.Split(folders, ",")

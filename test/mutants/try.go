@@ -42,6 +42,9 @@ func (s *settings) try(ctx context.Context, mutants []*mutant, known *results) e
 	t := &trial{s, known, made, packages, map[*mutant]time.Duration{}, mutants}
 	fmt.Printf("%d mutants, %d of them behind switches\n", len(mutants), len(made.mutants))
 	inside, outside := t.tested()
+	if s.own {
+		outside = nil
+	}
 	for _, of := range [][]pkg{inside, outside} {
 		if err := t.stage(ctx, of); err != nil {
 			return err
