@@ -15,6 +15,8 @@ type counter struct {
 
 func (c counter) count(n int, words ...any) {
 	text := fmt.Sprintln(words...)
+	c.w.heard.Lock()
+	defer c.w.heard.Unlock()
 	c.w.counted[text[:len(text)-1]] += n
 }
 
@@ -57,5 +59,7 @@ func (c counter) Debounced(waited time.Duration) { c.count(1, "debounced", waite
 
 // Retained implements state.Metrics.
 func (c counter) Retained(views int, _ int64) {
+	c.w.heard.Lock()
+	defer c.w.heard.Unlock()
 	c.w.counted["retained"] = views
 }

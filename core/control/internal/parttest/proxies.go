@@ -15,6 +15,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -25,6 +26,7 @@ import (
 var urls = map[string]string{
 	"clusters":  pieces.Cluster,
 	"endpoints": "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
+	"routes":    pieces.RouteConfiguration,
 	"secrets":   "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret",
 }
 
@@ -61,6 +63,8 @@ func encode(url, name, content string) []byte {
 	case "secrets":
 		inline := &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: content}}
 		m = &tlsv3.Secret{Name: name, Type: &tlsv3.Secret_GenericSecret{GenericSecret: &tlsv3.GenericSecret{Secret: inline}}}
+	case "routes":
+		m = routes(name, content)
 	default:
 		return []byte(content)
 	}
@@ -71,11 +75,35 @@ func encode(url, name, content string) []byte {
 	return b
 }
 
+// routes is a route configuration with virtual hosts NAME or NAME:DOMAIN, with commas between them.
+func routes(name, hosts string) proto.Message {
+	m := &routev3.RouteConfiguration{Name: name}
+	for _, h := range strings.Split(hosts, ",") {
+		of, domain, _ := strings.Cut(h, ":")
+		m.VirtualHosts = append(m.VirtualHosts, &routev3.VirtualHost{Name: of, Domains: []string{of + domain}})
+	}
+	return m
+}
+
+// hosts are the virtual hosts of a route configuration, as routes has them.
+func hosts(m *routev3.RouteConfiguration) string {
+	var all []string
+	for _, h := range m.VirtualHosts {
+		text := h.Name
+		if domain := strings.TrimPrefix(h.Domains[0], h.Name); domain != "" {
+			text += ":" + domain
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, ",")
+}
+
 // decode is what a resource of a type says.
 func decode(url string, b []byte) string {
 	var cluster clusterv3.Cluster
 	var endpoints endpointv3.ClusterLoadAssignment
 	var secret tlsv3.Secret
+	var config routev3.RouteConfiguration
 	switch Word(url) {
 	case "clusters":
 		if proto.Unmarshal(b, &cluster) == nil {
@@ -84,6 +112,10 @@ func decode(url string, b []byte) string {
 	case "endpoints":
 		if proto.Unmarshal(b, &endpoints) == nil && len(endpoints.Endpoints) > 0 {
 			return endpoints.Endpoints[0].GetLocality().GetRegion()
+		}
+	case "routes":
+		if proto.Unmarshal(b, &config) == nil {
+			return hosts(&config)
 		}
 	case "secrets":
 		if proto.Unmarshal(b, &secret) == nil {

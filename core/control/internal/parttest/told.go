@@ -2,9 +2,11 @@ package parttest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/internal/archive"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -37,15 +39,31 @@ func (w *World) Told(m *pb.FromCore) string {
 	case m.Explain != nil:
 		return fmt.Sprintf("explain %d: %s %d %s", m.Explain.Id, Word(m.Explain.Type), m.Explain.View, m.Explain.Name)
 	case m.Call != nil:
-		return fmt.Sprintf("call %d: %s %s", m.Call.Id, m.Call.Method, m.Call.Request)
+		return callWords(m.Call)
 	case m.Authenticate != nil:
-		return fmt.Sprintf("authenticate %d: %s", m.Authenticate.Id, m.Authenticate.RemoteAddress)
+		text := fmt.Sprintf("authenticate %d: %s", m.Authenticate.Id, m.Authenticate.RemoteAddress)
+		for _, key := range slices.Sorted(maps.Keys(m.Authenticate.Headers)) {
+			text += " " + key + "=" + m.Authenticate.Headers[key]
+		}
+		return text
 	case m.Store != nil:
 		return fmt.Sprintf("store %d: %s", m.Store.Id, m.Store.Table)
 	case m.Stored != nil:
 		return strings.TrimSpace(fmt.Sprintf("stored %d %s", m.Stored.Id, m.Stored.Error))
 	}
 	return "something else"
+}
+
+// callWords has the size of a request that is a part of a larger one.
+func callWords(c *pb.Call) string {
+	if c.Method == "" || c.More {
+		return strings.TrimSpace(fmt.Sprintf("call %d: %d bytes, more %s", c.Id, len(c.Request), archive.YesNo(c.More)))
+	}
+	text := fmt.Sprintf("call %d: %s %s", c.Id, c.Method, c.Request)
+	if c.Core {
+		text += " of the core"
+	}
+	return text
 }
 
 // stateWords has the rows of a state, sorted.

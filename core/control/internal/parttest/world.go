@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -48,6 +49,7 @@ type World struct {
 	ready           map[string]*pb.Ready
 	ended           map[string]error
 	woken           map[string]string
+	heard           sync.Mutex // what is below may be told by any goroutine
 	lines           []string
 	counted         map[string]int
 	roused, serving []string
@@ -116,7 +118,7 @@ func (w *World) Play(t *testing.T, script string, own func(words []string) (know
 	archive.Lines(t, script, func(words []string) error {
 		known, err := own(words)
 		if err == nil && !known {
-			err = w.line(words)
+			err = w.Line(words)
 		}
 		if w.Tick != nil {
 			w.At(w.Tick())
@@ -132,7 +134,8 @@ func (w *World) At(t time.Time) {
 	}
 }
 
-func (w *World) line(words []string) error {
+// Line does what all worlds know.
+func (w *World) Line(words []string) error {
 	rest := strings.Join(words[1:], " ")
 	switch words[0] {
 	case "later":
@@ -147,10 +150,14 @@ func (w *World) line(words []string) error {
 		}
 		return archive.Expect(again.Sub(w.State.Clock.Now()).String(), rest)
 	case "logged":
+		w.heard.Lock()
+		defer w.heard.Unlock()
 		lines := w.lines
 		w.lines = nil
 		return archive.Expect(List(lines, " | ", "nothing"), rest)
 	case "counts":
+		w.heard.Lock()
+		defer w.heard.Unlock()
 		return archive.Expect(fmt.Sprint(strings.Join(words[1:len(words)-1], " "), " ", w.counted[strings.Join(words[1:len(words)-1], " ")]), rest)
 	case "roused":
 		return said(&w.roused, rest)
@@ -273,6 +280,8 @@ func (log) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.Leve
 
 // Handle implements slog.Handler.
 func (l log) Handle(_ context.Context, r slog.Record) error {
+	l.w.heard.Lock()
+	defer l.w.heard.Unlock()
 	l.w.lines = append(l.w.lines, r.Message)
 	return nil
 }

@@ -1,6 +1,8 @@
 package serving_test
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -16,6 +18,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/report"
+	"github.com/coxswain-mesh/coxswain/core/view"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	"github.com/coxswain-mesh/coxswain/internal/archive"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -36,6 +39,11 @@ import (
 //	rules without PLUGIN …        others serve what these did
 //	PROXY connects [KEY=VALUE …], PROXY wants TYPE [NAME …], PROXY leaves
 //	PROXY accepts TYPE [left WHY], PROXY refuses TYPE NAME WHY, PROXY says TYPE WORD
+//	mesh TYPE N CONTENT           N proxies p1 … of namespace shop, each with an identity, have all of view 1 of TYPE, called sidecars: a resource a
+//	crowd N NAME of NAMESPACE [as IDENTITY] | plain    proxies NAME1 … come to the view; becomes CONTENT: a is that in a next revision
+//	moves PROXY VIEW              it is placed into another view, which is described
+//	PROXY settles TYPE a WORD     it refuses what has WORD in it, and accepts else, until nothing is sent to it any more
+//	NAME* …                       the line, for each proxy whose name has a number behind NAME
 //	PROXY did TYPE ACCEPTED [refused WHY]    what became of its responses
 //	refused TYPE NAME …           what is refused: by how many, with what votes, for whom it is held
 //	PROXY minds TYPE WHY|nothing  why it refuses something of a type
@@ -60,6 +68,8 @@ type world struct {
 	refused map[string]*serving.Refused
 	asked   []string
 	bases   map[string]*serving.Base
+	url     string // the type of the mesh, of which revision at is the newest
+	at      uint64
 }
 
 func play(t *testing.T, script string) {
@@ -106,7 +116,26 @@ func (w *world) tick() (next time.Time) {
 	return next
 }
 
+// line does one, for each of some proxies where it says so.
 func (w *world) line(words []string) (known bool, err error) {
+	for i, word := range words {
+		prefix, some := strings.CutSuffix(word, "*")
+		if !some || prefix == "" {
+			continue
+		}
+		for n := 1; w.Proxies[fmt.Sprint(prefix, n)] != nil; n++ {
+			one := slices.Clone(words)
+			one[i] = fmt.Sprint(prefix, n)
+			if known, err := w.line(one); err != nil || !known {
+				return true, cmp.Or(err, w.Line(one))
+			}
+		}
+		return true, nil
+	}
+	return w.one(words)
+}
+
+func (w *world) one(words []string) (known bool, err error) {
 	rest := strings.Join(words[1:], " ")
 	number := func() uint64 { n, _ := strconv.ParseUint(words[len(words)-1], 10, 64); return n }
 	switch words[0] {
@@ -141,6 +170,8 @@ func (w *world) line(words []string) (known bool, err error) {
 		w.sv.Losses.Release(rest, "it was let through")
 		w.sv.Losses.Holds.Approve()
 		w.sv.Screen.Show()
+	case "mesh", "crowd", "becomes", "moves":
+		return true, w.mesh(words[0], words[1:])
 	case "refused", "since", "asked", "made":
 		return true, w.quarantine(words, rest)
 	case "keeps", "pin", "stage", "withdraw", "unpin", "differs":
@@ -151,6 +182,79 @@ func (w *world) line(words []string) (known bool, err error) {
 		return w.somebody(words)
 	}
 	return true, nil
+}
+
+// mesh does what is about many proxies of one view.
+func (w *world) mesh(verb string, words []string) error {
+	var lines []string
+	says := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	switch verb {
+	case "mesh":
+		w.url, w.at = words[0], 1
+		says("istio is generator")
+		says("istio joins offers %s", w.url)
+		says("commits")
+		says("serves")
+		says("istio names %s 1 sidecars", w.url)
+		says("istio view %s 1 a=%s at 1", w.url, words[2])
+		says("crowd %s p of shop", words[1])
+		says("p* accepts %s", w.url)
+	case "crowd":
+		var n int
+		if _, err := fmt.Sscan(words[0], &n); err != nil {
+			return err
+		}
+		for i := range n {
+			name := fmt.Sprint(words[1], i+1)
+			says("%s connects", name)
+			if words[2] == "of" {
+				identity := name
+				if len(words) > 4 {
+					identity = words[5]
+				}
+				says("%s speaks %s of %s", name, identity, words[3])
+			}
+			says("%s wants %s", name, w.url)
+			says("istio places %s %s 1 at %d", name, w.url, w.at)
+		}
+	case "becomes":
+		w.at++
+		says("istio view %s 1 a=%s at %d", w.url, words[0], w.at)
+		says("commits")
+		says("serves")
+	case "moves":
+		says("istio view %s %s at %d", w.url, words[1], w.at)
+		says("istio places %s %s %s at %d", words[0], w.url, words[1], w.at)
+	}
+	for _, line := range lines {
+		known, err := w.line(strings.Fields(line))
+		if err == nil && !known {
+			err = w.Line(strings.Fields(line))
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", line, err)
+		}
+	}
+	return nil
+}
+
+// settles has a proxy refuse what has a word in it, and accept else, until nothing new is sent.
+func (w *world) settles(conn *state.Connection, url, name, bad string) error {
+	var last *view.Body
+	for range 100 {
+		now := conn.Seen[url].Get(name)
+		if now == last {
+			return nil
+		}
+		last = now
+		verb, words := "accepts", []string(nil)
+		if strings.Contains(parttest.Words(url, []*view.Body{now}), bad) {
+			verb, words = "refuses", []string{name, "it is", bad}
+		}
+		w.answers(conn, verb, url, words)
+		w.sv.Screen.Show()
+	}
+	return errors.New("it does not end")
 }
 
 // somebody does what begins with the name of a plugin or of a proxy.
@@ -347,6 +451,8 @@ func (w *world) proxy(name, verb string, words []string) (known bool, err error)
 	case "leaves":
 		w.sv.Streams.Disconnect(conn)
 		w.sv.Clients.Left(conn)
+	case "settles":
+		return true, w.settles(conn, url, words[1], words[2])
 	case "accepts", "refuses", "says":
 		w.answers(conn, verb, url, words[1:])
 	case "pulls":
@@ -413,6 +519,9 @@ func (w *world) quarantine(words []string, rest string) error {
 			text := fmt.Sprintf("%s %s by %d, %d of %d votes", parttest.Word(r.Type), r.Name, r.Refusing, r.Votes, r.Voters)
 			if r.Held {
 				text += ", held for " + strings.Join(r.Namespaces, " ")
+			}
+			if len(r.Pieces) > 0 {
+				text += ", of it " + strings.Join(r.Pieces, " and ")
 			}
 			if len(r.Patches) > 0 {
 				text += ", patched by " + strings.Join(r.Patches, " ")
