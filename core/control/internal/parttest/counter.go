@@ -7,7 +7,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
 )
 
-// counter counts what happens to plugins and revisions, by words: `committed full`, `fault istio`.
+// counter counts what happens to plugins and revisions, by words: `committed full`, `fault memory`.
 type counter struct {
 	state.NoMetrics
 	w *World

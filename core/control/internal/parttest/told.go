@@ -61,9 +61,9 @@ func callWords(c *pb.Call) string {
 	}
 	text := fmt.Sprintf("call %d: %s %s", c.Id, c.Method, c.Request)
 	if c.Core {
-		text += " of the core"
+		return text + " by the core"
 	}
-	return text
+	return text + " by " + List(c.Identities, " ", c.RemoteAddress)
 }
 
 // stateWords has the rows of a state, sorted.

@@ -111,8 +111,8 @@ func (w *World) Begin(st *state.State) {
 	st.Clock.Set(time.Unix(1000, 0))
 }
 
-// Play plays a script: each line goes to the part's own, which says whether it knows it, or to
-// those that all worlds know.
+// Play plays a script: each line goes to the part's own, which reports whether it is one of its, or
+// to those that all worlds know.
 func (w *World) Play(t *testing.T, script string, own func(words []string) (known bool, err error)) {
 	t.Helper()
 	archive.Lines(t, script, func(words []string) error {
