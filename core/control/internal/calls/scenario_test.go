@@ -24,8 +24,8 @@ import (
 
 // TestScenarios plays testdata/*.txtar: each file of an archive is about what plugins are asked and
 // who waits for the answer, in the words of package parttest (World, Declared, Ready, Told). WHO is
-// anybody; each has an identity and an address of that name. TEXT*N is TEXT so many times. Lines,
-// with # comments:
+// anybody; each has an identity and an address of that name. In texts C*N at the end is the letter
+// C so many times, ~ a space, and \n and \e are what they are in Go. Lines, with # comments:
 //
 //	PLUGIN is KIND … [wants HEADER …], PLUGIN joins …, PLUGIN leaves, PLUGIN dozes; PLUGIN is tried as NAME, NAME joins …
 //	WHO asks [HEADER=VALUE] [N times]    wants to be known
@@ -172,17 +172,22 @@ func (w *world) begin(who string, within time.Duration, what func(context.Contex
 
 func wrong(err error) string {
 	if s, ok := status.FromError(err); ok {
-		return s.Code().String() + ": " + s.Message()
+		words := s.Message()
+		if n := len(words); n > 500 {
+			words = fmt.Sprintf("%s… of %d bytes", words[:20], n)
+		}
+		return s.Code().String() + ": " + words
 	}
 	return err.Error()
 }
 
-// text writes TEXT*N out.
-func text(word string) string {
-	if what, times, repeated := strings.Cut(word, "*"); repeated {
-		return strings.Repeat(what, int(number(times)))
+// text writes out what ends with so many of one letter.
+func text(words string) string {
+	if what, times, repeated := strings.Cut(words, "*"); repeated {
+		last := len(what) - 1
+		return what[:last] + strings.Repeat(what[last:], int(number(times)))
 	}
-	return word
+	return words
 }
 
 // who does what somebody does who waits for answers.
@@ -196,7 +201,7 @@ func (w *world) who(who, verb string, words []string) (known bool, err error) {
 		}
 		for _, word := range words {
 			key, value, _ := strings.Cut(word, "=")
-			shown.Headers[key] = text(value)
+			shown.Headers[key] = text(strings.ReplaceAll(value, "~", " "))
 		}
 		for range times {
 			w.begin(who, 0, func(ctx context.Context) string {
@@ -247,7 +252,9 @@ func (w *world) call(who string, words []string) (err error) {
 		}
 	}
 	for range times {
-		m := &pb.Call{Method: strings.Replace(words[0], "POST:", pb.Webhook, 1), Request: []byte(text(words[1])), Core: who == "core", RemoteAddress: who + ":1"}
+		m := &pb.Call{
+			Method: strings.Replace(words[0], "POST:", pb.Webhook, 1), Request: []byte(text(words[1])), Core: who == "core", RemoteAddress: who + ":1",
+		}
 		if !plain {
 			m.Identities = []string{who}
 		}
@@ -374,14 +381,15 @@ func (w *world) plugin(name string, k *state.Plugin, verb string, words []string
 
 // answer has a plugin answer a question.
 func (w *world) answer(k *state.Plugin, verb string, id uint64, words []string) error {
-	m, rest := &pb.FromPlugin{}, strings.Join(words, " ")
+	m := &pb.FromPlugin{}
+	rest := strings.NewReplacer(`\n`, "\n", `\e`, "\x1b").Replace(strings.Join(words, " "))
 	switch verb {
 	case "knows":
 		m.Caller = &pb.Caller{Id: id, Identities: words}
 	case "refuses":
 		m.Caller = &pb.Caller{Id: id, Refusal: rest}
 	case "fails":
-		m.Caller = &pb.Caller{Id: id, Failure: rest}
+		m.Caller = &pb.Caller{Id: id, Identities: []string{"anybody"}, Failure: rest}
 		if why, limit, named := strings.Cut(rest, " limit "); named {
 			m.Caller.Failure, m.Caller.Limit = why, limit
 		}
@@ -389,7 +397,7 @@ func (w *world) answer(k *state.Plugin, verb string, id uint64, words []string) 
 		m.Called = &pb.Called{Id: id, Response: []byte(rest)}
 	case "denies":
 		code, _ := strconv.ParseUint(words[0], 10, 32)
-		m.Called = &pb.Called{Id: id, Code: uint32(codes.Code(code)), Message: strings.Join(words[1:], "\n")}
+		m.Called = &pb.Called{Id: id, Code: uint32(codes.Code(code)), Message: text(strings.Join(words[1:], "\n"))}
 	case "says":
 		because := &pb.Because{Id: id}
 		if words[0] == "but" {
