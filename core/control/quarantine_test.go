@@ -225,24 +225,6 @@ func TestAcceptedStays(t *testing.T) {
 	})
 }
 
-// TestWhoHasTheRest: who accepts a response without what it refuses refuses that still, until it is
-// sent it again and takes it.
-func TestWhoHasTheRest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newVoters(t, nil, 1)
-		good := c.proxy.Pull().Types[c.url].Get("a")
-		c.becomes(2, "bad")
-		c.refuses(c.proxy, good)
-		served := c.proxy.Pull()
-		o := xds.Outcome{Type: c.url, Version: "v", Number: served.Number, Has: served.Types[c.url], Left: "a: it is bad"}
-		c.proxy.Report(o)
-		c.held("a by 1, 1 of 1 votes, held true")
-		o.Left = ""
-		c.proxy.Report(o)
-		c.held()
-	})
-}
-
 // TestNoMajorityBefore: where most did not have one version before, nothing is held.
 func TestNoMajorityBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -261,25 +243,6 @@ func TestNoMajorityBefore(t *testing.T) {
 		}
 		c.held("a by 4, 4 of 4 votes, held false")
 		c.have(c.joins("new"), "a=bad")
-	})
-}
-
-// TestQuarantineEnds: it outlives the proxies that refused for a while, so that one which starts
-// again and again has what works, and no longer.
-func TestQuarantineEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newVoters(t, func(cfg *Config) { cfg.Retention.For = time.Hour }, 1)
-		good := c.proxy.Pull().Types[c.url].Get("a")
-		c.becomes(2, "bad")
-		c.refuses(c.proxy, good)
-		c.held("a by 1, 1 of 1 votes, held true")
-		next := c.joins("next")
-		c.proxy.Close()
-		time.Sleep(time.Minute)
-		c.have(next, "a=v1")
-		time.Sleep(10 * time.Minute)
-		c.held()
-		c.have(next, "a=bad")
 	})
 }
 
@@ -307,45 +270,6 @@ func TestQuarantineOutlivesASwap(t *testing.T) {
 		c.g.send(c.body(9, "better"), change(c.url, 1, c.at, &pb.Entry{Name: "a", Body: 9}))
 		c.have(c.joins("newest"), "a=better")
 		c.held()
-	})
-}
-
-// TestQuarantineOutlivesTheView: a proxy that is alone in its view and starts again has what works.
-func TestQuarantineOutlivesTheView(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newVoters(t, func(cfg *Config) { cfg.Retention.For = time.Nanosecond }, 1)
-		good := c.proxy.Pull().Types[c.url].Get("a")
-		c.becomes(2, "bad")
-		c.refuses(c.proxy, good)
-		c.proxy.Close()
-		time.Sleep(time.Minute)
-		for s := c.g.state(); s != nil; s = c.g.state() {
-			c.at = s.Revision
-			c.g.done(c.at)
-		}
-		c.g.others()
-		s := c.stream("again")
-		s.Subscribe(c.url, true, nil)
-		c.g.others()
-		c.g.send(describe(c.url, 2), place(s.ID(), c.url, 2, c.at), c.body(9, "bad"), change(c.url, 2, c.at, &pb.Entry{Name: "a", Body: 9}))
-		for _, m := range c.g.others() {
-			if m.Want != nil {
-				c.g.send(wanted(m.Want.Id, c.at))
-			}
-		}
-		c.have(s, "a=v1")
-	})
-}
-
-func TestNoQuarantine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newVoters(t, func(cfg *Config) { cfg.Earlier.NoQuarantine = true }, 2)
-		good := c.proxy.Pull().Types[c.url].Get("a")
-		c.becomes(2, "bad")
-		c.refuses(c.all[0], good)
-		c.refuses(c.all[1], good)
-		c.held("a by 2, 2 of 2 votes, held false")
-		c.have(c.joins("new"), "a=bad")
 	})
 }
 
@@ -507,26 +431,6 @@ func TestPushesAreFollowed(t *testing.T) {
 	})
 }
 
-// TestSecretsAreNotHeld: of sensitive types nothing is kept, be it to serve it instead of what is
-// refused.
-func TestSecretsAreNotHeld(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ready := readyIstio()
-		ready.Types[0].Traits = &pb.Traits{Wildcard: true, FullState: true, Sensitive: true}
-		c := &crowd{world: worldOf(newBench(t, nil, memory, istio), ready)}
-		c.all = append(c.all, c.proxy)
-		c.acks(c.proxy)
-		good := c.proxy.Pull().Types[c.url].Get("a")
-		c.becomes(2, "bad")
-		c.refuses(c.proxy, good)
-		c.held("a by 1, 1 of 1 votes, held false")
-		c.have(c.proxy, "a=bad")
-		if r := operations.NewExplainer(c.Operator()).Refusals(); r[0].Instead != "" {
-			t.Errorf("%+v", r[0])
-		}
-	})
-}
-
 // TestEverybodyRefusesAll: hundreds of proxies that refuse thousands of resources, as after a patch
 // of all listeners that is wrong, cost each answer what the resources are, not that for each proxy.
 func TestEverybodyRefusesAll(t *testing.T) {
@@ -583,59 +487,6 @@ func TestEverybodyRefusesAll(t *testing.T) {
 			t.Error("what is better is held")
 		}
 	})
-}
-
-// TestRefusalsEnd: what is said of refusals is what is there now, of proxies that are connected, in
-// the view, and ask for it.
-func TestRefusalsEnd(t *testing.T) {
-	for name, tt := range map[string]struct {
-		ends func(c *crowd, good *view.Body)
-		left []string
-	}{
-		"mended":   {ends: func(c *crowd, _ *view.Body) { c.becomes(3, "better") }},
-		"reverted": {ends: func(c *crowd, _ *view.Body) { c.becomes(3, "v1") }},
-		"deleted": {ends: func(c *crowd, _ *view.Body) {
-			c.at = c.revise("none")
-			other, _ := proto.Marshal(&clusterv3.Cluster{Name: "b"}) // without it that were a great loss
-			c.g.send(body(3, string(other)), change(c.url, 1, c.at, &pb.Entry{Name: "a"}, &pb.Entry{Name: "b", Body: 3}))
-			c.g.done(c.at)
-			c.g.others()
-		}},
-		"who refused it is gone": {ends: func(c *crowd, _ *view.Body) { c.all[0].Close() }},
-		"who refused it is gone, another one has it held": {
-			ends: func(c *crowd, _ *view.Body) { c.joins("new"); c.all[0].Close() },
-			left: []string{"a by 0, 0 of 0 votes, held true"},
-		},
-		"who refused it is gone, and others of other namespaces are there": {
-			ends: func(c *crowd, _ *view.Body) { c.joinsAs("other", "cart/other"); c.all[0].Close() },
-		},
-		"it is in another view": {ends: func(c *crowd, _ *view.Body) {
-			c.joinsAs("plain")
-			c.g.send(describe(c.url, 2), place(c.all[0].ID(), c.url, 2, c.at))
-		}},
-		"it asks for something else": {ends: func(c *crowd, _ *view.Body) {
-			c.all[0].Subscribe(c.url, false, []string{"b"})
-			for _, m := range c.g.others() {
-				if m.Want != nil {
-					c.g.send(wanted(m.Want.Id, c.at))
-				}
-			}
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := newVoters(t, func(cfg *Config) { cfg.Retention.For = time.Hour }, 1)
-				good := c.proxy.Pull().Types[c.url].Get("a")
-				c.becomes(2, "bad")
-				c.refuses(c.proxy, good)
-				c.held("a by 1, 1 of 1 votes, held true")
-				tt.ends(c, good)
-				c.held(tt.left...)
-				time.Sleep(time.Hour)
-				c.held()
-			})
-		})
-	}
 }
 
 const typeExtension = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"

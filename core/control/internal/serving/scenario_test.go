@@ -30,7 +30,7 @@ import (
 // the conversation says what is committed and when it is served. Views are kept for 1m. Lines, with
 // # comments:
 //
-//	bounded N                     a namespace may have rows of so many bytes; the first line
+//	bounded N, unheld             a namespace may have rows of so many bytes; nothing is held for others; the first line
 //	PLUGIN is KIND …, PLUGIN joins …, PLUGIN leaves
 //	PLUGIN rows TABLE …           rows that it publishes; commits [N]: all rows are, as revision N
 //	serves [held]                 what was committed, and said about it, is shown; held: not shown
@@ -74,18 +74,19 @@ type world struct {
 
 func play(t *testing.T, script string) {
 	w := &world{World: parttest.New(), rivals: map[string]*state.Plugin{}, refused: map[string]*serving.Refused{}, bases: map[string]*serving.Base{}}
-	w.begin(environment.Bounds{})
+	w.begin(environment.Bounds{}, false)
 	w.Tick = w.tick
 	w.Play(t, script, w.line)
 }
 
-func (w *world) begin(bounds environment.Bounds) {
+func (w *world) begin(bounds environment.Bounds, unheld bool) {
 	cfg := w.Config()
 	cfg.Bounds = bounds
 	w.Begin(state.New(cfg))
 	w.sv = serving.New(w.State, serving.Config{
 		Patience: parttest.Timing.HoldMax, Retention: placement.Retention{For: time.Minute, Bytes: 1 << 20},
 		Instead: func(state.Shown) (held, judges bool) { return false, false },
+		Earlier: serving.Earlier{NoQuarantine: unheld},
 	})
 	w.sv.Quarantine.OnRefused = func(r *serving.Refused, of []serving.Question) {
 		w.refused[r.Body.Name()] = r
@@ -140,7 +141,9 @@ func (w *world) one(words []string) (known bool, err error) {
 	number := func() uint64 { n, _ := strconv.ParseUint(words[len(words)-1], 10, 64); return n }
 	switch words[0] {
 	case "bounded":
-		w.begin(environment.Bounds{Bytes: int64(number())})
+		w.begin(environment.Bounds{Bytes: int64(number())}, false)
+	case "unheld":
+		w.begin(environment.Bounds{}, true)
 	case "commits":
 		w.State.Env.Pending.Commit(true, nil)
 		if rest == "" {
