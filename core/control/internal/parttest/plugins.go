@@ -114,7 +114,7 @@ func At(words []string) (*pb.Revision, []string, error) {
 //
 //	rows TABLE [-]KEY[=PAYLOAD] … [at N]   it publishes or deletes rows (Rows), a deriver of revision N
 //	synced, lost WHY, found
-//	done N [WHAT: REASON]         it is done with a revision, at which something failed
+//	done N [WHAT: REASON; …], done N spans NAME …    it is done with a revision, at which something failed, or what it did
 //	view TYPE ID [NAME=CONTENT …] at N     it describes a view, and says what is in it
 //	names TYPE ID LABEL           it says what a view is called
 //	without TYPE ID NAME … at N   a view lacks these now
@@ -122,7 +122,7 @@ func At(words []string) (*pb.Revision, []string, error) {
 //	places PROXY TYPE ID at N     it places a proxy, into no view if ID is 0
 //	denies PROXY WHY at N         it refuses a proxy
 //	answers ID at N               it answers a wish
-//	patches ID NAME=CONTENT …     it answers what it was asked; fails ID WHY
+//	patches ID NAME=CONTENT …     it answers what it was asked; fails ID WHY [limit NAME]
 //	complains TEXT                it logs an error
 //	stores ID TABLE NAME          it wants an object; stored ID: it answers such a wish
 func (w *World) Messages(verb string, words []string) ([]*pb.FromPlugin, error) {
@@ -142,8 +142,15 @@ func (w *World) Messages(verb string, words []string) ([]*pb.FromPlugin, error) 
 		return one(&pb.FromPlugin{Synced: &pb.Synced{}})
 	case "done":
 		done := &pb.Done{Revision: &pb.Revision{Epoch: 1, Number: number(0)}}
-		if what, reason, failed := strings.Cut(strings.Join(words[1:], " "), ": "); failed {
-			done.Faults = []*pb.Fault{{What: what, Reason: reason}}
+		for _, fault := range strings.Split(strings.Join(words[1:], " "), "; ") {
+			if what, reason, failed := strings.Cut(fault, ": "); failed {
+				done.Faults = append(done.Faults, &pb.Fault{What: what, Reason: reason})
+			}
+		}
+		if len(words) > 2 && words[1] == "spans" {
+			for _, name := range words[2:] {
+				done.Spans = append(done.Spans, &pb.Span{Name: name})
+			}
 		}
 		return one(&pb.FromPlugin{Done: done})
 	case "lost":
@@ -187,7 +194,8 @@ func (w *World) Messages(verb string, words []string) ([]*pb.FromPlugin, error) 
 		}
 		return one(&pb.FromPlugin{Patched: m})
 	case "fails":
-		return one(&pb.FromPlugin{Patched: &pb.Patched{Id: number(0), Error: strings.Join(words[1:], " ")}})
+		why, limit, _ := strings.Cut(strings.Join(words[1:], " "), " limit ")
+		return one(&pb.FromPlugin{Patched: &pb.Patched{Id: number(0), Error: why, Limit: limit}})
 	}
 	switch verb {
 	case "complains":

@@ -42,7 +42,8 @@ import (
 //	wanted PLUGIN yes|no          whether somebody needs it
 //	gathered yes|no, moved yes|no what those are told who run a plugin for each row
 //	each TABLE …                  these have an instance of a plugin for each row; all are there
-//	served by PLUGIN …            whose results of the revision were told to be served
+//	worked N PLUGIN DURATION of DURATION SPAN …    what plugins did for revisions, and how long they were waited for; fails PLUGIN WHAT: REASON … | nothing
+//	first PLUGIN                  it stands before all others in plugins.yaml; asks PLUGIN: it is to be asked something
 func TestScenarios(t *testing.T) { archive.Play(t, play) }
 
 type world struct {
@@ -55,7 +56,9 @@ type world struct {
 
 func play(t *testing.T, script string) {
 	w := &world{World: parttest.New(), rivals: map[string]*state.Plugin{}}
-	w.begin(w.Config())
+	cfg := w.Config()
+	cfg.Pushes.Traced = true
+	w.begin(cfg)
 	w.Play(t, script, w.line)
 }
 
@@ -118,6 +121,35 @@ func (w *world) line(words []string) (known bool, err error) {
 		w.State.Instances.Go()
 	case "gathered", "moved":
 		return true, yes(told(map[string]chan struct{}{"gathered": w.State.Instances.Gathered, "moved": w.State.Instances.Moved}[words[0]]))
+	case "first":
+		places := map[string]int{}
+		for name, k := range w.State.Roster.Plugins {
+			places[name] = k.Expected.Order
+		}
+		places[rest] = -1
+		changes := w.State.Env.Precedence.Reorder(w.State.Roster.Order(places))
+		w.st.Intake.MarkDirty(changes)
+		w.st.Intake.ForceReaders(changes)
+	case "asks":
+		w.State.Roster.Plugins[rest].Ask(now)
+	case "fails":
+		var all []string
+		for _, f := range w.State.Roster.Plugins[words[1]].Faults {
+			all = append(all, f.What+": "+f.Reason)
+		}
+		return true, archive.Expect(parttest.List(all, "; ", "nothing"), strings.Join(words[2:], " "))
+	case "worked":
+		var all []string
+		for _, p := range w.State.Journal.After(0) {
+			for _, did := range p.Work {
+				text := fmt.Sprintf("%s %v of %v", did.Plugin, did.Took, p.Plugins[did.Plugin])
+				for _, s := range did.Spans {
+					text += " " + s.Name
+				}
+				all = append(all, fmt.Sprint(p.Revision, " ", text))
+			}
+		}
+		return true, archive.Expect(parttest.List(all, ", ", "nothing"), rest)
 	case "closes":
 		w.State.Course.Close()
 	case "making", "revision", "shown", "ready", "waits", "unready", "due":
