@@ -130,33 +130,94 @@ func (w *World) Messages(verb string, words []string) ([]*pb.FromPlugin, error) 
 	if err != nil {
 		return nil, err
 	}
-	number := func(i int) uint64 {
-		n, _ := strconv.ParseUint(words[i], 10, 64)
-		return n
+	m := w.made(verb, words, rev)
+	for _, of := range []func(string, []string, *pb.Revision) *pb.FromPlugin{rowMessage, answerMessage} {
+		if len(m) == 0 {
+			if one := of(verb, words, rev); one != nil {
+				m = append(m, one)
+			}
+		}
 	}
-	one := func(m *pb.FromPlugin) ([]*pb.FromPlugin, error) { return []*pb.FromPlugin{m}, nil }
+	if len(m) == 0 {
+		return nil, fmt.Errorf("a plugin does not %s", verb)
+	}
+	return m, nil
+}
+
+// number is a word; 0: it is none.
+func number(words []string, i int) uint64 {
+	if i >= len(words) {
+		return 0
+	}
+	n, _ := strconv.ParseUint(words[i], 10, 64)
+	return n
+}
+
+// rowMessage is about rows, and how far a plugin is with them.
+func rowMessage(verb string, words []string, rev *pb.Revision) *pb.FromPlugin {
 	switch verb {
 	case "rows":
-		return one(&pb.FromPlugin{Rows: &pb.Rows{Revision: rev, Tables: []*pb.TableRows{Rows(words[0], words[1:])}}})
+		return &pb.FromPlugin{Rows: &pb.Rows{Revision: rev, Tables: []*pb.TableRows{Rows(words[0], words[1:])}}}
 	case "synced":
-		return one(&pb.FromPlugin{Synced: &pb.Synced{}})
+		return &pb.FromPlugin{Synced: &pb.Synced{}}
 	case "done":
-		done := &pb.Done{Revision: &pb.Revision{Epoch: 1, Number: number(0)}}
-		for _, fault := range strings.Split(strings.Join(words[1:], " "), "; ") {
-			if what, reason, failed := strings.Cut(fault, ": "); failed {
-				done.Faults = append(done.Faults, &pb.Fault{What: what, Reason: reason})
-			}
-		}
-		if len(words) > 2 && words[1] == "spans" {
-			for _, name := range words[2:] {
-				done.Spans = append(done.Spans, &pb.Span{Name: name})
-			}
-		}
-		return one(&pb.FromPlugin{Done: done})
+		return &pb.FromPlugin{Done: doneMessage(words)}
 	case "lost":
-		return one(&pb.FromPlugin{Lost: &pb.Lost{Reason: strings.Join(words, " ")}})
+		return &pb.FromPlugin{Lost: &pb.Lost{Reason: strings.Join(words, " ")}}
 	case "found":
-		return one(&pb.FromPlugin{Found: &pb.Found{}})
+		return &pb.FromPlugin{Found: &pb.Found{}}
+	case "complains":
+		return &pb.FromPlugin{Log: &pb.Log{Level: pb.LogLevelError, Text: strings.Join(words, " ")}}
+	}
+	return nil
+}
+
+func doneMessage(words []string) *pb.Done {
+	done := &pb.Done{Revision: &pb.Revision{Epoch: 1, Number: number(words, 0)}}
+	for _, fault := range strings.Split(strings.Join(words[1:], " "), "; ") {
+		if what, reason, failed := strings.Cut(fault, ": "); failed {
+			done.Faults = append(done.Faults, &pb.Fault{What: what, Reason: reason})
+		}
+	}
+	if len(words) > 2 && words[1] == "spans" {
+		for _, name := range words[2:] {
+			done.Spans = append(done.Spans, &pb.Span{Name: name})
+		}
+	}
+	return done
+}
+
+// answerMessage answers a question, or wants something of another plugin.
+func answerMessage(verb string, words []string, rev *pb.Revision) *pb.FromPlugin {
+	id := number(words, 0)
+	switch verb {
+	case "answers":
+		return &pb.FromPlugin{Wanted: &pb.Wanted{Id: id, Revision: rev}}
+	case "patches":
+		m := &pb.Patched{Id: id}
+		for _, word := range words[1:] {
+			name, content, _ := strings.Cut(word, "=")
+			m.Resources = append(m.Resources, &pb.Resource{Name: name, Bytes: []byte(content)})
+		}
+		return &pb.FromPlugin{Patched: m}
+	case "fails":
+		why, limit, _ := strings.Cut(strings.Join(words[1:], " "), " limit ")
+		return &pb.FromPlugin{Patched: &pb.Patched{Id: id, Error: why, Limit: limit}}
+	case "stores":
+		return &pb.FromPlugin{Store: &pb.Store{Id: id, Verb: pb.VerbGet, Table: words[1], Name: words[2]}}
+	case "stored":
+		return &pb.FromPlugin{Stored: &pb.Stored{Id: id, Code: pb.CodeOk}}
+	}
+	return nil
+}
+
+// made is what a generator says of views, and of who is in which.
+func (w *World) made(verb string, words []string, rev *pb.Revision) []*pb.FromPlugin {
+	change := func(c *pb.Change) []*pb.FromPlugin {
+		c.Type, c.View, c.Revision = URL(words[0]), number(words, 1), rev
+		return []*pb.FromPlugin{{Change: c}}
+	}
+	switch verb {
 	case "view":
 		bodies, entries := &pb.Bodies{}, []*pb.Entry{}
 		for _, word := range words[2:] {
@@ -165,47 +226,25 @@ func (w *World) Messages(verb string, words []string) ([]*pb.FromPlugin, error) 
 			bodies.Bodies = append(bodies.Bodies, &pb.Body{Id: w.bodies, Bytes: encode(URL(words[0]), name, content)})
 			entries = append(entries, &pb.Entry{Name: name, Body: w.bodies})
 		}
-		return []*pb.FromPlugin{
-			{Bodies: bodies}, {View: &pb.View{Type: URL(words[0]), View: number(1)}},
-			{Change: &pb.Change{Type: URL(words[0]), View: number(1), Revision: rev, Upserts: entries}},
-		}, nil
+		described := &pb.View{Type: URL(words[0]), View: number(words, 1)}
+		return append([]*pb.FromPlugin{{Bodies: bodies}, {View: described}}, change(&pb.Change{Upserts: entries})...)
 	case "names":
-		return one(&pb.FromPlugin{View: &pb.View{Type: URL(words[0]), View: number(1), Label: words[2]}})
+		return []*pb.FromPlugin{{View: &pb.View{Type: URL(words[0]), View: number(words, 1), Label: words[2]}}}
 	case "without":
-		return one(&pb.FromPlugin{Change: &pb.Change{Type: URL(words[0]), View: number(1), Revision: rev, Removes: words[2:]}})
+		return change(&pb.Change{Removes: words[2:]})
 	case "lacks":
-		c := &pb.Change{Type: URL(words[0]), View: number(1), Revision: rev}
+		var entries []*pb.Entry
 		for _, name := range words[2:] {
-			c.Upserts = append(c.Upserts, &pb.Entry{Name: name})
+			entries = append(entries, &pb.Entry{Name: name})
 		}
-		return one(&pb.FromPlugin{Change: c})
+		return change(&pb.Change{Upserts: entries})
 	case "places":
-		p := &pb.Placement{Type: URL(words[1]), View: number(2)}
-		return one(&pb.FromPlugin{Place: &pb.Place{Connection: w.id(words[0]), Revision: rev, Placements: []*pb.Placement{p}}})
+		p := &pb.Placement{Type: URL(words[1]), View: number(words, 2)}
+		return []*pb.FromPlugin{{Place: &pb.Place{Connection: w.id(words[0]), Revision: rev, Placements: []*pb.Placement{p}}}}
 	case "denies":
-		return one(&pb.FromPlugin{Place: &pb.Place{Connection: w.id(words[0]), Revision: rev, Refused: strings.Join(words[1:], " ")}})
-	case "answers":
-		return one(&pb.FromPlugin{Wanted: &pb.Wanted{Id: number(0), Revision: rev}})
-	case "patches":
-		m := &pb.Patched{Id: number(0)}
-		for _, word := range words[1:] {
-			name, content, _ := strings.Cut(word, "=")
-			m.Resources = append(m.Resources, &pb.Resource{Name: name, Bytes: []byte(content)})
-		}
-		return one(&pb.FromPlugin{Patched: m})
-	case "fails":
-		why, limit, _ := strings.Cut(strings.Join(words[1:], " "), " limit ")
-		return one(&pb.FromPlugin{Patched: &pb.Patched{Id: number(0), Error: why, Limit: limit}})
+		return []*pb.FromPlugin{{Place: &pb.Place{Connection: w.id(words[0]), Revision: rev, Refused: strings.Join(words[1:], " ")}}}
 	}
-	switch verb {
-	case "complains":
-		return one(&pb.FromPlugin{Log: &pb.Log{Level: pb.LogLevelError, Text: strings.Join(words, " ")}})
-	case "stores":
-		return one(&pb.FromPlugin{Store: &pb.Store{Id: number(0), Verb: pb.VerbGet, Table: words[1], Name: words[2]}})
-	case "stored":
-		return one(&pb.FromPlugin{Stored: &pb.Stored{Id: number(0), Code: pb.CodeOk}})
-	}
-	return nil, fmt.Errorf("a plugin does not %s", verb)
+	return nil
 }
 
 // id is the number of a proxy's connection; 0: it has none.
