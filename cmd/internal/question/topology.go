@@ -11,10 +11,13 @@ import (
 	"sync"
 	"time"
 
+	matcherv3 "github.com/cncf/xds/go/xds/type/matcher/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	udpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/udp/udp_proxy/v3"
+	hashing "github.com/envoyproxy/go-control-plane/envoy/extensions/matching/input_matchers/consistent_hashing/v3"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/rules"
@@ -320,8 +323,8 @@ func bodiesOf(types []admin.TypeDump, names ...string) (all []*view.Body) {
 	return all
 }
 
-// read returns the hosts of a route configuration, or those to which a listener leads connections.
-// It is never nil.
+// read returns the hosts of a route configuration, or those to which a listener leads connections
+// or datagrams. It is never nil.
 func (t *topologies) read(b *view.Body) ([]readHost, error) {
 	if all := t.hosts[b]; all != nil {
 		return all, nil
@@ -356,7 +359,40 @@ func (t *topologies) read(b *view.Body) ([]readHost, error) {
 			add(Host{Routes: l.Name, Host: serviceOf(way.To[0].Cluster), Ways: []Way{way}})
 		}
 	}
+	if way, ok := datagramWay(l); ok {
+		add(Host{Routes: l.Name, Host: serviceOf(way.To[0].Cluster), Ways: []Way{way}})
+	}
 	return all, nil
+}
+
+// datagramWay is where a listener leads datagrams; ok is false where it doesn't. Clusters have parts
+// of a client's hash, one after another from the highest down, and the last has what is left.
+func datagramWay(l *listenerv3.Listener) (w Way, ok bool) {
+	for _, f := range l.ListenerFilters {
+		var p udpv3.UdpProxyConfig
+		if a := f.GetTypedConfig(); a == nil || !a.MessageIs(&p) || a.UnmarshalTo(&p) != nil {
+			continue
+		}
+		left := 100.0
+		for _, m := range p.GetMatcher().GetMatcherList().GetMatchers() {
+			var h hashing.ConsistentHashing
+			if m.GetPredicate().GetSinglePredicate().GetCustomMatch().GetTypedConfig().UnmarshalTo(&h) != nil || h.Modulo == 0 {
+				return w, false // somebody's own
+			}
+			from := 100 * float64(h.Threshold) / float64(h.Modulo)
+			w.To = append(w.To, Target{ledBy(m.GetOnMatch()), left - from})
+			left = from
+		}
+		w.To = append(w.To, Target{ledBy(p.GetMatcher().GetOnNoMatch()), left})
+	}
+	return w, len(w.To) > 0 && w.To[0].Cluster != ""
+}
+
+// ledBy is the cluster to which a match leads datagrams.
+func ledBy(m *matcherv3.Matcher_OnMatch) string {
+	var r udpv3.Route
+	_ = m.GetAction().GetTypedConfig().UnmarshalTo(&r) // without one it is empty
+	return r.Cluster
 }
 
 // connectionWay is where a filter chain leads connections outbound; ok is false where it doesn't.

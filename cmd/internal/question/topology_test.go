@@ -97,6 +97,14 @@ const (
 	meshListener = `{"name": "10.5.0.1_9000", "address": {"socket_address": {"address": "10.5.0.1", "port_value": 9000}}, "filter_chains": [
 	 {"filters": [{"name": "tcp", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy", "stat_prefix": "x", "cluster": "outbound|9000||db.shop"}}]},
 	 {"filters": [{"name": "tcp", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy", "stat_prefix": "x", "cluster": "inbound|8080||"}}]}]}`
+	meshDatagrams = `{"name": "udp_0.0.0.0_53", "listener_filters": [{"name": "udp", "typed_config": {
+	 "@type": "type.googleapis.com/envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig", "stat_prefix": "x", "matcher": {
+	 "matcher_list": {"matchers": [{"predicate": {"single_predicate": {"input": {"name": "port"}, "custom_match": {"name": "hash", "typed_config": {
+	   "@type": "type.googleapis.com/envoy.extensions.matching.input_matchers.consistent_hashing.v3.ConsistentHashing", "threshold": 3, "modulo": 4}}}},
+	  "on_match": {"action": {"name": "route", "typed_config": {
+	   "@type": "type.googleapis.com/envoy.extensions.filters.udp.udp_proxy.v3.Route", "cluster": "outbound_udp|53||dns.shop"}}}}]},
+	 "on_no_match": {"action": {"name": "route", "typed_config": {
+	  "@type": "type.googleapis.com/envoy.extensions.filters.udp.udp_proxy.v3.Route", "cluster": "outbound_udp|53||other.shop"}}}}}}]}`
 	meshEndpoints = `{"cluster_name": "outbound|80|v1|cart.shop", "endpoints": [{"lb_endpoints": [
 	 {"endpoint": {"address": {"socket_address": {"address": "10.0.0.4", "port_value": 8080}}}}, {"endpoint": {"address": {"socket_address": {"address": "10.9.9.9", "port_value": 8080}}}}]}]}`
 )
@@ -104,7 +112,7 @@ const (
 func meshTypes(t *testing.T) []admin.TypeDump {
 	return []admin.TypeDump{
 		{Type: admin.TypeURL("rds"), Bodies: []*view.Body{bodyOf(t, "rds", "80", meshRoutes, &routev3.RouteConfiguration{})}},
-		{Type: admin.TypeURL("lds"), Bodies: []*view.Body{bodyOf(t, "lds", "l", meshListener, &listenerv3.Listener{})}},
+		{Type: admin.TypeURL("lds"), Bodies: []*view.Body{bodyOf(t, "lds", "l", meshListener, &listenerv3.Listener{}), bodyOf(t, "lds", "d", meshDatagrams, &listenerv3.Listener{})}},
 		{Type: admin.TypeURL("eds"), Bodies: []*view.Body{bodyOf(t, "eds", "e", meshEndpoints, &endpointv3.ClusterLoadAssignment{})}},
 		{Type: admin.TypeURL("sds"), Sensitive: true, Bodies: []*view.Body{view.NewBody(admin.TypeURL("sds"), "hush", []byte("hush"), 0)}},
 	}
@@ -148,7 +156,8 @@ func TestTopology(t *testing.T) {
 	}
 	want := []string{
 		"cart.shop:80 shop/cart of 4: 75 outbound|80|v1|cart.shop 25 outbound|80|v2|cart.shop cart.yaml:12",
-		"db.shop:9000  of 3: 100 outbound|9000||db.shop ", "web.shop:80  of 4: 100 outbound|80||web.shop ",
+		"db.shop:9000  of 3: 100 outbound|9000||db.shop ",
+		"dns.shop:53  of 3: 25 outbound_udp|53||dns.shop 75 outbound_udp|53||other.shop ", "web.shop:80  of 4: 100 outbound|80||web.shop ",
 	}
 	if !slices.Equal(said, want) {
 		t.Errorf("%q, want %q", said, want)
@@ -160,7 +169,7 @@ func TestTopology(t *testing.T) {
 	if strings.Contains(text, "hunter22") || strings.Contains(text, "hush") {
 		t.Errorf("it has a secret: %s", text)
 	}
-	for find, want := range map[string]int{"CART.shop": 1, "shop%2Fcart": 3, "db.shop": 1, "alone": 2, "nobody": 0, "%3Cscript%3E": 0} {
+	for find, want := range map[string]int{"CART.shop": 1, "shop%2Fcart": 4, "db.shop": 1, "alone": 2, "nobody": 0, "%3Cscript%3E": 0} {
 		if out, _ := topologyOf(t, page, "?find="+find); out.All != want || len(out.Hosts) != want {
 			t.Errorf("find %s: %d hosts, want %d", find, out.All, want)
 		}

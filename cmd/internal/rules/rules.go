@@ -244,11 +244,12 @@ func OfPolicy(name string) Rule {
 // Named is what a cluster's name says.
 type Named struct{ Port, Subset, Host string }
 
-// SplitCluster reads the name of a cluster for outbound traffic; ok is false for others.
+// SplitCluster reads the name of a cluster for outbound traffic, of connections or datagrams; ok is
+// false for others.
 func SplitCluster(name string) (n Named, ok bool) {
 	const parts = 4
 	p := strings.Split(name, "|")
-	if len(p) != parts || p[0] != "outbound" {
+	if len(p) != parts || p[0] != "outbound" && p[0] != "outbound_udp" {
 		return n, false
 	}
 	return Named{p[1], p[2], p[3]}, true

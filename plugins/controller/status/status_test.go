@@ -534,6 +534,16 @@ func TestReach(t *testing.T) {
 	service.AwaitsAddress, service.ExternalAddresses = false, map[string]string{"Kubernetes": "192.0.2.1,lb.example"}
 	h.Update(state.Services, []*sdk.Row{sdk.ServiceRow(service)})
 	s.says(k, "assigned to service(s) "+host+":80", `{"type":"IPAddress","value":"192.0.2.1"}`, `{"type":"Hostname","value":"lb.example"}`)
+
+	// A port for UDP is another one than that for TCP of its number.
+	j.At.Datagrams = []uint32{80}
+	h.Update(gatewayapi.Statuses, []*sdk.Row{rowOf(t, gatewayapi.Gateway, "shop/edge", j)})
+	s.says(k, "AddressNotUsable", `port 80 for UDP not found for hostname \"`+host+`\"`)
+	service.Ports = append(service.Ports, &pb.Port{Number: 80, Name: "dns", Protocol: "UDP"})
+	h.Update(state.Services, []*sdk.Row{sdk.ServiceRow(service)})
+	h.Update(state.Endpoints,
+		[]*sdk.Row{sdk.EndpointRow(&pb.Endpoint{Namespace: "shop", Host: host, PortName: "dns", ServicePort: 80, Port: 5353, Address: "10.0.0.1"})})
+	s.says(k, "Resource programmed, assigned to service(s) "+host+":80")
 }
 
 func TestConfig(t *testing.T) {

@@ -47,6 +47,8 @@ type Reachable struct {
 	Namespace string   `json:"namespace"`
 	Services  []string `json:"services,omitempty"`
 	Ports     []uint32 `json:"ports,omitempty"`
+	// Datagrams are those that listeners for datagrams have.
+	Datagrams []uint32 `json:"datagrams,omitempty"`
 	// Prefers is which addresses are told where there is none outside of the cluster: Hostname,
 	// IPAddress, or both where it is empty.
 	Prefers gateway.AddressType `json:"prefers,omitempty"`
@@ -107,5 +109,5 @@ func SameJudged(a, b *Judged) bool {
 		return false
 	}
 	return a.At == nil || a.At.Namespace == b.At.Namespace && slices.Equal(a.At.Services, b.At.Services) && slices.Equal(a.At.Ports, b.At.Ports) &&
-		a.At.Prefers == b.At.Prefers && a.At.Set == b.At.Set && a.At.Unserved == b.At.Unserved
+		slices.Equal(a.At.Datagrams, b.At.Datagrams) && a.At.Prefers == b.At.Prefers && a.At.Set == b.At.Set && a.At.Unserved == b.At.Unserved
 }

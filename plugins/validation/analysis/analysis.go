@@ -75,7 +75,9 @@ type Resource struct {
 type Service struct {
 	Host, Namespace string
 	Ports           []uint32
-	Selector        map[string]string
+	// Datagrams are those of Ports that are for UDP.
+	Datagrams []uint32
+	Selector  map[string]string
 	// Seen are the namespaces that see it, * for all; nil: all.
 	Seen []string
 }

@@ -71,6 +71,9 @@ func (w *world) loadServices(in *derive.Inputs) {
 			for _, port := range s.Ports {
 				of.Ports = append(of.Ports, &pb.Port{Number: port})
 			}
+			for _, port := range s.Datagrams {
+				of.Ports = append(of.Ports, &pb.Port{Number: port, Protocol: udp})
+			}
 			row := sdk.ServiceRow(of)
 			_ = in.Load(state.Services, row.Key, row)
 		}

@@ -58,7 +58,7 @@ func listeners(w *world) {
 			continue // its own fault
 		}
 		for i, p := range e.spec.Ports {
-			if hosts.Protocol(p.GetProtocol()) == "UDP" || p.GetNumber() == 0 {
+			if hosts.Protocol(p.GetProtocol()) == udp || p.GetNumber() == 0 {
 				continue
 			}
 			kind := sortOf(p.GetProtocol())
@@ -173,7 +173,7 @@ func noteTargets(e item[*networking.ServiceEntry], to map[netip.AddrPort]map[boo
 		}
 		for _, p := range e.spec.Ports {
 			target := cmp.Or(end.Ports[p.GetName()], p.GetTargetPort(), p.GetNumber())
-			if target == 0 || target > 65535 || hosts.Protocol(p.GetProtocol()) == "UDP" || p.GetProtocol() == "" {
+			if target == 0 || target > 65535 || hosts.Protocol(p.GetProtocol()) == udp || p.GetProtocol() == "" {
 				continue
 			}
 			at := netip.AddrPortFrom(address, uint16(target))

@@ -183,7 +183,10 @@ type object struct {
 	Spec struct {
 		NodeName string `yaml:"nodeName"`
 		Selector yaml.Node
-		Ports    []struct{ Port uint32 }
+		Ports    []struct {
+			Port     uint32
+			Protocol string
+		}
 		Template struct {
 			Metadata struct{ Labels map[string]string }
 		}
@@ -222,7 +225,7 @@ func (r *Reader) object(node *yaml.Node) {
 		s := Service{Host: o.Metadata.Name + "." + namespace + ".svc." + domain, Namespace: namespace,
 			Seen: exported(o.Metadata.Annotations[exportTo], namespace)}
 		for _, p := range o.Spec.Ports {
-			s.Ports = append(s.Ports, p.Port)
+			s.addPort(p.Port, p.Protocol)
 		}
 		_ = o.Spec.Selector.Decode(&s.Selector)
 		in.Services = append(in.Services, s)
@@ -291,6 +294,16 @@ func (r *Reader) All() []kinds.Fault {
 	return all
 }
 
+// udp is the protocol of ports for datagrams.
+const udp = "UDP"
+
+func (s *Service) addPort(number uint32, protocol string) {
+	s.Ports = append(s.Ports, number)
+	if protocol == udp {
+		s.Datagrams = append(s.Datagrams, number)
+	}
+}
+
 // AddService takes a service of a registry.
 func (r *Reader) AddService(of *pb.Service) {
 	s := Service{Host: of.Host, Namespace: of.Namespace, Selector: of.Selector, Seen: of.ExportTo}
@@ -298,7 +311,7 @@ func (r *Reader) AddService(of *pb.Service) {
 		s.Seen = istio.Export(of.ExportTo, nil, of.Namespace)
 	}
 	for _, port := range of.Ports {
-		s.Ports = append(s.Ports, port.Number)
+		s.addPort(port.Number, port.Protocol)
 	}
 	r.Input.Services = append(r.Input.Services, s)
 }

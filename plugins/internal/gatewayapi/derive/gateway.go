@@ -223,7 +223,11 @@ func (f *fronting) ofSet(s *setObject, lost conflicts) {
 		}
 		made, one := f.listener(l, by, portProblem)
 		judged.Listeners = append(judged.Listeners, one)
-		if made != nil {
+		switch {
+		case made == nil:
+		case f.takesDatagrams(l):
+			judged.Datagrams = append(judged.Datagrams, made.Port.Number)
+		default:
 			judged.Ports = append(judged.Ports, made.Port.Number)
 		}
 		if one.Valid() {
@@ -244,12 +248,21 @@ type owner struct {
 	name      string
 }
 
+// takesDatagrams reports whether a listener is served for datagrams.
+func (f *fronting) takesDatagrams(l gateway.Listener) bool {
+	return f.config.Beyond && l.Protocol == gateway.UDPProtocolType
+}
+
 // serve adds the derived Gateway of a listener, if it is valid, and what routes may belong to.
 func (f *fronting) serve(l gateway.Listener, by owner, made *networking.Server, valid bool) {
 	if made == nil {
 		return
 	}
-	f.out.judged.Ports = append(f.out.judged.Ports, made.Port.Number)
+	if f.takesDatagrams(l) {
+		f.out.judged.Datagrams = append(f.out.judged.Datagrams, made.Port.Number)
+	} else {
+		f.out.judged.Ports = append(f.out.judged.Ports, made.Port.Number)
+	}
 	if f.controller == status.MeshController || f.controller == status.EastWestController && l.Port == hbonePort {
 		return // routes of waypoints are not those of Gateways
 	}

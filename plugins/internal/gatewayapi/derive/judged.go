@@ -90,7 +90,10 @@ func (x *graph) statusesOfFronts(fronts incr.Collection[string, *front], attache
 		of := Name{gatewayKind.Kind, g.Namespace, g.Name}
 		judged := f.judged
 		judged.Listeners = count(of, judged.Listeners)
-		at := &gatewayapi.Reachable{Namespace: g.Namespace, Services: judged.Services, Ports: judged.Ports, Prefers: f.prefers(g), Unserved: f.unserved}
+		at := &gatewayapi.Reachable{
+			Namespace: g.Namespace, Services: judged.Services, Ports: judged.Ports, Datagrams: judged.Datagrams,
+			Prefers: f.prefers(g), Unserved: f.unserved,
+		}
 		said := judged.Status(status.Reach{})
 		switch {
 		case judged.Remote:
@@ -111,7 +114,7 @@ func (x *graph) statusesOfFronts(fronts incr.Collection[string, *front], attache
 			var at *gatewayapi.Reachable
 			if set.Refused == nil {
 				at = &gatewayapi.Reachable{
-					Namespace: g.Namespace, Services: set.Services, Ports: set.Ports, Set: true,
+					Namespace: g.Namespace, Services: set.Services, Ports: set.Ports, Datagrams: set.Datagrams, Set: true,
 					Unserved: !set.Valid() && !set.NoService,
 				}
 			}

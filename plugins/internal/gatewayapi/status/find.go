@@ -30,7 +30,13 @@ type Services interface {
 // one of its ports. Source: Gateway API, GatewayStatus.addresses; Istio's words where it can't.
 func Find(at *gatewayapi.Reachable, in Services) (r Reach) {
 	r.Prefers = at.Prefers
-	ports := slices.Compact(slices.Sorted(slices.Values(at.Ports)))
+	var ports []sought
+	for _, n := range slices.Compact(slices.Sorted(slices.Values(at.Ports))) {
+		ports = append(ports, sought{n, false})
+	}
+	for _, n := range slices.Compact(slices.Sorted(slices.Values(at.Datagrams))) {
+		ports = append(ports, sought{n, true})
+	}
 	for _, host := range at.Services {
 		s := in.Service(at.Namespace, host)
 		if s == nil {
@@ -39,8 +45,8 @@ func Find(at *gatewayapi.Reachable, in Services) (r Reach) {
 		}
 		endpoints := in.Endpoints(at.Namespace, host)
 		for _, port := range ports {
-			if slices.ContainsFunc(endpoints, func(e *pb.Endpoint) bool { return e.ServicePort == port }) {
-				r.reached(s, port, in.Pending(at.Namespace, host))
+			if slices.ContainsFunc(endpoints, func(e *pb.Endpoint) bool { return port.at(s, e) }) {
+				r.reached(s, port.number, in.Pending(at.Namespace, host))
 			} else {
 				r.unreached(s, port, endpoints)
 			}
@@ -52,6 +58,33 @@ func Find(at *gatewayapi.Reachable, in Services) (r Reach) {
 	}
 	slices.Sort(r.Warnings)
 	return r
+}
+
+// sought is a port of a service that a listener has, for datagrams or for connections.
+type sought struct {
+	number    uint32
+	datagrams bool
+}
+
+// of reports whether a service has the port.
+func (w sought) of(s *pb.Service, named func(*pb.Port) bool) bool {
+	return slices.ContainsFunc(s.Ports, func(p *pb.Port) bool {
+		return p.Number == w.number && (!w.datagrams || p.Protocol == "UDP" && named(p))
+	})
+}
+
+// at reports whether an endpoint of a service is one of the port: as with istiod, that of one for
+// datagrams counts for connections, too.
+func (w sought) at(s *pb.Service, e *pb.Endpoint) bool {
+	return e.ServicePort == w.number && (!w.datagrams || w.of(s, func(p *pb.Port) bool { return p.Name == e.PortName }))
+}
+
+// String is how people are told of it.
+func (w sought) String() string {
+	if w.datagrams {
+		return fmt.Sprintf("%d for UDP", w.number)
+	}
+	return strconv.Itoa(int(w.number))
 }
 
 func (r *Reach) missing(namespace, host string, elsewhere []string) {
@@ -87,14 +120,14 @@ func (r *Reach) reached(s *pb.Service, port uint32, pending bool) {
 }
 
 // unreached says why a service doesn't serve a port.
-func (r *Reach) unreached(s *pb.Service, port uint32, endpoints []*pb.Endpoint) {
+func (r *Reach) unreached(s *pb.Service, port sought, endpoints []*pb.Endpoint) {
 	if len(endpoints) == 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("no instances found for hostname %q", s.Host))
 		return
 	}
 	var meant []string
 	for _, e := range endpoints {
-		if n := strconv.Itoa(int(e.ServicePort)); e.Port == port && !slices.Contains(meant, n) {
+		if n := strconv.Itoa(int(e.ServicePort)); !port.datagrams && e.Port == port.number && !slices.Contains(meant, n) {
 			meant = append(meant, n)
 		}
 	}
@@ -103,12 +136,12 @@ func (r *Reach) unreached(s *pb.Service, port uint32, endpoints []*pb.Endpoint) 
 	switch {
 	case len(meant) > 0:
 		r.Warnings = append(r.Warnings, fmt.Sprintf(
-			"port %d not found for hostname %q (hint: the service port should be specified, not the workload port. Did you mean one of these ports: %v?)",
+			"port %v not found for hostname %q (hint: the service port should be specified, not the workload port. Did you mean one of these ports: %v?)",
 			port, s.Host, meant))
-	case managed && slices.ContainsFunc(s.Ports, func(p *pb.Port) bool { return p.Number == port }):
+	case managed && port.of(s, func(*pb.Port) bool { return true }):
 		return // its endpoints are on their way
 	default:
-		r.Warnings = append(r.Warnings, fmt.Sprintf("port %d not found for hostname %q", port, s.Host))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("port %v not found for hostname %q", port, s.Host))
 	}
 	r.Unusable = true
 }

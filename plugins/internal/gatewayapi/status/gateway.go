@@ -14,8 +14,8 @@ type Gateway struct {
 	Remote bool
 	// Services are the hosts of the services in front of what serves it.
 	Services []string
-	// Ports are those of its servers.
-	Ports []uint32
+	// Ports are those of its servers, Datagrams those of servers for datagrams.
+	Ports, Datagrams []uint32
 	// Problem is why it isn't accepted, Client what is wrong with its certificate for backends.
 	Problem, Client *Problem
 	Listeners       []Listener

@@ -14,8 +14,8 @@ type ListenerSet struct {
 	NoService bool
 	Services  []string
 	Listeners []Listener
-	// Ports are those of its servers.
-	Ports []uint32
+	// Ports are those of its servers, Datagrams those of servers for datagrams.
+	Ports, Datagrams []uint32
 }
 
 // NoListenerSets says that a class has none.
