@@ -365,8 +365,8 @@ func (t *topologies) read(b *view.Body) ([]readHost, error) {
 	return all, nil
 }
 
-// datagramWay is where a listener leads datagrams; ok is false where it doesn't. Clusters have parts
-// of a client's hash, one after another from the highest down, and the last has what is left.
+// datagramWay is where a listener leads datagrams; ok is false where it doesn't. Clusters have
+// parts of a client's hash, one after another from the highest down, and the last has what is left.
 func datagramWay(l *listenerv3.Listener) (w Way, ok bool) {
 	for _, f := range l.ListenerFilters {
 		var p udpv3.UdpProxyConfig
