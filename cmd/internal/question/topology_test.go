@@ -112,7 +112,9 @@ const (
 func meshTypes(t *testing.T) []admin.TypeDump {
 	return []admin.TypeDump{
 		{Type: admin.TypeURL("rds"), Bodies: []*view.Body{bodyOf(t, "rds", "80", meshRoutes, &routev3.RouteConfiguration{})}},
-		{Type: admin.TypeURL("lds"), Bodies: []*view.Body{bodyOf(t, "lds", "l", meshListener, &listenerv3.Listener{}), bodyOf(t, "lds", "d", meshDatagrams, &listenerv3.Listener{})}},
+		{Type: admin.TypeURL("lds"), Bodies: []*view.Body{
+			bodyOf(t, "lds", "l", meshListener, &listenerv3.Listener{}), bodyOf(t, "lds", "d", meshDatagrams, &listenerv3.Listener{}),
+		}},
 		{Type: admin.TypeURL("eds"), Bodies: []*view.Body{bodyOf(t, "eds", "e", meshEndpoints, &endpointv3.ClusterLoadAssignment{})}},
 		{Type: admin.TypeURL("sds"), Sensitive: true, Bodies: []*view.Body{view.NewBody(admin.TypeURL("sds"), "hush", []byte("hush"), 0)}},
 	}
