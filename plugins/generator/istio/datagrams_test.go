@@ -141,7 +141,7 @@ func TestDatagrams(t *testing.T) {
 		t.Errorf("datagrams go to %q", got)
 	}
 	if c := w.cluster(1, dnsUDP); c.GetEdsClusterConfig() == nil || c.TransportSocket != nil || len(c.TransportSocketMatches) > 0 ||
-		len(c.TypedExtensionProtocolOptions) > 0 {
+		len(c.TypedExtensionProtocolOptions) > 0 || c.CircuitBreakers.Thresholds[0].MaxConnections.GetValue() != 1<<16 {
 		t.Errorf("cluster %v", c)
 	}
 	for name, port := range map[string]uint32{dnsUDP: 2053, "outbound|53||" + dnsHost: 1053} {
@@ -253,4 +253,61 @@ func TestPoliciesKeepDatagramsOut(t *testing.T) {
 	if all := keysOf(w.get(1, encode.ListenerType)); !slices.Contains(all, dnsListener) {
 		t.Errorf("without the policy: %q", all)
 	}
+}
+
+// frontOf has a port for TCP and one for UDP at 443, which the gateway serves at these ports.
+func frontOf(tcp, udp uint32) []*pb.TableRows {
+	const host = "front.default.svc.cluster.local"
+	at := func(port string, target uint32) *pb.Row {
+		return sdk.EndpointRow(&pb.Endpoint{
+			Namespace: "default", Host: host, Address: "10.9.9.8", Port: target, PortName: port, ServicePort: 443, Health: pb.EndpointHealthHealthy,
+		})
+	}
+	return []*pb.TableRows{
+		rows(state.Services, sdk.ServiceRow(&pb.Service{
+			Namespace: "default", Host: host, Name: "front", Resolution: pb.ServiceResolutionStatic,
+			Ports: []*pb.Port{{Number: 443, Name: "https", Protocol: "HTTPS"}, {Number: 443, Name: "dns", Protocol: "UDP"}},
+		})),
+		rows(state.Endpoints, at("https", tcp), at("dns", udp)),
+	}
+}
+
+// TestPortsOfDatagrams: a listener for datagrams stands where the service in front leads its port
+// for UDP, whatever it does with that for TCP; what stands there is no HTTP/3; and there is none
+// where the service has no port for UDP.
+func TestPortsOfDatagrams(t *testing.T) {
+	w := &world{t: t, e: newEngine(Config{Domain: "cluster.local", QUICListeners: true}), out: newRecorder(), revision: 10}
+	w.commit(datagramService("default", "dns")...)
+	https := derivedListener("edge", "https", 443, "HTTPS")
+	spec := &networking.Gateway{Selector: map[string]string{"app": "gw"}, Servers: []*networking.Server{
+		server(443, "HTTPS", &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_SIMPLE, CredentialName: "web"}, "default/*"),
+	}}
+	https.Payload = resource(https.Key, spec).Payload
+	w.commit(rows(config.Gateways, derivedListener("edge", "udp", 443, "UDP"), https),
+		rows(config.VirtualServices, derivedRoute("UDPRoute", "dns", "edge", "udp", to53(dnsHost, 0))))
+	w.commit(frontOf(8443, 9443)...)
+	w.attach(1, proxy(gatewayID, nil, map[string]any{"LABELS": map[string]any{"app": "gw"}}))
+	is := func(what string, want ...string) {
+		t.Helper()
+		if got := keysOf(w.get(1, encode.ListenerType)); !slices.Equal(got, want) {
+			t.Errorf("%s: listeners %q, want %q", what, got, want)
+		}
+	}
+	is("other ports", "0.0.0.0_8443", "udp_0.0.0.0_8443", "udp_0.0.0.0_9443")
+	if got := leads(t, udpProxy(t, w.listener(1, "udp_0.0.0.0_9443"))); !slices.Equal(got, []string{dnsUDP}) {
+		t.Errorf("datagrams go to %q", got)
+	}
+	w.commit(frontOf(8443, 8443)...)
+	is("the same port", "0.0.0.0_8443", "udp_0.0.0.0_8443")
+	if got := leads(t, udpProxy(t, w.listener(1, "udp_0.0.0.0_8443"))); !slices.Equal(got, []string{dnsUDP}) {
+		t.Errorf("datagrams go to %q", got)
+	}
+	alone := frontOf(8443, 8443)
+	s := &pb.Service{}
+	if err := s.Unmarshal(alone[0].Upserts[0].Payload); err != nil {
+		t.Fatal(err)
+	}
+	s.Ports = s.Ports[:1]
+	w.commit(rows(state.Services, sdk.ServiceRow(s)))
+	is("no port for UDP", "0.0.0.0_8443")
 }

@@ -101,7 +101,8 @@ func BuildOutbound(in Outbound) *clusterv3.Cluster {
 	in.outliers(c)
 	in.localities(c)
 	if in.Name.Datagrams {
-		return c // whose datagrams go as they came
+		in.datagrams(c)
+		return c
 	}
 	in.sessions(c)
 	if in.Name.ByName {
@@ -119,6 +120,19 @@ func BuildOutbound(in Outbound) *clusterv3.Cluster {
 	}
 	setHTTP(c, options)
 	return c
+}
+
+// mostClients bounds the clients' ports of which datagrams go to a cluster at once, where no rule
+// does (maxConnections): each takes a socket of the proxy's, and who sends may say to be another
+// one.
+const mostClients = 1 << 16
+
+// datagrams leaves out of a cluster what is about connections: datagrams go as they came.
+func (in *Outbound) datagrams(c *clusterv3.Cluster) {
+	c.UpstreamConnectionOptions, c.Filters = nil, nil
+	if in.Policy.GetConnectionPool().GetTcp().GetMaxConnections() <= 0 {
+		c.CircuitBreakers.Thresholds[0].MaxConnections = wrapperspb.UInt32(mostClients)
+	}
 }
 
 // sessions lets requests go to endpoints that drain, if a session says so. The cluster of a subset
