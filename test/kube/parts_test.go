@@ -39,7 +39,7 @@ func newParted(t *testing.T) *parted {
 	c := m.cluster
 	c.Apply(t, kube.GatewayAPI(t))
 	define(t, c)
-	for _, rights := range []string{"webhooks.yaml", "untaint.yaml", "exports.yaml"} {
+	for _, rights := range []string{"webhooks.yaml", "untaint.yaml", "exports.yaml", "gateways.yaml", "analysis.yaml"} {
 		c.Kubectl(t, "apply", "-f", filepath.Join(deployed, rights))
 	}
 	c.Kubectl(t, "label", "namespace", "shop", "istio-injection=enabled")
@@ -50,7 +50,7 @@ func newParted(t *testing.T) *parted {
 		t.Fatal(err)
 	}
 	text := strings.Replace(string(set), ", limits: {group: 3}", "", 1)
-	for _, builtin := range []string{"status", "untaint"} { // who leads after one that is killed does soon
+	for _, builtin := range []string{"status", "untaint", "gateway", "addresses", "analysis"} { // who leads after one that is killed does soon
 		line := "builtin: controller/" + builtin + "\n"
 		if !strings.Contains(text, line) {
 			t.Fatalf("there is no %s", line)
@@ -70,7 +70,8 @@ func newParted(t *testing.T) *parted {
 	at := wait.Address(t)
 	_, port, _ := strings.Cut(at, ":")
 	c.Apply(t, printed(t, "https://127.0.0.1:"+port))
-	return &parted{machines: m, server: m.plane("--httpsAddr", at, "--autoRegistration", "--untaintNodes"), client: c.Client(t)}
+	server := m.plane("--httpsAddr", at, "--autoRegistration", "--untaintNodes", "--manageGateways", "--enableAnalysis")
+	return &parted{machines: m, server: server, client: c.Client(t)}
 }
 
 // next is a number that nothing has yet.
@@ -125,6 +126,39 @@ func (w *parted) works() map[string]func(t *testing.T) {
 			wait.For(t, name+" is exported", func() error {
 				if now := c.Kubectl(t, "get", "serviceexports", "-n", "shop", "-o", "name"); !strings.Contains(now, "/"+name+"\n") {
 					return fmt.Errorf("there is %q", now)
+				}
+				return nil
+			})
+		},
+		"deployments": func(t *testing.T) {
+			t.Helper()
+			name := fmt.Sprintf("gateway-%d", w.next())
+			c.Apply(t, edgeOf(name, ""))
+			wait.For(t, name+" is deployed", func() error {
+				if c.Kubectl(t, "get", "service", name+"-istio", "-n", "shop", "--ignore-not-found", "-o", "name") == "" {
+					return errors.New("it has no Service")
+				}
+				return nil
+			})
+		},
+		"addresses": func(t *testing.T) {
+			t.Helper()
+			name := fmt.Sprintf("host-%d", w.next())
+			c.Apply(t, entry(name, "{hosts: ["+name+".example], resolution: DNS, ports: [{number: 80, name: http, protocol: HTTP}]}"))
+			wait.For(t, name+" has an address", func() error {
+				if len(statuses(t, c)[name]) == 0 {
+					return errors.New("it has none")
+				}
+				return nil
+			})
+		},
+		"analysis": func(t *testing.T) {
+			t.Helper()
+			name := fmt.Sprintf("lost-%d", w.next())
+			c.Apply(t, routeToHost(name, name+".example"))
+			wait.For(t, "what is wrong with "+name+" is said", func() error {
+				if len(routesOf(t, c)[name].Status.ValidationMessages) == 0 {
+					return errors.New("its status says nothing")
 				}
 				return nil
 			})
