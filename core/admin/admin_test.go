@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	"github.com/coxswain-mesh/coxswain/core/xds"
@@ -140,6 +141,18 @@ func (twin) Rollout() Rollout {
 	return Rollout{Stage: report.Stage{State: report.Staged, Base: 6}, Held: []PinnedProxy{{Node: "a"}}}
 }
 
+func (twin) Plans() Plans {
+	return Plans{
+		Making: []Plan{{ID: 2, Command: "coxswain plugins plan FILE", By: "ann", State: report.PlanWaiting, Steps: []report.PlanStep{}}},
+		Ended: []Plan{{ID: 1, Command: "coxswain plugins swap istio --dry-run", By: "ann", State: report.PlanDone, Of: 1, Steps: []report.PlanStep{{
+			Plugin: "istio", What: "swap", State: "compared", Summary: "+1 Cluster", Notes: []string{planted + " password=hunter2"},
+			Difference: &guard.Difference{Types: []guard.TypeDifference{{Type: typeURL("cds"), Counts: guard.Counts{Added: 1}, Proxies: 3}}},
+		}}}},
+	}
+}
+
+func (twin) Planning() (making int, moves uint64) { return 1, 5 }
+
 func (twin) Ledger(node string) []xds.StreamLedger {
 	if node != "a" {
 		return nil
@@ -196,6 +209,7 @@ func TestPages(t *testing.T) {
 		"/debug":                {"/debug/streams"},
 		"/debug/list":           {`"configs"`},
 		"/debug/plugins":        {`"files"`, `"serving"`},
+		"/debug/plans":          {`"by": "ann"`, `"waiting"`, `"+1 Cluster"`, `"proxies": 3`, "password=[redacted]"},
 		"/debug/views?type=cds": {`"all"`},
 		"/debug/streams":        {`"epoch": 7`, `"wildcard": true`},
 		"/debug/services":       {`"host": "web.example"`, `"plugin": "se"`},

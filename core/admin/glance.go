@@ -24,9 +24,13 @@ type Glance struct {
 	Refusing int `json:"refusing"`
 	// Refusals is how many resources are refused, Pins how many pins there are, Stage the state of
 	// a stage; empty: there is none.
-	Refusals int            `json:"refusals"`
-	Pins     int            `json:"pins"`
-	Stage    string         `json:"stage"`
+	Refusals int    `json:"refusals"`
+	Pins     int    `json:"pins"`
+	Stage    string `json:"stage"`
+	// Planning is how many dry runs are in the making; Planned is another number as soon as
+	// /debug/plans says something else.
+	Planning int            `json:"planning"`
+	Planned  uint64         `json:"planned"`
 	Plugins  []PluginGlance `json:"plugins"`
 	// Push is the last one that changed something; nil: there was none, or pushes are not followed.
 	Push *Push `json:"push,omitempty"`
@@ -49,6 +53,7 @@ func glance(s Source) []byte {
 		Revision: s.Revision(), NotReady: append([]string{}, s.Ready()...), Refusals: len(s.Refusals()), Pins: len(s.Pins()),
 		Stage: stage(s.Rollout()), Plugins: []PluginGlance{},
 	}
+	g.Planning, g.Planned = s.Planning()
 	for _, st := range s.Streamed() {
 		g.Proxies++
 		switch pending, refuses := standing(st); {

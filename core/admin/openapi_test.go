@@ -41,6 +41,7 @@ var answers = map[string][]any{
 	"/debug/log":         {[]string{}},
 	"/debug/nodes":       {Nodes{}},
 	"/debug/pins":        {[]Pin{}},
+	"/debug/plans":       {Plans{}},
 	"/debug/plugins":     {[]Plugin{}},
 	"/debug/progress":    {Progress{}},
 	"/debug/pushes":      {[]Push{}},

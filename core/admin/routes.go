@@ -50,6 +50,11 @@ func (s *Server) pages() []page {
 			"how far the stage of a push is, and the connected proxies that are served what was before it",
 			func(w http.ResponseWriter, _ *http.Request) { write(w, s.cfg.Source.Rollout()) },
 		},
+		{
+			"/debug/plans",
+			"dry runs of changes of plugins: those in the making, and what the last that ended found",
+			func(w http.ResponseWriter, _ *http.Request) { write(w, s.cfg.Source.Plans()) },
+		},
 		{"/debug/ledger", "[?proxyID=NODE]: what proxies acknowledged of each type or, of one proxy, of each resource", s.ledger},
 		{"/debug/nodes", "the nodes of connected proxies, and what they subscribe to, as `coxswain plan --proxies` reads them", nodes(s.cfg.Source)},
 		{"/debug/served", "?proxyID=NODE: what a proxy is to have, as it is sent to it; without what is sensitive", served(s.cfg.Source)},

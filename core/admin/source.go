@@ -31,6 +31,7 @@ type Source interface {
 	SecretTable(name string) bool
 	Insight
 	Past
+	Planner
 	// Dump returns what the streams of a node are to have, of each type that it asked for; ok is
 	// false where no such node is connected.
 	Dump(nodeID string) (types []TypeDump, ok bool)
@@ -73,6 +74,15 @@ type Past interface {
 	Pins() []Pin
 	// Rollout is how far the stage of a push is.
 	Rollout() Rollout
+}
+
+// Planner says what somebody asked what it would change.
+type Planner interface {
+	// Plans returns dry runs that are in the making, and the last that ended.
+	Plans() Plans
+	// Planning returns how many are in the making, and a number that is another one as soon as
+	// Plans says something else.
+	Planning() (making int, moves uint64)
 }
 
 // Plugin is an entry of plugins.yaml and the process that carries it out.
@@ -183,4 +193,7 @@ type (
 	Pin           = report.Pin
 	PinnedProxy   = report.PinnedProxy
 	Rollout       = report.Rollout
+
+	Plans = report.Plans
+	Plan  = report.Plan
 )

@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -50,6 +51,25 @@ type pages struct {
 
 // Rollout implements admin.Source.
 func (p *pages) Rollout() report.Rollout { return p.stages.Shown() }
+
+// Plans implements admin.Planner.
+func (p *pages) Plans() report.Plans { return maskedPlans(p.secrets, p.swap.Plans()) }
+
+// maskedPlans are dry runs as they may be shown: what plugins said that were only compared may have
+// secrets in it.
+func maskedPlans(secrets *mask.Secrets, all report.Plans) (masked report.Plans) {
+	text, err := secrets.JSON(all)
+	if err == nil {
+		err = json.Unmarshal(text, &masked)
+	}
+	if err != nil { // it can't be masked, so it isn't shown
+		return report.Plans{Making: []report.Plan{}, Ended: []report.Plan{}}
+	}
+	return masked
+}
+
+// Planning implements admin.Planner.
+func (p *pages) Planning() (making int, moves uint64) { return p.swap.Planning() }
 
 // Ready implements admin.Source: where memory is short streams had better begin elsewhere.
 func (p *pages) Ready() []string {

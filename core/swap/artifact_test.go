@@ -50,6 +50,19 @@ plugins:
 	if err != nil || c.State != Compared || !strings.HasSuffix(c.From, first) || !strings.HasSuffix(c.To, second) {
 		t.Errorf("%+v, %v", c, err)
 	}
+	// Who may run nothing but what the file has the digest of asks no registry.
+	asked := len(registry.Asked())
+	declared := Options{Declared: true}
+	if c, err := s.Swap(t.Context(), "a", Request{}, declared); err == nil || c != nil || !strings.Contains(err.Error(), "coxswain plugins pin FILE a") {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if c, err := s.Restart(t.Context(), "a", declared); err != nil || c.State != Switched || runs() != first {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if n := len(registry.Asked()); n != asked {
+		t.Errorf("the registry was asked %d times", n-asked)
+	}
+	old = s.pid()
 	third := push(append(slices.Clone(program), 0, 0))
 	for name, twist := range map[string]func(w http.ResponseWriter, r *http.Request) bool{
 		"gone": func(w http.ResponseWriter, _ *http.Request) bool {

@@ -110,6 +110,9 @@ type Options struct {
 	Force bool
 	// Ephemeral leaves plugins.yaml as it is.
 	Ephemeral bool
+	// Declared runs no artifact but by a digest that plugins.yaml has, or that runs or ran: what a
+	// tag means is not asked.
+	Declared bool
 
 	// anew asks the registry what the tag of the plugin's artifact means now.
 	anew bool
@@ -117,6 +120,8 @@ type Options struct {
 	asked string
 	// lost are the entries that the file has lost at once with this one.
 	lost []string
+	// run is the dry run that it is a step of; nil: of none.
+	run *dryRun
 }
 
 // describe says in a word what an entry runs.

@@ -1,9 +1,13 @@
 package swap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
 // Swap lets a new instance take the place of a plugin, with what the request changes of its entry.
@@ -26,6 +30,9 @@ func (s *Swapper) Disable(ctx context.Context, name string, o Options) (*Change,
 
 // Enable starts a plugin that was disabled.
 func (s *Swapper) Enable(ctx context.Context, name string, o Options) (*Change, error) {
+	if o.DryRun {
+		return nil, errors.New("there is no dry run of enable: a plugin that does not run has nothing to be compared with")
+	}
 	off := false
 	o.asked = "enable"
 	return s.command(ctx, name, doAdd, Request{Disabled: &off}, o)
@@ -33,12 +40,17 @@ func (s *Swapper) Enable(ctx context.Context, name string, o Options) (*Change, 
 
 // command does what a request wants and writes it to the file. The change is nil if nothing was
 // begun.
-func (s *Swapper) command(ctx context.Context, name, what string, r Request, o Options) (*Change, error) {
+func (s *Swapper) command(ctx context.Context, name, what string, r Request, o Options) (_ *Change, err error) {
+	if o.DryRun {
+		o.run = s.dryRuns.begin(ctx, commandOf(cmp.Or(o.asked, what), name, r, o))
+		defer func() { o.run.end(err) }()
+	}
 	release, err := s.follower.interrupt(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
+	o.run.proceeds(1)
 	if held := s.desired.held[name]; what == doRemove && held != nil {
 		err := s.follower.letGo(ctx, held, o)
 		return s.history.last(name).now(), err
@@ -60,6 +72,10 @@ func (s *Swapper) command(ctx context.Context, name, what string, r Request, o O
 		return nil, fmt.Errorf("plugin %s does not run; coxswain plugins enable %s", name, name)
 	case what == doRemove:
 		e = now
+	case o.Declared:
+		if e, err = s.known(what, e); err != nil {
+			return nil, err
+		}
 	}
 	err = s.changer.do(ctx, step{what, e}, o)
 	c := s.history.last(name)
@@ -67,6 +83,48 @@ func (s *Swapper) command(ctx context.Context, name, what string, r Request, o O
 		s.write(c, text)
 	}
 	return c.now(), err
+}
+
+// known returns an entry whose artifact runs by a digest that plugins.yaml has or, for a restart and
+// a rollback, by that which runs or ran.
+func (s *Swapper) known(what string, e *manifest.Entry) (*manifest.Entry, error) {
+	if e.Plugin == "" || e.Plugin.Digest() != "" {
+		return e, nil
+	}
+	again := what == doRestart || what == doRollback
+	if again && e.Artifact == nil {
+		e = s.cfg.Host.Fetched(e)
+	}
+	if again && e.Artifact != nil {
+		return e, nil
+	}
+	if what == doAdd {
+		what = "enable"
+	}
+	return nil, fmt.Errorf("plugin %s runs %s, and plugins.yaml does not say which digest that is: write it there (coxswain plugins pin FILE %[1]s), "+
+		"or have its registry asked by the command (coxswain plugins %[3]s %[1]s)", e.Name, e.Plugin, what)
+}
+
+// commandOf is a dry run as the command that it is. Flags have no values: these may have something
+// secret in them.
+func commandOf(what, name string, r Request, o Options) string {
+	words := []string{"coxswain plugins", what, name}
+	for _, flag := range []struct {
+		name string
+		set  bool
+	}{
+		{"--process", len(r.Process) > 0}, {"--wasm", r.Wasm != ""}, {"--builtin", r.Builtin != ""}, {"--plugin", r.Plugin != ""},
+		{"--config", r.Config != ""},
+	} {
+		if flag.set {
+			words = append(words, flag.name, "…")
+		}
+	}
+	words = append(words, "--dry-run")
+	if o.Force {
+		words = append(words, "--force")
+	}
+	return strings.Join(words, " ")
 }
 
 // write puts a text into the file, in which what runs now stands.

@@ -43,6 +43,8 @@ type attempt struct {
 	// by is the context of whoever wants it; audited is what is known of it for the audit log.
 	by      context.Context
 	audited audit.Entry
+	// run is the dry run that it is a step of; nil: of none.
+	run *dryRun
 	// undo is what the file said before it was written, and wrote what it said then. They belong to
 	// whoever has the turn.
 	undo, wrote []byte
@@ -53,7 +55,7 @@ func (h *history) open(ctx context.Context, what string, last, e *manifest.Entry
 	name := e.Name
 	c := &attempt{
 		in: h, shown: Change{Plugin: name, What: what, From: describe(last), To: describe(e), At: time.Now()},
-		by: context.WithoutCancel(ctx), audited: toAudit(what, last, e, o),
+		by: context.WithoutCancel(ctx), audited: toAudit(what, last, e, o), run: o.run,
 	}
 	switch what {
 	case doAdd:
@@ -61,6 +63,7 @@ func (h *history) open(ctx context.Context, what string, last, e *manifest.Entry
 	case doRemove:
 		c.shown.To = ""
 	}
+	o.run.takes(c.now)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	all := append(h.changes[name], c)
@@ -94,6 +97,7 @@ func (h *history) of(name string) []*Change {
 // step takes a change to a state.
 func (c *attempt) step(to State, reasons ...string) {
 	h, is := c.in, &c.shown
+	defer c.run.moved()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !slices.Contains(is.State.next(), to) {

@@ -112,7 +112,9 @@ func lostEntries(steps []step, to *manifest.Set) []string {
 
 // Plan returns what a plugins.yaml of this text would change, and what the guard would say, step by
 // step. It changes nothing.
-func (s *Swapper) Plan(ctx context.Context, text []byte) ([]*Change, error) {
+func (s *Swapper) Plan(ctx context.Context, text []byte) (all []*Change, err error) {
+	run := s.dryRuns.begin(ctx, "coxswain plugins plan FILE")
+	defer func() { run.end(err) }()
 	to, err := s.file.parse(text)
 	if err != nil {
 		return nil, err
@@ -125,15 +127,17 @@ func (s *Swapper) Plan(ctx context.Context, text []byte) ([]*Change, error) {
 	to, _ = s.desired.expanded(to)
 	steps := plan(s.running.now(), to)
 	lost := lostEntries(steps, to)
+	run.proceeds(len(steps))
 	adds := slices.ContainsFunc(steps, func(st step) bool { return st.what == doAdd })
-	var all []*Change
 	for _, st := range steps {
 		if st.what == doAdd {
-			all = append(all, &Change{Plugin: st.entry.Name, What: doAdd, At: time.Now(), To: describe(st.entry), State: Compared})
+			c := &Change{Plugin: st.entry.Name, What: doAdd, At: time.Now(), To: describe(st.entry), State: Compared}
+			run.takes(func() *Change { return c })
+			all = append(all, c)
 			continue
 		}
 		// A step that can't be compared says so in its change.
-		_ = s.changer.do(ctx, st, Options{DryRun: true, lost: lost})
+		_ = s.changer.do(ctx, st, Options{DryRun: true, lost: lost, run: run})
 		c := s.history.last(st.entry.Name)
 		if adds && st.what == doRemove && len(c.now().Guard) > 0 {
 			c.note("entries that are added come first, and may make up for that: they are not started to find out")

@@ -11,7 +11,11 @@ import (
 
 // Rollback takes back the last swap of a plugin: what ran before takes its place again, at once if
 // it is still warm. Another rollback goes back further.
-func (s *Swapper) Rollback(ctx context.Context, name string, o Options) (*Change, error) {
+func (s *Swapper) Rollback(ctx context.Context, name string, o Options) (_ *Change, err error) {
+	if o.DryRun {
+		o.run = s.dryRuns.begin(ctx, commandOf(doRollback, name, Request{}, o))
+		defer func() { o.run.end(err) }()
+	}
 	release, err := s.follower.interrupt(ctx)
 	if err != nil {
 		return nil, err
@@ -30,6 +34,12 @@ func (s *Swapper) Rollback(ctx context.Context, name string, o Options) (*Change
 			"all that was is taken back; coxswain plugins show %s has its last changes",
 			name, name)
 	}
+	if o.Declared {
+		if was.entry, err = s.known(doRollback, was.entry); err != nil {
+			return nil, err
+		}
+	}
+	o.run.proceeds(1)
 	text, note := s.editor.textBefore(was)
 	c := s.history.open(ctx, doRollback, now, was.entry, o)
 	c.note("%s", whatIsUndone(now, was.entry, warm != nil))

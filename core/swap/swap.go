@@ -42,6 +42,8 @@ type Swapper struct {
 	cfg     Config
 	turn    turn
 	history *history
+	// dryRuns knows those that only look.
+	dryRuns *dryRuns
 	running *running
 	file    *document
 	desired *desired
@@ -64,7 +66,7 @@ func New(cfg Config) (*Swapper, error) {
 	if cfg.Free == nil {
 		cfg.Free = func() (uint64, bool) { return 0, false }
 	}
-	s := &Swapper{cfg: cfg, turn: newTurn(), history: newHistory(cfg.Log, cfg.Audit, cfg.Ended), running: &running{set: cfg.Set}}
+	s := &Swapper{cfg: cfg, turn: newTurn(), history: newHistory(cfg.Log, cfg.Audit, cfg.Ended), running: &running{set: cfg.Set}, dryRuns: &dryRuns{}}
 	s.file = &document{path: cfg.File, parse: cfg.Parse, log: cfg.Log, set: cfg.Set, text: cfg.Text}
 	s.desired = &desired{running: s.running, log: cfg.Log, applied: cfg.Set}
 	s.editor = &editor{file: s.file, desired: s.desired, running: s.running, dir: cfg.Set.Dir(), find: cfg.Host.Find, meaning: cfg.Host.Meaning}

@@ -3,6 +3,7 @@ package ui
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"flag"
 	"fmt"
 	"maps"
@@ -94,11 +95,16 @@ func TestStories(t *testing.T) {
 		t.Fatal(err)
 	}
 	var steps []string
+	leave := func() {}
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		steps = append(steps, lines.Text())
 		switch lines.Text() {
 		case "edit":
 			write("later")
+		case "plan":
+			leave = plan(t, plane)
+		case "making":
+			leave()
 		case "graph":
 			follow(t, plane, "sidecar~10.0.0.2~api.shop~shop.svc.cluster.local", map[string][]string{
 				clusters: nil, listeners: nil, routes: {"80"}, endpoints: {"outbound|80||cart.example"},
@@ -108,18 +114,39 @@ func TestStories(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v, after %q:\n%s", err, steps, complaint.String())
 	}
-	if want := []string{"glance", "edit", "live", "explained", "all pages", "graph", "where", "mesh", "history", "acted", "dark"}; !slices.Equal(steps, want) {
+	if want := []string{"glance", "edit", "live", "explained", "all pages", "graph", "where", "mesh", "history", "plan", "making", "planned", "acted", "dark"}; !slices.Equal(steps, want) {
 		t.Errorf("steps %q, want %q", steps, want)
 	}
 	wait.For(t, "the audit log says who did what on the page", func() error {
 		text, err := os.ReadFile(audited)
-		for _, want := range []string{`"by":"page"`, `"what":"pin"`, `"what":"restart"`} {
+		for _, want := range []string{`"by":"page"`, `"what":"pin"`, `"what":"restart"`, `"what":"swap"`} {
 			if err == nil && !bytes.Contains(text, []byte(want)) {
 				err = fmt.Errorf("no %s in %s", want, text)
 			}
 		}
 		return err
 	})
+}
+
+// plan asks for a dry run of a program that says nothing, with markup in its name, until the
+// function that it returns is called, or the test ends.
+func plan(t *testing.T, plane *mesh.Plane) (leave func()) {
+	silent := filepath.Join(t.TempDir(), "<b>silent")
+	if err := os.WriteFile(silent, []byte("#!/bin/sh\nexec tail -f /dev/null\n"), 0o700); err != nil { // #nosec G306 -- it is to run
+		t.Fatal(err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	cmd := exec.CommandContext(ctx, program, "plugins", "swap", "files", "--process", silent, "--dry-run", "--addr", plane.Monitoring)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		leave()
+		if err := cmd.Wait(); err == nil {
+			t.Error("a program that says nothing is a plugin")
+		}
+	})
+	return leave
 }
 
 // browser is the path of Chromium, and the folder with what drives it.

@@ -274,29 +274,29 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, http.StatusBadRequest, Outcome{Error: err.Error()})
 		return
 	}
-	s.order(w, r, r.PathValue("what"), o)
+	s.order(w, r, r.PathValue("what"), o.Request, swap.Options{DryRun: o.DryRun, Force: o.Force, Ephemeral: o.Ephemeral})
 }
 
 // order does something with a plugin.
-func (s *Server) order(w http.ResponseWriter, r *http.Request, what string, o Order) {
+func (s *Server) order(w http.ResponseWriter, r *http.Request, what string, change swap.Request, o swap.Options) {
 	if !o.DryRun && !s.kept(w) {
 		return
 	}
 	atLeisure(w)
-	name, options := r.PathValue("name"), swap.Options{DryRun: o.DryRun, Force: o.Force, Ephemeral: o.Ephemeral}
+	name := r.PathValue("name")
 	var c *swap.Change
 	var err error
 	switch what {
 	case "swap":
-		c, err = s.Swapper.Swap(r.Context(), name, o.Request, options)
+		c, err = s.Swapper.Swap(r.Context(), name, change, o)
 	case "restart":
-		c, err = s.Swapper.Restart(r.Context(), name, options)
+		c, err = s.Swapper.Restart(r.Context(), name, o)
 	case "rollback":
-		c, err = s.Swapper.Rollback(r.Context(), name, options)
+		c, err = s.Swapper.Rollback(r.Context(), name, o)
 	case "disable":
-		c, err = s.Swapper.Disable(r.Context(), name, options)
+		c, err = s.Swapper.Disable(r.Context(), name, o)
 	case "enable":
-		c, err = s.Swapper.Enable(r.Context(), name, options)
+		c, err = s.Swapper.Enable(r.Context(), name, o)
 	default:
 		s.answer(w, http.StatusNotFound, Outcome{Error: "there is swap, restart, rollback, disable and enable, not " + what})
 		return

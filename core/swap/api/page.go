@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/coxswain-mesh/coxswain/core/audit"
+	"github.com/coxswain-mesh/coxswain/core/swap"
 )
 
 // Login is the answer to a request for a code with which somebody logs in on the page.
@@ -39,13 +40,14 @@ type PageOrder struct {
 }
 
 // Page returns the handler of what may be changed from the page: pins, holds, stages, and plugins
-// that plugins.yaml has, with the programs that it says or that ran before.
+// that plugins.yaml has, with the programs and the digests of artifacts that it says or that ran
+// before.
 func (s *Server) Page() http.Handler {
 	mux := http.NewServeMux()
 	s.holds(mux)
 	s.pins(mux)
 	s.rollout(mux)
-	for _, what := range []string{"restart", "rollback", "disable", "enable"} {
+	for _, what := range []string{"swap", "restart", "rollback", "disable", "enable"} {
 		mux.HandleFunc("POST /plugins/{name}/"+what, func(w http.ResponseWriter, r *http.Request) {
 			var o PageOrder
 			d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOrder))
@@ -54,7 +56,7 @@ func (s *Server) Page() http.Handler {
 				s.answer(w, http.StatusBadRequest, Outcome{Error: err.Error()})
 				return
 			}
-			s.order(w, r, what, Order{DryRun: o.DryRun, Force: o.Force})
+			s.order(w, r, what, swap.Request{}, swap.Options{DryRun: o.DryRun, Force: o.Force, Declared: true})
 		})
 	}
 	return mux

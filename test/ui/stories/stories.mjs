@@ -1,6 +1,6 @@
 // Plays the stories on a page: node stories.mjs URL CHROMIUM LOGIN PICTURES, with LOGIN, the address that logs in; PICTURES, the folder that gets
 // screenshots, where they are wanted; and MODULES, the folder that has node_modules. It prints a line for each
-// step that is done, `edit` where the resources are to be changed, and ends with 1 and what was otherwise.
+// step that is done, `edit` where the resources are to be changed, `plan` and `making` where a dry run is to begin and to be left, and ends with 1 and what was otherwise.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 
@@ -144,6 +144,20 @@ try {
   await accessible("what is under way");
   console.log("history");
 
+  await page.waitForFunction(() => /None since the control plane started/.test(document.body.innerText));
+  console.log("plan");
+  await page.waitForFunction(() => /swap files --process … --dry-run, asked for by .*by coxswain/.test(document.querySelector("#planning li")?.textContent ?? ""));
+  await page.waitForFunction(() => /step 1 of 1, swap of files: (starting|syncing)/.test(document.querySelector("#planning")?.textContent ?? ""));
+  await accessible("a plan in the making");
+  await picture("ui-making.png");
+  console.log("making");
+  await page.waitForFunction(() => document.querySelector("#planning li") === null && /failed: whoever asked did not wait/.test(document.querySelector("#planned .bad")?.textContent ?? ""));
+  await page.click("#planned summary");
+  check((await page.innerText("#planned")).includes("<b>silent"), "the planned program's name is not shown as text");
+  check((await page.$("main b, main img, main script")) === null, "markup that was planted is among the plans");
+  await accessible("a plan that ended");
+  console.log("planned");
+
   await leave();
   await page.keyboard.press("0");
   await page.waitForFunction(() => document.body.innerText.includes("To change something log in"));
@@ -165,13 +179,33 @@ try {
   await page.fill("[name=proxies]", "namespace=<b>shop");
   await page.click("form.pin button");
   await carryOut(`coxswain pin ${number} --proxies 'namespace=<b>shop'`);
+  await page.click("button:has-text('coxswain plugins swap files --dry-run')");
+  await carryOut("coxswain plugins swap files --dry-run: done: compared");
+  await page.locator("button", { hasText: /^coxswain plugins swap files$/ }).click();
+  await carryOut("coxswain plugins swap files: done: switched");
   await page.click("button:has-text('coxswain plugins restart files')");
   await carryOut("coxswain plugins restart files: done");
   check((await page.$("main b")) === null, "markup that was planted is among the actions");
   await picture("ui-actions.png");
   const forged = await page.evaluate(() => fetch("do/pins", { method: "POST", headers: { "Content-Type": "application/json" }, body: "{}" }).then((r) => r.status));
   check(forged === 401, `an action without the token is answered ${forged}`);
+  const unknown = await page.evaluate(() =>
+    fetch("do/plugins/files/swap", {
+      method: "POST",
+      headers: { "Content-Type": "application/json", "X-Coxswain-Token": sessionStorage.getItem("coxswain-token") },
+      body: JSON.stringify({ process: ["/bin/sh"] }),
+    }).then((r) => r.status),
+  );
+  check(unknown === 400, `a swap that names a program is answered ${unknown}`);
+  const swapped = await page.evaluate(() => fetch("do/plugins/files/swap", { method: "POST", headers: { "Content-Type": "application/json" }, body: "{}" }).then((r) => r.status));
+  check(swapped === 401, `a swap without the token is answered ${swapped}`);
   faults.splice(0, faults.length, ...faults.filter((f) => !/the console: .*(401|400)/.test(f))); // those that were asked for
+  await leave();
+  await page.keyboard.press("u");
+  await page.waitForFunction(() => /swap files --dry-run, .*ago: no difference/.test(document.querySelector("#planned")?.textContent ?? ""));
+  await page.click("#planned summary");
+  check((await page.innerText("#planned")).includes("on the page"), "it is not said who asked for a plan on the page");
+  await page.keyboard.press("0");
   await page.click("#by button");
   await page.waitForFunction(() => document.body.innerText.includes("To change something log in"));
   console.log("acted");

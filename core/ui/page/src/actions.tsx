@@ -63,8 +63,9 @@ const done = signal<Done[]>([]);
 // said is what an answer says in words.
 const said = (text: string): string => {
   try {
-    const is = JSON.parse(text) as { error?: string; change?: { state?: string; summary?: string }; status?: { state?: string } };
-    return is.error ?? [is.change?.state, is.change?.summary, is.status?.state].filter(Boolean).join(": ") ?? "";
+    const is = JSON.parse(text) as { error?: string; change?: { state?: string; summary?: string; guard?: string[] }; status?: { state?: string } };
+    const no = (is.change?.guard ?? []).map((why) => `the guard would say no: ${why}`);
+    return is.error ?? [is.change?.state, is.change?.summary, ...no, is.status?.state].filter(Boolean).join(": ");
   } catch {
     return text.trim();
   }
@@ -75,7 +76,12 @@ const quoted = (text: string): string => (/^[\w./:@=,-]+$/.test(text) ? text : `
 
 const at = encodeURIComponent;
 
-const ofPlugin = (what: string, name: string): Act => ({ command: `coxswain plugins ${what} ${quoted(name)}`, path: `do/plugins/${at(name)}/${what}`, method: "POST", body: {} });
+const ofPlugin = (what: string, name: string, dryRun = false): Act => ({
+  command: `coxswain plugins ${what} ${quoted(name)}${dryRun ? " --dry-run" : ""}`,
+  path: `do/plugins/${at(name)}/${what}`,
+  method: "POST",
+  body: dryRun ? { dryRun } : {},
+});
 const ofHold = (what: string, name: string): Act => ({ command: `coxswain hold ${what} ${quoted(name)}`, path: `do/holds/${at(name)}/${what}`, method: "POST", body: {} });
 const pin = (revision: number, proxies: string, endpoints: boolean): Act => ({
   command: `coxswain pin ${revision}${proxies ? ` --proxies ${quoted(proxies)}` : ""}${endpoints ? " --endpoints" : ""}`,
@@ -191,6 +197,8 @@ export function Actions() {
               <Do act={ofPlugin("enable", p.name)} />
             ) : (
               <>
+                <Do act={ofPlugin("swap", p.name, true)} />
+                <Do act={ofPlugin("swap", p.name)} />
                 <Do act={ofPlugin("restart", p.name)} />
                 <Do act={ofPlugin("rollback", p.name)} />
                 <Do act={ofPlugin("disable", p.name)} />

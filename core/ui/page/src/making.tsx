@@ -1,11 +1,12 @@
 import { glance } from "./live";
 import type { Plugin, Rollout } from "./model";
 import { Fault, link, List, since, usePage } from "./parts";
+import { DryRuns } from "./plans";
 
 // unfinished are the states in which a change of a plugin is under way, or may still be taken back.
 const unfinished = /^[a-z]+ (starting|syncing|comparing|switched)\b/;
 
-// Making shows what is under way: the stage of a push, changes of plugins, what is held, and pins.
+// Making shows what is under way: the stage of a push, changes of plugins, dry runs, what is held, and pins.
 export function Making() {
   const g = glance.value;
   const on = [g?.revision.number, g?.stage, g?.pins, g?.plugins];
@@ -28,6 +29,7 @@ export function Making() {
           </li>
         ))}
       </ul>
+      <DryRuns />
       <h2>Held until somebody decides</h2>
       {held.length === 0 && <p>Nothing is held.</p>}
       <ul>

@@ -10,6 +10,8 @@ export interface Glance {
   refusals: number;
   pins: number;
   stage: string;
+  planning: number;
+  planned: number;
   plugins: PluginGlance[];
   push?: Push;
 }
@@ -133,8 +135,11 @@ export interface ConfigObject {
   key: string;
   plugin: string;
   source?: string;
+  group?: string;
   state: string;
   served: boolean;
+  // of is the object that somebody wrote, of one that a plugin derived from it.
+  of?: { table: string; key: string };
   faults?: { severity: string; message: string; file: string; line: number }[];
 }
 
@@ -211,6 +216,57 @@ export interface Rollout {
   why?: string;
   metric?: { value?: string; error?: string };
   held: { node: string; types: Record<string, string> | null }[];
+}
+
+// Plans is what /debug/plans says.
+export interface Plans {
+  making: Plan[];
+  moreMaking?: number;
+  ended: Plan[];
+}
+
+export interface Plan {
+  id: number;
+  command: string;
+  by: string;
+  state: "waiting" | "making" | "done" | "failed";
+  began: string;
+  ended?: string;
+  of: number;
+  steps: PlanStep[];
+  moreSteps?: number;
+  cut?: boolean;
+  error?: string;
+}
+
+export interface PlanStep {
+  plugin: string;
+  what: string;
+  state: string;
+  from?: string;
+  to?: string;
+  summary?: string;
+  difference?: { tables?: Counts[]; types?: Counts[]; verdicts?: string[] };
+  guard?: string[];
+  reasons?: string[];
+  notes?: string[];
+  took: number;
+}
+
+// Counts are those of the rows of a table, or of the resources of a type, which proxies have.
+export interface Counts {
+  table?: string;
+  type?: string;
+  before: number;
+  after: number;
+  added: number;
+  removed: number;
+  changed: number;
+  rewritten?: number;
+  views?: number;
+  proxies?: number;
+  examples?: string[];
+  fields?: string[];
 }
 
 export interface Share {

@@ -1,3 +1,4 @@
+import { useMemo, useState } from "preact/hooks";
 import { glance } from "./live";
 import { kind, type ConfigObject, type Explanation, type Ledger, type Plugin, type Push, type Refusal, type Stream, type View } from "./model";
 import { Differences } from "./history";
@@ -31,7 +32,8 @@ export function Overview() {
             {g.refusals} {g.refusals === 1 ? "resource" : "resources"}
           </p>
           <p>
-            {g.pins} pins{g.stage === "" ? "" : `; stage: ${g.stage}`}. <a href={link("refusals")}>Refusals</a>, <a href={link("making")}>what is under way</a>
+            {g.pins} pins{g.stage === "" ? "" : `; stage: ${g.stage}`}
+            {g.planning > 0 ? `; ${g.planning} ${g.planning === 1 ? "plan" : "plans"} in the making` : ""}. <a href={link("refusals")}>Refusals</a>, <a href={link("making")}>what is under way</a>
           </p>
         </Card>
         <Card title="Plugins" state={ill.length > 0 ? "bad" : "good"}>
@@ -282,15 +284,42 @@ export function Refusals() {
   );
 }
 
+// written are the objects that somebody wrote: what is wrong with one that a plugin derived stands at the one that it was derived from, if that is there.
+function written(all: ConfigObject[]): ConfigObject[] {
+  const own = all.filter((o) => !o.of).map((o) => ({ ...o, faults: [...(o.faults ?? [])] }));
+  const at = new Map(own.map((o) => [`${o.group ?? ""}/${o.kind}\n${o.key}`, o]));
+  const lone: ConfigObject[] = [];
+  for (const o of all) {
+    if (!o.of) continue;
+    const from = at.get(`${o.of.table}\n${o.of.key}`);
+    if (!from) {
+      lone.push(o);
+      continue;
+    }
+    const first = o.faults?.[0];
+    if (!first) continue;
+    if (from.served && !from.faults.some((f) => f.severity === first.severity)) from.state = o.state;
+    from.faults.push(...(o.faults ?? []));
+  }
+  return [...own, ...lone];
+}
+
 export function Objects() {
   const { data, fault } = usePage<ConfigObject[]>("/debug/configs", revision());
+  const [derived, setDerived] = useState(false);
+  const rows = useMemo(() => (derived ? (data ?? []) : written(data ?? [])), [data, derived]);
   const wrong = (o: ConfigObject) => (o.faults ?? []).map((f) => `${f.severity}: ${f.message}`).join("; ");
   return (
     <>
       <Fault text={fault} />
+      <p>
+        <label>
+          <input type="checkbox" name="derived" checked={derived} onChange={(e) => setDerived(e.currentTarget.checked)} /> show what plugins derived
+        </label>
+      </p>
       <List<ConfigObject>
         label="Objects"
-        rows={data ?? []}
+        rows={rows}
         find={(o) => `${o.kind} ${o.key} ${o.state} ${wrong(o)}`}
         columns={[
           { name: "Kind", text: (o) => o.kind },
@@ -298,6 +327,7 @@ export function Objects() {
           { name: "State", text: (o) => o.state, class: (o) => (o.state === "ok" ? "good" : "bad") },
           { name: "Served", text: (o) => (o.served ? "yes" : "no") },
           { name: "Place", text: (o) => o.source ?? "" },
+          ...(derived ? [{ name: "Derived from", text: (o: ConfigObject) => (o.of ? `${kind(o.of.table)} ${o.of.key}` : "") }] : []),
           { name: "What is wrong", text: wrong },
         ]}
       />
