@@ -13,7 +13,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/report"
 )
 
-// TestMaskedPlans: what is known to be secret is in no text of a dry run, and all else is as it was.
+// TestMaskedPlans: what is known to be secret is in no text of a dry run, and all else is as it
+// was.
 func TestMaskedPlans(t *testing.T) {
 	const secret = "hush-hush"
 	var secrets mask.Secrets

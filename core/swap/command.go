@@ -85,8 +85,8 @@ func (s *Swapper) command(ctx context.Context, name, what string, r Request, o O
 	return c.now(), err
 }
 
-// known returns an entry whose artifact runs by a digest that plugins.yaml has or, for a restart and
-// a rollback, by that which runs or ran.
+// known returns an entry whose artifact runs by a digest that plugins.yaml has or, for a restart
+// and a rollback, by that which runs or ran.
 func (s *Swapper) known(what string, e *manifest.Entry) (*manifest.Entry, error) {
 	if e.Plugin == "" || e.Plugin.Digest() != "" {
 		return e, nil

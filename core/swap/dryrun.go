@@ -20,8 +20,8 @@ const (
 	plansKept, plansBytes, plansMaking = 20, 1 << 20, 20
 	// planBytes and planSteps bound one of them.
 	planBytes, planSteps = 128 << 10, 200
-	// linesOfPlan is how many lines of a kind stay of a step that is too large, longestLine how long
-	// one may be.
+	// linesOfPlan is how many lines of a kind stay of a step that is too large, longestLine how
+	// long one may be.
 	linesOfPlan, longestLine = 10, 500
 )
 

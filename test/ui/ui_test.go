@@ -54,6 +54,22 @@ spec:
     route: [{destination: {host: PLACE.example}}]
 `
 
+const httpRoute = `apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: front, namespace: shop}
+spec:
+  gatewayClassName: istio
+  listeners: [{name: http, port: 80, protocol: HTTP}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: front, namespace: shop}
+spec:
+  parentRefs: [{name: front}]
+  hostnames: [front.example]
+  rules: [{filters: [{type: RequestRedirect, requestRedirect: {hostname: other.example}}]}]
+`
+
 // TestStories: what is to be seen at first glance, what changes while somebody looks, each page by
 // keys and clicks, where a request goes, the mesh, what revisions changed, actions of somebody who
 // has logged in, nothing of what was planted as markup, and nothing that axe finds.
@@ -70,6 +86,9 @@ func TestStories(t *testing.T) {
 	write("cart")
 	routed := bytes.ReplaceAll([]byte(virtualService), []byte("PLACE"), []byte("cart"))
 	if err := os.WriteFile(filepath.Join(dir, "route.yaml"), routed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "front.yaml"), []byte(httpRoute), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	audited := filepath.Join(t.TempDir(), "audit.jsonl")
@@ -114,7 +133,10 @@ func TestStories(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v, after %q:\n%s", err, steps, complaint.String())
 	}
-	if want := []string{"glance", "edit", "live", "explained", "all pages", "graph", "where", "mesh", "history", "plan", "making", "planned", "acted", "dark"}; !slices.Equal(steps, want) {
+	want := []string{
+		"glance", "edit", "live", "explained", "all pages", "graph", "where", "mesh", "history", "plan", "making", "planned", "acted", "dark",
+	}
+	if !slices.Equal(steps, want) {
 		t.Errorf("steps %q, want %q", steps, want)
 	}
 	wait.For(t, "the audit log says who did what on the page", func() error {
@@ -136,7 +158,7 @@ func plan(t *testing.T, plane *mesh.Plane) (leave func()) {
 		t.Fatal(err)
 	}
 	ctx, leave := context.WithCancel(t.Context())
-	cmd := exec.CommandContext(ctx, program, "plugins", "swap", "files", "--process", silent, "--dry-run", "--addr", plane.Monitoring)
+	cmd := exec.CommandContext(ctx, program, "plugins", "swap", "serviceentry", "--process", silent, "--dry-run", "--addr", plane.Monitoring)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

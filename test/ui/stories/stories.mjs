@@ -65,6 +65,18 @@ try {
     await accessible(`page ${key}`);
     check((await page.$("main img, main script")) === null, `markup that was planted is in page ${key}`);
   }
+  await page.keyboard.press("7");
+  await page.waitForFunction(() => [...document.querySelectorAll("tbody tr")].some((r) => r.textContent.includes("HTTPRoute")));
+  check(!(await page.innerText("main")).includes("Derived from"), "derived objects are listed unasked");
+  const listed = () => page.evaluate(() => document.querySelectorAll("tbody tr:not([aria-hidden])").length);
+  const own = await listed();
+  await page.check("[name=derived]");
+  await page.waitForFunction(() => [...document.querySelectorAll("tbody tr")].some((r) => /^VirtualService.*HTTPRoute shop\/front/.test(r.textContent)));
+  check((await listed()) > own, "the switch shows no more objects");
+  await accessible("derived objects");
+  await page.uncheck("[name=derived]");
+  await page.waitForFunction((n) => document.querySelectorAll("tbody tr:not([aria-hidden])").length === n, own);
+  await page.evaluate(() => document.activeElement.blur());
   console.log("all pages");
 
   await page.keyboard.press("8");
@@ -146,8 +158,8 @@ try {
 
   await page.waitForFunction(() => /None since the control plane started/.test(document.body.innerText));
   console.log("plan");
-  await page.waitForFunction(() => /swap files --process … --dry-run, asked for by .*by coxswain/.test(document.querySelector("#planning li")?.textContent ?? ""));
-  await page.waitForFunction(() => /step 1 of 1, swap of files: (starting|syncing)/.test(document.querySelector("#planning")?.textContent ?? ""));
+  await page.waitForFunction(() => /swap serviceentry --process … --dry-run, asked for by .*by coxswain/.test(document.querySelector("#planning li")?.textContent ?? ""));
+  await page.waitForFunction(() => /step 1 of 1, swap of serviceentry: (starting|syncing)/.test(document.querySelector("#planning")?.textContent ?? ""));
   await accessible("a plan in the making");
   await picture("ui-making.png");
   console.log("making");
