@@ -40,7 +40,6 @@ func TestArtifact(t *testing.T) {
 plugins:
   - {name: a, kind: registry, plugin: 'oci://%s/a:1', insecure: true, process: {args: [plugin, registry/a]}}
 `, registry.Host()), nil)
-	old := s.pid()
 	runs := func() string { return s.cfg.Host.Status()[0].Entry.ArtifactDigest() }
 	if runs() != first {
 		t.Fatalf("%s runs, not %s", runs(), first)
@@ -62,7 +61,7 @@ plugins:
 	if n := len(registry.Asked()); n != asked {
 		t.Errorf("the registry was asked %d times", n-asked)
 	}
-	old = s.pid()
+	old := s.pid()
 	third := push(append(slices.Clone(program), 0, 0))
 	for name, twist := range map[string]func(w http.ResponseWriter, r *http.Request) bool{
 		"gone": func(w http.ResponseWriter, _ *http.Request) bool {
