@@ -171,8 +171,6 @@ func (g graph) report(weights map[string]uint64, size uint64) string {
 		return sum(whole) - sum(g.reached(g.program(), without))
 	}
 	megabytes := func(n uint64) string { return fmt.Sprintf("%.1f", float64(n)*float64(size)/float64(max(text, 1))/1e6) }
-	var b strings.Builder
-	fmt.Fprintf(&b, "The program has %.1f MB without symbols, %.1f of them functions.\n\n", float64(size)/1e6, float64(text)/1e6)
 	var plugins, modules []row
 	needs := map[string][]string{}
 	for path := range g {
@@ -192,27 +190,16 @@ func (g graph) report(weights map[string]uint64, size uint64) string {
 		of := func(p string) bool { return g[p].Module != nil && g[p].Module.Path == mod }
 		in := map[string]bool{}
 		for p := range whole {
-			in[p] = of(p)
-		}
-		for p, ok := range in {
-			if !ok {
-				delete(in, p)
+			if of(p) {
+				in[p] = true
 			}
 		}
-		slices.Sort(by)
-		names := fmt.Sprintf("%d plugins", len(by))
-		if len(by) <= 4 {
-			names = strings.Join(by, ", ")
-		}
-		modules = append(modules, row{name: mod, alone: alone(of), all: sum(in), by: names})
+		modules = append(modules, row{name: mod, alone: alone(of), all: sum(in), by: some(by)})
 	}
-	order := func(rows []row) {
-		slices.SortFunc(rows, func(a, b row) int {
-			return cmp.Or(cmp.Compare(b.alone, a.alone), cmp.Compare(b.all, a.all), cmp.Compare(a.name, b.name))
-		})
-	}
-	order(plugins)
-	order(modules)
+	heaviest(plugins)
+	heaviest(modules)
+	var b strings.Builder
+	fmt.Fprintf(&b, "The program has %.1f MB without symbols, %.1f of them functions.\n\n", float64(size)/1e6, float64(text)/1e6)
 	fmt.Fprintf(&b, "| built-in plugin | MB that would go with it | MB of all that it needs |\n|---|---|---|\n")
 	for _, r := range plugins {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", r.name, megabytes(r.alone), megabytes(r.all))
@@ -222,4 +209,20 @@ func (g graph) report(weights map[string]uint64, size uint64) string {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.name, megabytes(r.alone), megabytes(r.all), r.by)
 	}
 	return b.String()
+}
+
+// some are plugins by their names, or how many there are where these are many.
+func some(names []string) string {
+	if len(names) > 4 {
+		return fmt.Sprintf("%d plugins", len(names))
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// heaviest puts those first with which most would go.
+func heaviest(rows []row) {
+	slices.SortFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(b.alone, a.alone), cmp.Compare(b.all, a.all), cmp.Compare(a.name, b.name))
+	})
 }
