@@ -140,18 +140,26 @@ func (f *Followed) follow(ctx context.Context, c *clientv3.Client, whole bool, t
 			check.Reset(recheck)
 		case <-check.C:
 			check.Reset(checking)
-			exchanged, err := f.exchanged(ctx, c)
-			switch {
-			case err != nil && ctx.Err() == nil:
-				sdk.Lost(ctx, err)
-			case exchanged:
-				f.Log(sdk.Warn, "this is another etcd, or it was restored to an earlier state; all keys are read anew", "prefix", f.Prefix)
+			if f.check(ctx, c) {
 				return true, nil
-			case err == nil:
-				sdk.Found(ctx)
 			}
 		}
 	}
+}
+
+// check looks whether the etcd is there, and reports whether it is another one than before.
+func (f *Followed) check(ctx context.Context, c *clientv3.Client) (another bool) {
+	exchanged, err := f.exchanged(ctx, c)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		sdk.Lost(ctx, err)
+	case exchanged:
+		f.Log(sdk.Warn, "this is another etcd, or it was restored to an earlier state; all keys are read anew", "prefix", f.Prefix)
+		return true
+	case err == nil:
+		sdk.Found(ctx)
+	}
+	return false
 }
 
 // checking is how often it is asked whether this is still the same etcd; recheck how long after it
