@@ -86,13 +86,7 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 	p := r.publication(out)
 	for synced := false; ; {
 		changes.Drain()
-		var secrets []*secret
-		for _, o := range informer.GetStore().List() {
-			if s, ok := o.(*secret); ok {
-				secrets = append(secrets, s)
-			}
-		}
-		if err := p.publish(inSecrets(secrets)); err != nil {
+		if err := p.publish(inSecrets(secretsOf(informer.GetStore()))); err != nil {
 			return err
 		}
 		if !synced {
@@ -107,6 +101,16 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 		case <-changes.Some():
 		}
 	}
+}
+
+// secretsOf are those of a store.
+func secretsOf(store cache.Store) (all []*secret) {
+	for _, o := range store.List() {
+		if s, ok := o.(*secret); ok {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // secret is what is kept of a Secret: nothing that is secret.

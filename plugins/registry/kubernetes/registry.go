@@ -72,6 +72,12 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 	if !p.wait(ctx) {
 		return nil
 	}
+	return p.follow(ctx, out, newer)
+}
+
+// follow publishes what there is, and each change, until ctx ends. newer is told when namespaces
+// are to be chosen anew; nil: all are.
+func (p *publication) follow(ctx context.Context, out sdk.Publisher, newer <-chan struct{}) error {
 	for synced := false; ; {
 		if err := p.publish(p.dirt.Drain()); err != nil {
 			return err
