@@ -549,22 +549,3 @@ func TestPlaceThatCrossesADrop(t *testing.T) {
 		}
 	})
 }
-
-// TestDumpOfReconnected: of a node whose former stream hasn't ended yet each resource is shown
-// once.
-func TestDumpOfReconnected(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		again := w.stream("p")
-		again.Subscribe(typeA, true, nil)
-		w.g.others()
-		w.g.send(place(again.ID(), typeA, 1, w.at))
-		types, ok := w.Dump("p")
-		if !ok || len(types) != 1 || len(types[0].Bodies) != 1 || types[0].Bodies[0].Name() != "a" {
-			t.Errorf("%v %+v", ok, types)
-		}
-		if _, ok := w.Dump("q"); ok {
-			t.Error("there is a dump of a node that is not connected")
-		}
-	})
-}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/control/internal/state"
-	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -32,25 +31,4 @@ func TestNobodyWaitsForACandidate(t *testing.T) {
 			t.Error(why)
 		}
 	})
-}
-
-// TestReports: a generator hears what its proxies say if it asks for that, and otherwise not.
-func TestReports(t *testing.T) {
-	for _, wanted := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t)
-			w.mu.Lock()
-			w.mid.State.Roster.Session("istio").Plugin.Ready.Reports = wanted
-			w.mu.Unlock()
-			w.g.take()
-			w.proxy.Report(xds.Outcome{Type: typeA})
-			heard := false
-			for _, m := range w.g.take() {
-				heard = heard || m.Report != nil
-			}
-			if heard != wanted {
-				t.Errorf("it wanted reports: %v; it heard one: %v", wanted, heard)
-			}
-		})
-	}
 }

@@ -60,28 +60,6 @@ func TestDeriverThatDiedBeforeTheRevision(t *testing.T) {
 	})
 }
 
-// Where the deriver reads nothing of what changed, or has been away for long, it isn't waited for.
-func TestDeriverThatIsNotWaitedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, f, d, g := chain(t)
-		d.kill()
-		f.rows("VirtualService", nil, row("ns/v", "1"))
-		time.Sleep(time.Second)
-		s := g.state()
-		if diff := cmp.Diff([]string{"VirtualService ns/v=1"}, keys(s)); diff != "" {
-			t.Fatal(diff)
-		}
-		g.done(s.Revision)
-		time.Sleep(10 * time.Second)
-		f.rows(entryRow, nil, row("ns/a", "2"))
-		f.rows("VirtualService", nil, row("ns/v", "2"))
-		time.Sleep(time.Second)
-		if diff := cmp.Diff([]string{"VirtualService ns/v=2"}, keys(g.state())); diff != "" {
-			t.Error(diff)
-		}
-	})
-}
-
 // A plugin that dies while it has nothing to do dies over no row: only deaths with a revision in
 // hand count.
 func TestDeathsAtRestBlameNoRow(t *testing.T) {
