@@ -36,6 +36,9 @@ type Input struct {
 	Secrets, ConfigMaps Credentials
 	// Proxies that are connected; nil: they are not known.
 	Proxies []Proxy
+	// NoStatuses says that not all is known of what statuses of objects of the Gateway API depend
+	// on: nothing is said of them.
+	NoStatuses bool
 
 	rows []objectRow
 }

@@ -39,7 +39,7 @@ type Reader struct {
 // secrets.
 func (r *Reader) Add(file string, content []byte) {
 	r.file = file
-	reader := kinds.Reader{Gateways: true, Check: func(found finding.Resource) []finding.Finding { return r.add(file, found) }}
+	reader := kinds.Reader{Gateways: true, Grants: true, Check: func(found finding.Resource) []finding.Finding { return r.add(file, found) }}
 	for _, chunk := range protoyaml.Split(content) {
 		docs := reader.ReadChunk(file, chunk)
 		foreign := false

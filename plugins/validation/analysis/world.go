@@ -69,6 +69,9 @@ func newWorld(in Input) *world {
 		objects: map[string][]*Resource{}, namespaces: map[string]*Resource{}, servicesIn: map[string][]*Resource{},
 		had: map[reported]bool{}, typed: map[reflect.Type]any{},
 	}
+	if in.NoStatuses {
+		w.rows = nil
+	}
 	for i := range in.Resources {
 		w.resources = append(w.resources, &in.Resources[i])
 	}

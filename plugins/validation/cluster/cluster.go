@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,11 +52,16 @@ func all(root string) []wanted {
 		k, _ := kinds.Lookup(table)
 		list = append(list, wanted{k.Group(), k.Versions, kinds.Plural(k.Name()), "", ""})
 	}
-	for _, table := range []string{gatewayapi.Gateway, gatewayapi.HTTPRoute, gatewayapi.GRPCRoute} {
-		k, _ := gatewayapi.Lookup(table)
+	for _, k := range gatewayapi.All() {
 		list = append(list, wanted{k.Group(), k.Versions, kinds.Plural(k.Name()), "", ""})
 	}
-	return list
+	grants := kinds.Grants()
+	return append(list, wanted{grants.Group(), grants.Versions, kinds.Plural(grants.Name()), "", ""})
+}
+
+// ofStatuses reports whether statuses of objects of the Gateway API depend on a kind.
+func (k wanted) ofStatuses() bool {
+	return k.group == gatewayapi.Group || slices.Contains([]string{"namespaces", "services", "serviceentries"}, k.resource)
 }
 
 // Read adds what an API server has to a reader. root is the control plane's namespace. It returns
@@ -73,6 +79,7 @@ func Read(ctx context.Context, client dynamic.Interface, root string, into *anal
 		case err == nil || apierrors.IsNotFound(err):
 		case apierrors.IsForbidden(err):
 			forbidden = append(forbidden, k.resource)
+			into.Input.NoStatuses = into.Input.NoStatuses || k.ofStatuses()
 		default:
 			return forbidden, fmt.Errorf("%s: %w", k.resource, err)
 		}
