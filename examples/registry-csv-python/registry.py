@@ -30,6 +30,7 @@ def fields(message):  # as a dictionary; the last value of a field counts
 class Session:
     def __init__(self):
         self.out, self.credit, self.more, self.rows = queue.Queue(), 16 << 20, threading.Condition(), {}
+        self.most, self.large, self.told = 0, [], []  # bytes of a row, 0: any number; rows that have more, and those of the last Done
 
     def send(self, message):  # one that costs credit
         cost = max(256, len(message))
@@ -40,13 +41,18 @@ class Session:
 
     def publish(self, table, rows):  # what differs from the rows before
         before, self.rows[table] = self.rows.get(table, {}), rows
+        for k in [k for k, v in rows.items() if 0 < self.most < len(field(1, k) + field(6, v))]:  # each stays as it was
+            self.large.append(field(1, table) + field(2, k))
+            rows[k] = before.get(k, b"")
+            if k not in before:
+                del rows[k]
         changes = [field(2, field(1, k) + field(6, v)) for k, v in rows.items() if before.get(k) != v]
         changes += [field(3, k) for k in before if k not in rows]
         for i in range(0, len(changes), 1000):
             self.send(field(6, field(2, field(1, table) + b"".join(changes[i:i + 1000]))))
 
     def read(self, file):
-        services, endpoints = {}, {}
+        services, endpoints, self.large = {}, {}, []
         with open(file) as f:
             for host, port, address, target in csv.reader(f):
                 name, port = f"http-{port}", int(port)
@@ -55,6 +61,10 @@ class Session:
                                                                           + field(5, address) + field(6, int(target)))
         self.publish("services", services)
         self.publish("endpoints", endpoints)
+        if self.large != self.told:
+            self.told = self.large
+            why = f"a row may have {self.most} bytes"
+            self.send(field(8, field(1, b"") + b"".join(field(2, field(1, "a row") + field(2, why) + field(3, row)) for row in self.large[:64])))  # Done
 
     def follow(self, file):
         seen = os.stat(file)
@@ -87,7 +97,9 @@ class Session:
             for message in messages:
                 m = fields(message)
                 if 1 in m:
-                    self.hello(fields(m[1]).get(3, b"null"))
+                    hello = fields(m[1])
+                    self.most = fields(hello.get(5, b"")).get(4, 0)
+                    self.hello(hello.get(3, b"null"))
                 elif 2 in m:  # Credit
                     with self.more:
                         self.credit += fields(m[2]).get(1, 0)

@@ -141,7 +141,7 @@ func start(t T, target Target, config any) *Harness {
 	t.Cleanup(h.stop)
 	h.send(&pb.FromCore{Hello: &pb.Hello{
 		Versions: []uint32{session.Version}, Instance: target.name, Config: encode(t, config), Epoch: epoch, Edits: true, Grants: target.grants(t),
-		Limits: &pb.Limits{MessageBytes: session.MaxMessage, CreditBytes: session.InitialCredit, CallMs: 10_000},
+		Limits: &pb.Limits{MessageBytes: session.MaxMessage, CreditBytes: session.InitialCredit, RowBytes: uint64(target.rowBytes), CallMs: 10_000},
 	}})
 	return h
 }

@@ -19,6 +19,7 @@ func readerCases() []suiteCase {
 		{"skipped revisions", (*kit).skippedRevisions},
 		{"many endpoints", (*kit).stateMany},
 		{"secrets in words", secretsInWords},
+		{"large rows that it reads", (*kit).largeRowsRead},
 	}
 }
 

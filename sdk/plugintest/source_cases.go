@@ -18,6 +18,7 @@ func sourceCases() []suiteCase {
 		{"differences", (*kit).sourceDifferences},
 		{"flapping", (*kit).sourceFlapping},
 		{"many endpoints", (*kit).sourceMany},
+		{"large rows", (*kit).largeRows},
 	}
 }
 

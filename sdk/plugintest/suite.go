@@ -142,6 +142,9 @@ func casesOf(r *pb.Ready) []suiteCase {
 	switch {
 	case r.Derives || r.Kind.Generates():
 		cases = append(cases, readerCases()...)
+		if r.Derives {
+			cases = append(cases, suiteCase{"large rows", (*kit).largeRows})
+		}
 	case r.Kind.Source():
 		cases = append(cases, sourceCases()...)
 	}

@@ -20,8 +20,10 @@ type Target struct {
 	// Files are the absolute paths that a module may read and, without :ro at the end, write, as
 	// allow.files does.
 	Files []string
-	name  string
-	open  func(stderr io.Writer) (*running, error)
+	// rowBytes is how many bytes a row may have; 0: as many as a message has room for.
+	rowBytes int
+	name     string
+	open     func(stderr io.Writer) (*running, error)
 }
 
 // running is a plugin that was started.

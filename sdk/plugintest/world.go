@@ -1,6 +1,7 @@
 package plugintest
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -59,6 +60,8 @@ func (w *world) handle(m *pb.FromPlugin) error {
 		w.handleRows(m.Rows)
 	case m.Synced != nil:
 		w.synced = true
+	case m.Done != nil && m.Done.Revision == nil:
+		return errors.New("its Done names no revision; a source's is of number 0")
 	case m.Done != nil:
 		w.done[m.Done.Revision.Number] = true
 		w.faults = append(w.faults, m.Done.Faults...)
