@@ -31,15 +31,16 @@ func TestBuiltinsConform(t *testing.T) {
 		skipped int
 		args    []string
 	}{
-		{"registry/memory", 4, []string{"--badConfig", `{"services": 1}`}},
-		{"registry/serviceentry", 1, nil},
+		{"registry/memory", 4, []string{"--badConfig", `{"services": 1}`, "--config",
+			`{"services": [{"host": "a.example", "ports": [{"number": 80, "protocol": "HTTP"}], "endpoints": [{"address": "127.0.0.1", "port": 8080}]}]}`}},
+		{"registry/serviceentry", 2, nil},
 		{"config/file", 0, []string{"--many", "1000", "--config", fmt.Sprintf(`{"dir": %q}`, resources), "--source", fmt.Sprintf(oneEach, filepath.Join(resources, "all.yaml")), "--badConfig", `{}`}},
 		{"config/mesh", 4, []string{"--config", fmt.Sprintf(`{"meshConfig": %q}`, file("mesh.yaml", "{}"))}},
-		{"config/jwks", 4, nil},
-		{"config/modules", 4, nil},
+		{"config/jwks", 5, nil},
+		{"config/modules", 5, nil},
 		{"generator/grpc", 1, nil},
 		{"generator/istio", 1, nil},
-		{"generator/static", 3, []string{"--config", fmt.Sprintf(`{"dir": %q}`, filepath.Dir(file("static/a.yaml", ""))), "--badConfig", `{}`}},
+		{"generator/static", 4, []string{"--config", fmt.Sprintf(`{"dir": %q}`, filepath.Dir(file("static/a.yaml", ""))), "--badConfig", `{}`}},
 		{"generator/api", 2, []string{"--config", `{"authentication": false}`}},
 		{"authenticator/certificate", 0, nil},
 		{"authenticator/token", 0, []string{"--token", "9f1c2a7e0b6d4c35a8e1", "--config", fmt.Sprintf(`{"file": %q}`,
