@@ -86,13 +86,18 @@ func TestRead(t *testing.T) {
 	}
 }
 
+const gatewayAPI = "{apiVersion: gateway.networking.k8s.io/v1, "
+
 // TestStatuses: what statuses of the Gateway API say is told as of files, of all that they depend
 // on; where one of that may not be listed nothing is said of them.
 func TestStatuses(t *testing.T) {
-	gateway := "{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {name: web, namespace: edge}, spec: {gatewayClassName: istio, listeners: [{name: http, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: All}}}]}}"
-	route := "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: cart, namespace: edge}, spec: {parentRefs: [{name: web}], rules: [{backendRefs: [{name: cart, namespace: shop, port: 80}]}]}}"
+	gateway := gatewayAPI + "kind: Gateway, metadata: {name: web, namespace: edge}, spec: {gatewayClassName: istio, " +
+		"listeners: [{name: http, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: All}}}]}}"
+	route := gatewayAPI + "kind: HTTPRoute, metadata: {name: cart, namespace: edge}, " +
+		"spec: {parentRefs: [{name: web}], rules: [{backendRefs: [{name: cart, namespace: shop, port: 80}]}]}}"
 	service := "{apiVersion: v1, kind: Service, metadata: {name: cart, namespace: shop}, spec: {ports: [{name: http, port: 80}]}}"
-	grant := "{apiVersion: gateway.networking.k8s.io/v1, kind: ReferenceGrant, metadata: {name: edge, namespace: shop}, spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: edge}], to: [{group: '', kind: Service}]}}"
+	grant := gatewayAPI + "kind: ReferenceGrant, metadata: {name: edge, namespace: shop}, " +
+		"spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: edge}], to: [{group: '', kind: Service}]}}"
 	for name, c := range map[string]struct {
 		objects   []string
 		forbidden string
