@@ -58,8 +58,25 @@ plugins:
 	if c, err := s.Restart(t.Context(), "a", declared); err != nil || c.State != Switched || runs() != first {
 		t.Errorf("%+v, %v", c, err)
 	}
+	if _, err := s.Disable(t.Context(), "a", Options{Force: true, Ephemeral: true}); err != nil {
+		t.Fatal(err)
+	}
+	c, err = s.Enable(t.Context(), "a", Options{Ephemeral: true, Declared: true})
+	if err == nil || c != nil || !strings.Contains(err.Error(), "plugins enable a") {
+		t.Errorf("%+v, %v", c, err)
+	}
 	if n := len(registry.Asked()); n != asked {
 		t.Errorf("the registry was asked %d times", n-asked)
+	}
+	if c, err := s.Enable(t.Context(), "a", Options{Ephemeral: true}); err != nil || runs() != first {
+		t.Errorf("%+v, %v", c, err)
+	}
+	pinned := liveOf(t, fmt.Sprintf(`
+plugins:
+  - {name: a, kind: registry, plugin: 'oci://%s/a:1@%s', insecure: true, process: {args: [plugin, registry/a]}}
+`, registry.Host(), first), nil)
+	if c, err := pinned.Swap(t.Context(), "a", Request{}, declared); err != nil || c.State != Switched || !strings.HasSuffix(c.To, first) {
+		t.Errorf("%+v, %v", c, err)
 	}
 	old := s.pid()
 	third := push(append(slices.Clone(program), 0, 0))
