@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -170,10 +171,7 @@ func (p *Port) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience(r.URL.Query().Get("timeout")))
 	defer cancel()
-	if end, ok := ctx.Deadline(); ok { // who sends slowly waits no longer for it
-		_ = http.NewResponseController(w).SetReadDeadline(end)
-	}
-	code, body := p.answer(ctx, r)
+	code, body := p.answer(ctx, w, r)
 	if code != http.StatusOK {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -186,7 +184,7 @@ func (p *Port) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // answer returns a status of HTTP and a body, before ctx ends or at once then. All but 200 is a
 // failure for an API server, which then does what the webhook's failure policy says.
-func (p *Port) answer(ctx context.Context, r *http.Request) (code int, body []byte) {
+func (p *Port) answer(ctx context.Context, w http.ResponseWriter, r *http.Request) (code int, body []byte) {
 	switch {
 	case r.Method != http.MethodPost:
 		return http.StatusMethodNotAllowed, []byte("only POST is answered here\n")
@@ -204,14 +202,31 @@ func (p *Port) answer(ctx context.Context, r *http.Request) (code int, body []by
 		return http.StatusTooManyRequests, []byte("this address asks for too much at once\n")
 	}
 	defer leave()
-	request, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, MostBody))
-	if ctx.Err() != nil {
+	request, err := read(ctx, w, r)
+	if ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		if r.ProtoMajor == 1 { // what is left of the body would be the next request
+			w.Header().Set("Connection", "close")
+		}
 		return http.StatusRequestTimeout, []byte("the body did not come in time\n")
 	}
 	if err != nil {
 		return http.StatusBadRequest, []byte("the body can't be read\n")
 	}
 	return p.ask(ctx, r, request)
+}
+
+// read reads a body, of which nothing is waited for when ctx has ended. The connection's deadline
+// goes then: one that runs out while the review is answered would end the connection's next ones.
+func read(ctx context.Context, w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	of := http.NewResponseController(w)
+	if end, ok := ctx.Deadline(); ok {
+		_ = of.SetReadDeadline(end)
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, MostBody))
+	if err == nil {
+		err = of.SetReadDeadline(time.Time{})
+	}
+	return body, err
 }
 
 // ask has a plugin answer.

@@ -202,6 +202,30 @@ func TestAnswersInTime(t *testing.T) {
 	all.Wait()
 }
 
+// TestNextOfAConnection: a review that is not answered in time takes none of those with it that its
+// connection brings afterwards, by HTTP/1.1 as by HTTP/2.
+func TestNextOfAConnection(t *testing.T) {
+	for _, two := range []bool{false, true} {
+		o := open(t, func(ctx context.Context, m *pb.Call) ([]byte, error) {
+			if m.Method != "POST /silent" {
+				return m.Request, nil
+			}
+			<-ctx.Done()
+			<-time.After(50 * time.Millisecond) // whatever else ends with the time that the caller gives has ended
+			return nil, status.FromContextError(ctx.Err()).Err()
+		}, nil)
+		o.client.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool(o.own)}, ForceAttemptHTTP2: two}
+		for _, body := range [][]byte{[]byte("{}"), nil, []byte("{}"), nil} {
+			if code, text := o.post(t, "/silent?timeout=100ms", "application/json", body); code != http.StatusGatewayTimeout {
+				t.Errorf("HTTP/2 %v: a silent plugin: %d %s", two, code, text)
+			}
+			if code, text := o.post(t, "/next", "application/json", body); code != http.StatusOK {
+				t.Errorf("HTTP/2 %v: the next review of the connection: %d %s", two, code, text)
+			}
+		}
+	}
+}
+
 // stuck is a body that doesn't come.
 type stuck struct{ ctx context.Context }
 
