@@ -442,17 +442,9 @@ func (w *world) handle(s *state.Session, m *pb.FromPlugin) error {
 }
 
 func (w *world) proxy(name, verb string, words []string) (known bool, err error) {
-	if verb == "connects" {
-		_, err := w.Connect(name, words)
-		return true, err
-	}
-	conn := w.Proxies[name]
+	conn, url, known, err := w.Proxy(name, verb, words)
 	if conn == nil {
-		return false, nil
-	}
-	url := ""
-	if len(words) > 0 {
-		url = parttest.URL(words[0])
+		return known, err
 	}
 	switch verb {
 	case "wants":

@@ -158,6 +158,20 @@ func (w *World) Connect(name string, metadata []string) (*state.Connection, erro
 	return w.Proxies[name], nil
 }
 
+// Proxy does PROXY connects. Of any other line it returns the connection of the proxy that it
+// begins with, nil where there is none, and the URL of the type that its next word names, empty
+// without one.
+func (w *World) Proxy(name, verb string, words []string) (conn *state.Connection, url string, known bool, err error) {
+	if verb == "connects" {
+		_, err := w.Connect(name, words)
+		return nil, "", true, err
+	}
+	if len(words) > 0 {
+		url = URL(words[0])
+	}
+	return w.Proxies[name], url, false, nil
+}
+
 // Wish is what a proxy asks for: NAME …, all if there are no words, nothing if the word is nothing.
 func Wish(words []string) placement.Wish {
 	if slices.Equal(words, []string{"nothing"}) {
