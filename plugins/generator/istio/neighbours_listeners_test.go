@@ -2,6 +2,7 @@ package istio
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,6 +39,7 @@ func tlsHost(host, namespace string, created int64) *pb.Row {
 // or for what Envoy refuses, and evil is told.
 func TestGatewaysThatShareAListener(t *testing.T) {
 	const tls = `{port: {number: 443, name: tls, protocol: TLS}, tls: {mode: PASSTHROUGH}, hosts: [`
+	const second = "demo/gw asks for the same, and comes first; let one of them ask for other names, or listen elsewhere "
 	for _, c := range []struct {
 		name string
 		rows []*pb.TableRows
@@ -49,14 +51,14 @@ func TestGatewaysThatShareAListener(t *testing.T) {
 hosts: [a.example]
 gateways: [evil/gw]
 tls: [{match: [{sniHosts: [a.example]}], route: [{destination: {host: b}}]}]`))),
-		}, "asks for the same connections [{networking.istio.io/VirtualService evil/v}]"},
+		}, second + "[{networking.istio.io/VirtualService evil/v}]"},
 		{"in capitals", []*pb.TableRows{
 			evilGateway(t, tls+`"*.example"]}`),
 			rows(config.VirtualServices, younger(spec(t, "evil/v", &networking.VirtualService{}, `
 hosts: [A.Example]
 gateways: [evil/gw]
 tls: [{match: [{sniHosts: [A.Example]}], route: [{destination: {host: b}}]}]`))),
-		}, "asks for the same connections [{networking.istio.io/VirtualService evil/v}]"},
+		}, second + "[{networking.istio.io/VirtualService evil/v}]"},
 		{"a wildcard within a label", []*pb.TableRows{
 			evilGateway(t, tls+`"*.example"]}`),
 			rows(config.VirtualServices, younger(spec(t, "evil/v", &networking.VirtualService{}, `
@@ -73,13 +75,13 @@ tls: [{match: [{sniHosts: [b.example, B.example]}], route: [{destination: {host:
 		}, ""},
 		{"of virtual services of another namespace", []*pb.TableRows{
 			evilGateway(t, `{port: {number: 443, name: other, protocol: HTTPS}, tls: {mode: SIMPLE, credentialName: c}, hosts: ["evil/a.example"]}`),
-		}, "asks for the same connections [{networking.istio.io/Gateway evil/gw}]"},
+		}, second + "[{networking.istio.io/Gateway evil/gw}]"},
 		{"terminated in capitals", []*pb.TableRows{
 			evilGateway(t, `{port: {number: 443, name: other, protocol: HTTPS}, tls: {mode: SIMPLE, credentialName: c}, hosts: [A.EXAMPLE]}`),
 		}, "demo/gw has host A.EXAMPLE at port 443"},
 		{"any address by its name", []*pb.TableRows{
 			evilGateway(t, `{port: {number: 443, name: other, protocol: HTTPS}, bind: 0.0.0.0, tls: {mode: SIMPLE, credentialName: c}, hosts: [a.example]}`),
-		}, "asks for the same connections [{networking.istio.io/Gateway evil/gw}]"},
+		}, second + "[{networking.istio.io/Gateway evil/gw}]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -114,8 +116,59 @@ servers: [{port: {number: 443, name: https, protocol: HTTPS}, tls: {mode: SIMPLE
 	}
 }
 
-// TestHostsThatShareAListener is the same for what sidecars send: hosts for TLS without addresses
-// of their own stand in one listener.
+// TestNamesThatSeveralChainsAskFor: a chain keeps the names that nobody else has, and who loses one
+// is told which, and to whom.
+func TestNamesThatSeveralChainsAskFor(t *testing.T) {
+	w := newWorld(t)
+	w.commit(rows(state.Services, serviceOf("a.demo.svc.cluster.local", "demo", "10.96.0.1"), serviceOf("b.demo.svc.cluster.local", "demo", "10.96.0.2")),
+		rows(config.Gateways, spec(t, "demo/gw", &networking.Gateway{}, `
+selector: {istio: gateway}
+servers:
+- {port: {number: 443, name: tls, protocol: TLS}, tls: {mode: PASSTHROUGH}, hosts: ["*.example"]}
+- {port: {number: 443, name: https, protocol: HTTPS}, tls: {mode: SIMPLE, credentialName: c}, hosts: [a.example, f.example]}
+- {port: {number: 443, name: lost, protocol: HTTPS}, tls: {mode: SIMPLE, credentialName: c}, hosts: [B.example]}`)),
+		rows(config.VirtualServices, spec(t, "demo/first", &networking.VirtualService{}, `
+hosts: ["*.example"]
+gateways: [gw]
+tls:
+- {match: [{sniHosts: [a.example, b.example]}], route: [{destination: {host: a}}]}
+- {match: [{sniHosts: [b.example, c.example]}], route: [{destination: {host: b}}]}`), younger(spec(t, "demo/second", &networking.VirtualService{}, `
+hosts: ["*.example"]
+gateways: [gw]
+tls: [{match: [{sniHosts: [A.example, d.example]}], route: [{destination: {host: b}}]}]`)),
+			spec(t, "demo/requests", &networking.VirtualService{}, `{hosts: [a.example], gateways: [gw], http: [{route: [{destination: {host: a}}]}]}`),
+			spec(t, "demo/others", &networking.VirtualService{}, `{hosts: [f.example], gateways: [gw], http: [{route: [{destination: {host: a}}]}]}`)))
+	w.attach(2, proxy("router~10.9.9.8~gw.default~default.svc.cluster.local", nil, map[string]any{"LABELS": map[string]any{"istio": "gateway"}}))
+	l := read(t, w.get(2, encode.ListenerType)["0.0.0.0_443"], &listenerv3.Listener{})
+	if err := envoyrules.CheckAll(l); err != nil {
+		t.Error(err)
+	}
+	var got []string
+	for _, c := range l.FilterChains {
+		got = append(got, strings.Join(c.GetFilterChainMatch().GetServerNames(), " "))
+	}
+	if want := []string{"a.example b.example", "c.example", "d.example", "f.example"}; !slices.Equal(got, want) {
+		t.Errorf("chains for %q, want %q", got, want)
+	}
+	told := w.out.since()
+	const first = "VirtualService demo/first at Gateway demo/gw asks for the same, and comes first; let one of them ask for other names, or listen elsewhere ["
+	for _, want := range []string{
+		"filter chain of server https (HTTPS) of Gateway demo/gw at 0.0.0.0_443: server https (HTTPS) of Gateway demo/gw doesn't get a.example: " + first +
+			"{networking.istio.io/Gateway demo/gw} {networking.istio.io/VirtualService demo/requests}]",
+		"server lost (HTTPS) of Gateway demo/gw doesn't get B.example: " + first + "{networking.istio.io/Gateway demo/gw}]",
+		"VirtualService demo/second at Gateway demo/gw doesn't get A.example: " + first + "{networking.istio.io/VirtualService demo/second}]",
+	} {
+		if !strings.Contains(told, want) {
+			t.Errorf("told\n%s\nwithout %q", told, want)
+		}
+	}
+	if n := strings.Count(told, "filter chain of"); n != 3 {
+		t.Errorf("%d filter chains are told of:\n%s", n, told)
+	}
+}
+
+// TestHostsThatShareAListener is TestGatewaysThatShareAListener for what sidecars send: hosts for
+// TLS without addresses of their own stand in one listener.
 func TestHostsThatShareAListener(t *testing.T) {
 	for _, c := range []struct {
 		name string

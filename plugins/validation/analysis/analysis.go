@@ -105,7 +105,7 @@ type Result struct {
 // analyzers are the checks. Each looks at the world and reports, in order of what it looks at.
 var analyzers = [...]func(*world){
 	references, subsets, destinationPorts, subsetsWithoutPods, providers, defaultProviders, credentials,
-	meshHosts, gatewayHosts, gatewayServers, conflictingGateways, unusedGateways, duplicateCertificates, gatewayPorts, shadowedRoutes,
+	meshHosts, gatewayHosts, gatewayServers, conflictingGateways, filterChains, unusedGateways, duplicateCertificates, gatewayPorts, shadowedRoutes,
 	alone, delegates, deprecatedFields,
 	unmatchedSelectors, policyNamespaces, gatewaySelectors, sidecars, ambientSidecars, telemetries, peerPolicies, hiddenHosts,
 	mtlsConflicts, unverifiedServers, plainBackends, statuses, tokens, claimRoutes,

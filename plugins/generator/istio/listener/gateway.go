@@ -12,6 +12,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateway"
 )
 
 // Gateway is a listener of a gateway.
@@ -45,9 +46,6 @@ type GatewayChain struct {
 	// Unguarded: policies don't count, because what passes is TLS of the mesh, which its receiver
 	// judges.
 	Unguarded bool
-	// Gateway and Service are the keys of the Gateway that it is of, and of the virtual service
-	// that says where connections go; empty without.
-	Gateway, Service string
 }
 
 // Requests reports whether requests are read.
@@ -122,14 +120,7 @@ func internal(ranges []netip.Prefix) *hcm.HttpConnectionManager_InternalAddressC
 
 // Match says which connections the chain is for; nil: all.
 func (c *GatewayChain) Match() *listenerv3.FilterChainMatch {
-	m := &listenerv3.FilterChainMatch{ApplicationProtocols: c.Protocols}
-	if !slices.Contains(c.Names, "*") {
-		m.ServerNames = distinct(slices.Sorted(slices.Values(c.Names)))
-	}
-	if len(m.ServerNames) == 0 && len(m.ApplicationProtocols) == 0 {
-		return nil
-	}
-	return m
+	return gateway.Match(c.Names, c.Protocols)
 }
 
 func (in *Gateway) manager(c GatewayChain) *hcm.HttpConnectionManager {

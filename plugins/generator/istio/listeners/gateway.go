@@ -3,6 +3,7 @@ package listeners
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -21,7 +22,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/telemetry"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk"
-	"github.com/coxswain-mesh/coxswain/sdk/envoyrules"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -91,19 +91,31 @@ type ofGateways struct {
 	leftOut *incr.Func[leftOut, struct{}]
 }
 
-// leftOut is a chain that isn't in a listener, by its Gateway and virtual service, and why.
-type leftOut struct{ Listener, Gateway, Service, Why string }
+// leftOut is what is left out of a listener, and why: what a chain of an owner asked for.
+type leftOut struct {
+	Listener string
+	Of       gateway.Owner
+	Why      string
+	// Routes are the keys of virtual services whose hosts are left out with it.
+	Routes config.Keys
+}
+
+// String returns it in words for a log.
+func (l leftOut) String() string { return fmt.Sprintf("of %s at %s", l.Of, l.Listener) }
 
 // newOfGateways adds them to a graph, as a list.
 func newOfGateways(graph *incr.Graph, from *From) *incr.Func[GatewayKey, []sdk.Resource] {
 	x := &ofGateways{from: from}
 	x.leftOut = incr.NewFunc(graph, "filter chain", incr.Same[struct{}], func(c *incr.Ctx, k leftOut) (struct{}, error) {
-		if k.Service != "" {
-			x.from.Tables.VirtualServices.Get(c, k.Service)
+		if k.Of.Service != "" {
+			x.from.Tables.VirtualServices.Get(c, k.Of.Service)
 		} else {
-			x.from.Tables.Gateways.Get(c, k.Gateway)
+			x.from.Tables.Gateways.Get(c, k.Of.Gateway)
 		}
-		return struct{}{}, fmt.Errorf("it is left out of listener %s: %s", k.Listener, k.Why)
+		for key := range k.Routes.All() {
+			x.from.Tables.VirtualServices.Get(c, key)
+		}
+		return struct{}{}, errors.New(k.Why)
 	})
 	x.one = incr.NewFunc(graph, "gateway listener", bytes.Equal, func(c *incr.Ctx, k gatewayListener) ([]byte, error) {
 		if k.Takes == takesDatagrams {
@@ -113,13 +125,14 @@ func newOfGateways(graph *incr.Graph, from *From) *incr.Func[GatewayKey, []sdk.R
 			Bind: k.Bind, Proxy: x.from.Reports.Reporting(c, k.Set.Proxy, telemetry.Gateway), TLS: x.from.Policies.TLSDefaults(c),
 			Guards: x.from.Policies.Guards(c, k.Set.Proxy.Policies, true), Internal: x.internalRanges(c),
 		}
-		b := chainBuilder{from: x.from, c: c, set: k.Set, names: map[string]string{}}
+		b := chainBuilder{from: x.from, c: c, set: k.Set}
+		var chains []serverChain
 		for _, group := range x.from.Gateways.Groups(c, k.Set.Servers) {
 			if !group.Datagrams && gatewayBind(group.Place, k.Set.Proxy.Dialing.Families) == k.Bind {
-				in.Chains = append(in.Chains, b.group(quicOnly(group, k.Takes == takesQUIC))...)
+				chains = append(chains, b.group(quicOnly(group, k.Takes == takesQUIC))...)
 			}
 		}
-		in.Chains = x.distinct(c, k, in.Chains)
+		in.Chains = x.distinct(c, k, chains)
 		if len(in.Chains) == 0 {
 			return nil, incr.Absent
 		}
@@ -138,17 +151,51 @@ func newOfGateways(graph *incr.Graph, from *From) *incr.Func[GatewayKey, []sdk.R
 	}.Add(graph)
 }
 
-// distinct leaves out chains that ask for connections which a chain before them asks for, and those
-// that Envoy would refuse by themselves: those of others are in the same listener.
-func (x *ofGateways) distinct(c *incr.Ctx, k gatewayListener, chains []listener.GatewayChain) []listener.GatewayChain {
-	taken := envoyrules.Connections{}
-	return slices.DeleteFunc(chains, func(chain listener.GatewayChain) bool {
-		err := taken.Claim(chain.Match())
-		if err != nil {
-			x.leftOut.Get(c, leftOut{k.Bind.Name(), chain.Gateway, chain.Service, "Envoy would refuse all of it: " + err.Error()})
+// serverChain is a filter chain and what it is made of.
+type serverChain struct {
+	listener.GatewayChain
+	from gateway.Chain
+}
+
+// distinct leaves out of chains what a chain before them asks for, and what Envoy would refuse by
+// itself: those of others are in the same listener.
+func (x *ofGateways) distinct(c *incr.Ctx, k gatewayListener, chains []serverChain) []listener.GatewayChain {
+	claims := gateway.NewClaims()
+	var out []listener.GatewayChain
+	for _, chain := range chains {
+		of := chain.from.Owner()
+		left, lost, kept := claims.Take(chain.Match(), of)
+		for _, l := range lost {
+			x.leftOut.Get(c, leftOut{k.Bind.Name(), of, l.Why(of), x.routesOf(c, k.Set.Scope.Namespace, &chain.from, l)})
 		}
-		return err != nil
-	})
+		if len(left) > 0 {
+			chain.Names = left
+		}
+		if kept {
+			out = append(out, chain.GatewayChain)
+		}
+	}
+	return out
+}
+
+// maxRoutes bounds the virtual services that a fault of a server names.
+const maxRoutes = 8
+
+// routesOf are the keys of virtual services whose routes lead what a server lost.
+func (x *ofGateways) routesOf(c *incr.Ctx, namespace string, of *gateway.Chain, lost gateway.Loss) config.Keys {
+	switch {
+	case of.Service != nil:
+		return config.KeysOf([]string{of.Service.Key})
+	case !of.Requests:
+		return ""
+	}
+	var keys []string
+	for _, v := range x.from.Scopes.VirtualServices.AtGateway(c, namespace, of.Server.Gateway.Key) {
+		if len(keys) < maxRoutes && len(v.Spec.Http) > 0 && of.Server.Has(v) && lost.Concerns(v.Spec.Hosts) {
+			keys = append(keys, v.Key)
+		}
+	}
+	return config.KeysOf(keys)
 }
 
 // list are the listeners of Gateways on a proxy. One to which no route leads is left out.
@@ -181,8 +228,9 @@ func (x *ofGateways) datagrams(c *incr.Ctx, k gatewayListener) ([]byte, error) {
 			to, ok := b.datagrams(s)
 			switch {
 			case ok && x.from.Policies.Enforces(c, k.Set.Proxy.Policies):
-				x.leftOut.Get(c, leftOut{k.Bind.DatagramName(), s.Gateway.Key, "",
-					"an AuthorizationPolicy counts for these proxies, and nothing checks datagrams by it; have the policy select other workloads"})
+				at, of := k.Bind.DatagramName(), gateway.Chain{Server: s}
+				x.leftOut.Get(c, leftOut{Listener: at, Of: of.Owner(), Why: "it is left out of listener " + at +
+					": an AuthorizationPolicy counts for these proxies, and nothing checks datagrams by it; have the policy select other workloads"})
 			case ok:
 				return encode.Bytes(listener.BuildDatagrams(in, to)), nil
 			}
@@ -225,62 +273,43 @@ type chainBuilder struct {
 	from *From
 	c    *incr.Ctx
 	set  GatewayKey
-	// names of TLS hellos that have a chain, in lower case, with the address at which.
-	names map[string]string
 }
 
-func (b *chainBuilder) group(group gateway.Group) []listener.GatewayChain {
-	if config.ParseProtocol(group.Protocol).IsHTTP() && len(group.Servers) > 0 {
-		first := group.Servers[0]
-		return []listener.GatewayChain{{Route: first.Route(), Protocol: first.Protocol(), Gateway: first.Gateway.Key}}
-	}
-	var out []listener.GatewayChain
-	for _, s := range group.Servers {
+func (b *chainBuilder) group(group gateway.Group) []serverChain {
+	var out []serverChain
+	for _, from := range group.Chains(b.routes) {
+		s := from.Server
+		chain := listener.GatewayChain{Names: from.Names, Protocol: s.Protocol()}
 		switch {
-		case s.HTTPS():
-			out = append(out, listener.GatewayChain{
-				Names: s.Names(), TLS: s.Spec.Tls, Protocol: s.Protocol(), Route: s.Route(), Stat: s.Spec.Name,
-				Gateway: s.Gateway.Key,
-			})
 		case s.Automatic():
-			out = append(out, b.automatic(s)...)
-		case s.Passes():
-			out = append(out, b.byName(s)...)
+			for _, each := range b.automatic(s) {
+				out = append(out, serverChain{each, from})
+			}
+			continue
+		case from.Requests:
+			chain.Route = s.Route()
+			if s.HTTPS() {
+				chain.TLS, chain.Stat = s.Spec.Tls, s.Spec.Name
+			}
 		default:
-			out = append(out, b.connections(s)...)
+			chain.Forward, chain.Port = b.forward(from.Service, from.Route, s), s.Spec.Port.Number
+			if !from.ByName {
+				chain.TLS = s.Spec.Tls
+			}
 		}
+		out = append(out, serverChain{chain, from})
 	}
 	return out
 }
 
-// connections follow the first TCP route that is for the server, or a TLSRoute where the server
-// opens TLS; none where there is none.
-func (b *chainBuilder) connections(s gateway.Server) []listener.GatewayChain {
-	for _, v := range b.from.Scopes.VirtualServices.AtGateway(b.c, b.set.Scope.Namespace, s.Gateway.Key) {
-		if !s.Has(v) {
-			continue
-		}
-		for _, t := range v.Spec.Tcp {
-			if len(t.Route) > 0 && leadsHere(t, s) {
-				return []listener.GatewayChain{{
-					Names: s.Names(), TLS: s.Spec.Tls, Protocol: s.Protocol(), Forward: b.forward(v, t.Route, s), Port: s.Spec.Port.Number,
-					Gateway: s.Gateway.Key,
-				}}
-			}
-		}
-		if route := opened(v, s); route != nil {
-			return []listener.GatewayChain{{
-				Names: s.Names(), TLS: s.Spec.Tls, Protocol: s.Protocol(), Forward: b.forward(v, route, s), Port: s.Spec.Port.Number,
-				Gateway: s.Gateway.Key,
-			}}
-		}
-	}
-	return nil
+// routes are the virtual services of a server's Gateway, in the order in which they count.
+func (b *chainBuilder) routes(s gateway.Server) []*config.VirtualService {
+	return b.from.Scopes.VirtualServices.AtGateway(b.c, b.set.Scope.Namespace, s.Gateway.Key)
 }
 
 // datagrams go where the first route leads that is for the server; ok is false where there is none.
 func (b *chainBuilder) datagrams(s gateway.Server) (to listener.Forward, ok bool) {
-	for _, v := range b.from.Scopes.VirtualServices.AtGateway(b.c, b.set.Scope.Namespace, s.Gateway.Key) {
+	for _, v := range b.routes(s) {
 		if !v.UDPRoute || !s.Has(v) {
 			continue
 		}
@@ -291,66 +320,6 @@ func (b *chainBuilder) datagrams(s gateway.Server) (to listener.Forward, ok bool
 		}
 	}
 	return to, false
-}
-
-// opened is where a TLSRoute leads connections whose TLS the server opens: the listener's hostname
-// has chosen among the route's names then. Source: Gateway API, TLSRoute, "Terminate".
-func opened(v *config.VirtualService, s gateway.Server) []*networking.RouteDestination {
-	if !v.TLSRoute || s.Spec.Tls == nil {
-		return nil
-	}
-	for _, t := range v.Spec.Tls {
-		if len(t.Route) > 0 && slices.ContainsFunc(t.Match, func(m *networking.TLSMatchAttributes) bool { return meant(m.Port, m.Gateways, s) }) {
-			return t.Route
-		}
-	}
-	return nil
-}
-
-func leadsHere(t *networking.TCPRoute, s gateway.Server) bool {
-	return len(t.Match) == 0 || slices.ContainsFunc(t.Match, func(m *networking.L4MatchAttributes) bool {
-		return meant(m.Port, m.Gateways, s)
-	})
-}
-
-// meant reports whether a match is for a server; the port is the one that the server names,
-// wherever the proxy listens.
-func meant(port uint32, gateways []string, s gateway.Server) bool {
-	return (port == 0 || port == s.Spec.Port.Number) && (len(gateways) == 0 || slices.Contains(gateways, s.Gateway.Key))
-}
-
-// byName are the chains of TLS routes: each match has its own, unless an older one has one of its
-// names.
-func (b *chainBuilder) byName(s gateway.Server) []listener.GatewayChain {
-	var out []listener.GatewayChain
-	for _, v := range b.from.Scopes.VirtualServices.AtGateway(b.c, b.set.Scope.Namespace, s.Gateway.Key) {
-		if !s.Has(v) {
-			continue
-		}
-		for _, t := range v.Spec.Tls {
-			for _, m := range t.Match {
-				if len(t.Route) > 0 && meant(m.Port, m.Gateways, s) && b.claim(m.SniHosts, s.Spec.Bind) {
-					out = append(out, listener.GatewayChain{
-						Names: m.SniHosts, Protocol: s.Protocol(), Forward: b.forward(v, t.Route, s), Port: s.Spec.Port.Number,
-						Gateway: s.Gateway.Key, Service: v.Key,
-					})
-				}
-			}
-		}
-	}
-	return out
-}
-
-func (b *chainBuilder) claim(names []string, bind string) bool {
-	for _, n := range names {
-		if at, ok := b.names[strings.ToLower(n)]; ok && at == bind {
-			return false
-		}
-	}
-	for _, n := range names {
-		b.names[strings.ToLower(n)] = bind
-	}
-	return true
 }
 
 // forward is where a route of a server leads.
@@ -371,14 +340,14 @@ func (b *chainBuilder) automatic(s gateway.Server) []listener.GatewayChain {
 		rule := b.from.Rules.PolicyFor(b.c, b.set.Scope.Client(), i.Value)
 		for _, p := range i.Value.Ports {
 			if protocol := config.ParseProtocol(p.Protocol); protocol != config.UDP {
-				out = append(out, b.automaticChains(s.Gateway.Key, i.Value, p, protocol, rule)...)
+				out = append(out, b.automaticChains(i.Value, p, protocol, rule)...)
 			}
 		}
 	}
 	return out
 }
 
-func (b *chainBuilder) automaticChains(gateway string, s *config.Service, p *pb.Port, protocol config.Protocol,
+func (b *chainBuilder) automaticChains(s *config.Service, p *pb.Port, protocol config.Protocol,
 	rule *networking.DestinationRule) []listener.GatewayChain {
 	subsets := []string{""}
 	for _, sub := range rule.GetSubsets() {
@@ -392,7 +361,6 @@ func (b *chainBuilder) automaticChains(gateway string, s *config.Service, p *pb.
 		forward.Stat = b.from.Destinations.Stat(b.c, b.set.Scope, n, p.Name, forward.Stat)
 		out = append(out, listener.GatewayChain{
 			Names: []string{n.SNI()}, Protocols: listener.MeshProtocols(), Protocol: protocol, Forward: forward, Port: p.Number, Unguarded: true,
-			Gateway: gateway,
 		})
 	}
 	return out
