@@ -8,7 +8,11 @@ import (
 	"slices"
 	"strings"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/types/known/structpb"
+
 	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/expressions"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/analysis"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
@@ -43,7 +47,8 @@ func readLive(ctx context.Context, r *analysis.Reader, addr string) error {
 	return liveSecrets(ctx, r, addr)
 }
 
-// liveProxies reads what nodes of connected proxies say of their bootstraps.
+// liveProxies reads what nodes of connected proxies say of their bootstraps, and of what selects
+// them. What is no node of Istio's is selected by nothing.
 func liveProxies(ctx context.Context, r *analysis.Reader, addr string) error {
 	var list []admin.ProxyStatus
 	if err := getInto(ctx, addr, "/debug/ledger", &list); err != nil {
@@ -52,7 +57,15 @@ func liveProxies(ctx context.Context, r *analysis.Reader, addr string) error {
 	r.Input.Proxies = []analysis.Proxy{}
 	for _, p := range list {
 		_, says := p.Metadata["COXSWAIN_REGEX_PROGRAM"]
-		r.Input.Proxies = append(r.Input.Proxies, analysis.Proxy{Name: p.Node, Stock: expressions.IsStock(p.Metadata["COXSWAIN_NO_AGENT"] == "true", says)})
+		proxy := analysis.Proxy{Name: p.Node, Stock: expressions.IsStock(p.Metadata["COXSWAIN_NO_AGENT"] == "true", says)}
+		metadata, err := structpb.NewStruct(p.Metadata)
+		if err != nil {
+			return fmt.Errorf("the metadata of %s: %w", p.Node, err)
+		}
+		if n, err := node.From(&corev3.Node{Id: p.Node, Metadata: metadata}, nil); err == nil {
+			proxy.Namespace, proxy.Labels = n.Namespace, n.Labels
+		}
+		r.Input.Proxies = append(r.Input.Proxies, proxy)
 	}
 	return nil
 }

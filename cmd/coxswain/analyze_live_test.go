@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -74,6 +75,33 @@ func TestAnalyzeLive(t *testing.T) {
 	const want = `routes.yaml:3:1: VirtualService shop/bad: spec.http[0].route[0].destination.host: Referenced host not found: "review"`
 	if code != 1 || !strings.HasPrefix(out.String(), want) || strings.Count(out.String(), "\n") != 1 {
 		t.Errorf("exit code %d\n%s%s", code, out.String(), errOut.String())
+	}
+}
+
+// TestLiveProxies: connected proxies have the namespaces and labels that select them, as the nodes
+// say them; clients that are no proxies of Istio's have none.
+func TestLiveProxies(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/ledger", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode([]admin.ProxyStatus{
+			{Node: "sidecar~10.0.0.9~web.a~shop.svc.cluster.local", Metadata: map[string]any{"LABELS": map[string]any{"app": "web"}}},
+			{Node: "router~10.0.0.8~edge.a~a.svc.cluster.local", Metadata: map[string]any{"NAMESPACE": "edge", "COXSWAIN_NO_AGENT": "true"}},
+			{Node: "tool"},
+		})
+	})
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	var r analysis.Reader
+	if err := liveProxies(t.Context(), &r, strings.TrimPrefix(s.URL, "http://")); err != nil {
+		t.Fatal(err)
+	}
+	want := []analysis.Proxy{
+		{Name: "sidecar~10.0.0.9~web.a~shop.svc.cluster.local", Namespace: "shop", Labels: map[string]string{"app": "web"}},
+		{Name: "router~10.0.0.8~edge.a~a.svc.cluster.local", Namespace: "edge", Stock: true},
+		{Name: "tool"},
+	}
+	if !reflect.DeepEqual(r.Input.Proxies, want) {
+		t.Errorf("%+v, want %+v", r.Input.Proxies, want)
 	}
 }
 

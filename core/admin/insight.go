@@ -310,14 +310,21 @@ func newProxyType(t xds.TypeStatus, view report.PlacedView, held []string) Proxy
 	return out
 }
 
-// shownMetadata are the fields of a node's metadata that tools show.
+// shownMetadata are the fields of a node's metadata that tools show: texts, and maps of texts.
 func shownMetadata(st xds.StreamStatus, keys []string) map[string]any {
 	out := map[string]any{}
 	for _, key := range keys {
-		if v := st.Client.GetMetadata().GetFields()[key]; v != nil {
-			if _, simple := v.Kind.(*structpb.Value_StringValue); simple {
-				out[key] = v.GetStringValue()
+		switch v := st.Client.GetMetadata().GetFields()[key]; v.GetKind().(type) {
+		case *structpb.Value_StringValue:
+			out[key] = v.GetStringValue()
+		case *structpb.Value_StructValue:
+			texts := map[string]string{}
+			for k, each := range v.GetStructValue().GetFields() {
+				if _, text := each.GetKind().(*structpb.Value_StringValue); text {
+					texts[k] = each.GetStringValue()
+				}
 			}
+			out[key] = redact.Map(texts)
 		}
 	}
 	return out

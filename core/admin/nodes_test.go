@@ -2,6 +2,7 @@ package admin
 
 import (
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -52,5 +53,21 @@ func TestNodes(t *testing.T) {
 	}
 	if node.Metadata.Fields["API_TOKEN"].GetStringValue() != "hush" || len(node.Extensions) != 1 {
 		t.Error("the stream's own node was changed")
+	}
+}
+
+// TestShownMetadata: of a node's metadata the ledger has the fields that tools ask for, texts and
+// maps of texts, without what is secret.
+func TestShownMetadata(t *testing.T) {
+	metadata, err := structpb.NewStruct(map[string]any{
+		"NAMESPACE": "shop", "CLUSTER": 3, "OTHER": "x", "LABELS": map[string]any{"app": "web", "API_TOKEN": "hush", "n": 3},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := shownMetadata(xds.StreamStatus{Client: &corev3.Node{Metadata: metadata}}, []string{"NAMESPACE", "CLUSTER", "LABELS", "NONE"})
+	want := map[string]any{"NAMESPACE": "shop", "LABELS": map[string]string{"app": "web", "API_TOKEN": "[redacted]"}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -30,7 +30,7 @@ func Naming(operators string, foreign bool) caller.Naming {
 func Tools() admin.Tools {
 	return admin.Tools{
 		Pages: "istio.io/debug", Clients: "istio.io/debug/syncz", Dump: "istio.io/debug/config_dump",
-		Metadata: []string{"CLUSTER_ID", "NAMESPACE", "ISTIO_VERSION", "COXSWAIN_NO_AGENT", "COXSWAIN_REGEX_PROGRAM"},
+		Metadata: []string{"CLUSTER_ID", "NAMESPACE", "LABELS", "ISTIO_VERSION", "COXSWAIN_NO_AGENT", "COXSWAIN_REGEX_PROGRAM"},
 	}
 }
 

@@ -28,7 +28,8 @@ type Input struct {
 	Mesh *mesh.MeshConfig
 	// Services that exist besides those of ServiceEntries.
 	Services []Service
-	// Workloads that are known, besides those of WorkloadEntries, WorkloadGroups and endpoints.
+	// Workloads that are known, besides those of WorkloadEntries, WorkloadGroups, endpoints and
+	// Proxies.
 	// Where none is known in a namespace, nothing is said of selectors that match none there.
 	Workloads []Workload
 	// Secrets and ConfigMaps are what TLS settings may name; nil: they are not known, and nothing

@@ -21,9 +21,13 @@ const largeRegex = "COX3011"
 // IsLargeRegex reports whether a code is that of expressions which proxies may refuse.
 func IsLargeRegex(code string) bool { return code == largeRegex }
 
-// Proxy is a connected one, as far as its bootstrap is known by what its node says.
+// Proxy is a connected one, as its node says it.
 type Proxy struct {
 	Name string
+	// Namespace and Labels are those by which it is selected; without a namespace it isn't known
+	// what selects it.
+	Namespace string
+	Labels    map[string]string
 	// Stock: it has no agent, and doesn't say that its bootstrap allows large regular expressions.
 	Stock bool
 }

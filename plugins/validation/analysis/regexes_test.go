@@ -33,7 +33,8 @@ func TestLargeRegexes(t *testing.T) {
 		{"nobody is connected", []Proxy{}, 0, nil, ""},
 		{"proxies that allow it", []Proxy{{Name: "a"}}, 0, nil, ""},
 		{"a stock proxy", []Proxy{{Name: "a"}, {Name: "b", Stock: true}}, finding.Warning, strings.Fields(fields), "(b)"},
-		{"many", []Proxy{{"e", true}, {"d", true}, {"c", true}, {"b", true}}, finding.Warning, strings.Fields(fields), "(b, c, d and 1 more)"},
+		{"many", []Proxy{{Name: "e", Stock: true}, {Name: "d", Stock: true}, {Name: "c", Stock: true}, {Name: "b", Stock: true}},
+			finding.Warning, strings.Fields(fields), "(b, c, d and 1 more)"},
 	} {
 		want := map[string]bool{}
 		for _, f := range c.fields {

@@ -106,6 +106,22 @@ func (w *world) indexObjects() {
 	}
 }
 
+// addProxies takes connected proxies for workloads, but those that an endpoint of the same address
+// and labels stands for.
+func (w *world) addProxies() {
+	type place struct{ namespace, address, labels string }
+	known := map[place]bool{}
+	for _, each := range w.workloads {
+		known[place{each.Namespace, each.Name, show(each.Labels)}] = true
+	}
+	for _, p := range w.proxies {
+		id, _ := istio.ParseNodeID(p.Name)
+		if p.Namespace != "" && !known[place{p.Namespace, id.Address, show(p.Labels)}] {
+			w.workloads = append(w.workloads, Workload{Namespace: p.Namespace, Labels: p.Labels, Name: p.Name})
+		}
+	}
+}
+
 // indexWorkloads finds workloads by their labels. Where Pods are known, templates of some say
 // nothing more.
 func (w *world) indexWorkloads() {
@@ -113,6 +129,7 @@ func (w *world) indexWorkloads() {
 	if w.pods {
 		w.workloads = slices.DeleteFunc(w.workloads, func(each Workload) bool { return each.template })
 	}
+	w.addProxies()
 	for i, each := range w.workloads {
 		w.peopled[each.Namespace] = append(w.peopled[each.Namespace], i)
 		for k, v := range each.Labels {
