@@ -1,6 +1,6 @@
 // Package mutated edits objects of Kubernetes at random, as people write them, and as templates
 // spoil them: nulls, empty maps and lists, values of other types, unknown fields, words that YAML
-// 1.1 takes for booleans.
+// 1.1 takes for booleans, numbers in quotes, the numbers of an enum's values.
 package mutated
 
 import (
@@ -9,10 +9,14 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"slices"
+	"strconv"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 )
+
+// enum is how values of enums are named.
+var enum = regexp.MustCompile(`^[A-Z][A-Z0-9_]+$`)
 
 // word stands for one that is a boolean to YAML 1.1, until the text is written.
 var word = regexp.MustCompile(`WORD(\w+)WORD`)
@@ -63,11 +67,13 @@ func below(all []place, value any, set func(any), drop func()) []place {
 
 func change(rnd *rand.Rand, p place) {
 	values := []any{nil, nil, nil, map[string]any{}, []any{}, "", "text", true, -1.0, 70000.0, 1.5, "WORDyesWORD", "WORDoffWORD", "WORDyWORD"}
-	switch n := rnd.IntN(len(values) + 4); {
+	switch n := rnd.IntN(len(values) + 5); {
 	case n < len(values):
 		p.set(values[n])
 	case n == len(values):
 		p.drop()
+	case n == len(values)+1:
+		p.set(recast(rnd, p.value))
 	default:
 		if m, ok := p.value.(map[string]any); ok {
 			m["zzUnheardOf"] = values[rnd.IntN(len(values))]
@@ -77,4 +83,18 @@ func change(rnd *rand.Rand, p place) {
 			p.set(nil)
 		}
 	}
+}
+
+// recast is a value as protobuf's JSON mapping takes it, too: a number in quotes, an enum's value
+// by its number. What is neither stays.
+func recast(rnd *rand.Rand, value any) any {
+	switch v := value.(type) {
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case string:
+		if enum.MatchString(v) {
+			return float64(rnd.IntN(4))
+		}
+	}
+	return value
 }

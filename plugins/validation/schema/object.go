@@ -14,7 +14,8 @@ import (
 // object returns a resource as the API server has it after it read its JSON: maps, lists, strings,
 // booleans, int64, float64 and nil. Which fields there are is what the text says, nulls included;
 // values are those that the message has, so that what the protobuf JSON mapping takes besides
-// (names with underscores, numbers in quotes) is no mistake.
+// (names with underscores) is no mistake. Numbers in quotes and numbers of enums, which it takes as
+// well, stay what they are: the schema decides on them.
 func object(r finding.Resource) map[string]any {
 	o := map[string]any{
 		"apiVersion": r.Group + "/" + r.Version,
@@ -135,6 +136,9 @@ func dictionary(m protoreflect.Map, fd protoreflect.FieldDescriptor, n *yaml.Nod
 }
 
 func single(v protoreflect.Value, fd protoreflect.FieldDescriptor, n *yaml.Node) any {
+	if isOtherType(n, fd) {
+		return shallow(n)
+	}
 	if n != nil && fd.Message() == nil && v.Equal(fd.Default()) {
 		return unread(n, fd)
 	}

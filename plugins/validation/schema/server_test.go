@@ -23,9 +23,9 @@ import (
 
 // TestAsAnAPIServer: what an API server stores of an object is what is read of it, and what it
 // refuses is refused, for random edits of objects: nulls, empty maps and lists, values of other
-// types, unknown fields, words that YAML 1.1 takes for booleans. (Numbers of enums are taken here,
-// as protobuf's JSON mapping takes them; none is tried.) The judge goes the way of an API
-// server, with its own code; a real one is asked by test/kube TestStoredAsRead.
+// types, unknown fields, words that YAML 1.1 takes for booleans, numbers in quotes, numbers of
+// enums. The judge goes the way of an API server, with its own code; a real one is asked by
+// test/kube TestStoredAsRead.
 func TestAsAnAPIServer(t *testing.T) {
 	set, rnd := New(), rand.New(rand.NewPCG(46, 1))
 	texts := [][]byte{bytes.ReplaceAll(objects(t, 1), []byte("1m"), []byte("60s")), objects(t, 2)} // the mapping has no minutes

@@ -8,6 +8,24 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
+// isOtherType reports whether a scalar is of another type to JSON than the field that takes it has
+// by protobuf's mapping: a string for a number, a number for an enum.
+func isOtherType(n *yaml.Node, fd protoreflect.FieldDescriptor) bool {
+	if n == nil {
+		return false
+	}
+	if n = protoyaml.Resolve(n); n.Kind != yaml.ScalarNode {
+		return false
+	}
+	switch fd.Kind() {
+	case protoreflect.EnumKind:
+		return n.Tag == "!!int" || n.Tag == "!!float"
+	case protoreflect.StringKind, protoreflect.BytesKind, protoreflect.BoolKind, protoreflect.MessageKind, protoreflect.GroupKind:
+		return false
+	}
+	return n.Tag == "!!str"
+}
+
 // unread returns the value of a field that has its default, as it is written or because the text
 // could not be read.
 func unread(n *yaml.Node, fd protoreflect.FieldDescriptor) any {
@@ -23,9 +41,6 @@ func unread(n *yaml.Node, fd protoreflect.FieldDescriptor) any {
 		}
 		return shallow(n)
 	case protoreflect.EnumKind:
-		if known := fd.Enum().Values().ByNumber(protoreflect.EnumNumber(number)); known != nil && err == nil {
-			return string(known.Name())
-		}
 		return shallow(n)
 	case protoreflect.FloatKind, protoreflect.DoubleKind:
 		if number, err := strconv.ParseFloat(n.Value, 64); err == nil {
