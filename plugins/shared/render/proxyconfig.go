@@ -14,6 +14,7 @@ import (
 	networking "istio.io/api/networking/v1beta1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/rules"
 )
 
 // ProxyConfig returns the settings of a pod's proxy: the mesh's, over which are laid, in this
@@ -56,7 +57,8 @@ func layProxy(p *mesh.ProxyConfig, o *networking.ProxyConfig) {
 	p.ProxyMetadata = merged(p.ProxyMetadata, o.EnvironmentVariables)
 }
 
-// annotated changes settings by what an annotation says, in YAML or JSON.
+// annotated changes settings by what an annotation says, in YAML or JSON, and refuses what no proxy
+// could run with.
 func annotated(p *mesh.ProxyConfig, text string) error {
 	wrong := func(f protoyaml.Fault) error {
 		return fmt.Errorf("annotation %s: line %d: %s: %s", annotation.ProxyConfig.Name, f.Line, f.Field, f.Reason)
@@ -78,6 +80,9 @@ func annotated(p *mesh.ProxyConfig, text string) error {
 			if !f.Foreign {
 				return wrong(f)
 			}
+		}
+		if err := rules.ProxyAnnotation(root); err != nil {
+			return fmt.Errorf("annotation %s: %w", annotation.ProxyConfig.Name, err)
 		}
 	}
 	return nil

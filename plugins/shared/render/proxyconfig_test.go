@@ -2,6 +2,7 @@ package render_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -61,5 +62,30 @@ func TestProxyConfig(t *testing.T) {
 	}
 	if _, err := render.ProxyConfig(m, nil, map[string]string{"proxy.istio.io/config": "nothingLikeIt: [", "a": ""}); err == nil {
 		t.Error("an annotation that is no YAML is taken")
+	}
+}
+
+// TestProxyConfigThatIsWrong: what no proxy could run with is refused with its line, as by istiod.
+func TestProxyConfigThatIsWrong(t *testing.T) {
+	for text, want := range map[string]string{
+		"concurrency: 2\nstatusPort: 0":                       "line 2: statusPort: ",
+		"statusPort: 70000":                                   "line 1: statusPort: ",
+		"drainDuration: 1ms":                                  "drainDuration: ",
+		"drainDuration: 0s":                                   "drainDuration: ",
+		"discoveryAddress: a b":                               "discoveryAddress: ",
+		"configPath: ''":                                      "configPath: ",
+		"{proxyAdminPort: 0, serviceCluster: ''}":             "serviceCluster: ",
+		"privateKeyProvider: {cryptomb: {}}":                  "privateKeyProvider.cryptomb.pollDelay: ",
+		"tracing:\n  zipkin:\n    address: x":                 "line 3: tracing.zipkin.address: ",
+		"tracing: {zipkin: {address: '$(HOST_IP):9411'}}":     "",
+		"{statusPort: 15099, drainDuration: 7s, tracing: {}}": "",
+	} {
+		_, err := render.ProxyConfig(&mesh.MeshConfig{}, nil, map[string]string{"proxy.istio.io/config": text})
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%q is refused: %v", text, err)
+		case want != "" && (err == nil || !strings.HasPrefix(err.Error(), "annotation proxy.istio.io/config: line ") || !strings.Contains(err.Error(), want)):
+			t.Errorf("%q: %v; it is to name %q", text, err, want)
+		}
 	}
 }

@@ -455,3 +455,17 @@ func TestNoObject(t *testing.T) {
 		t.Errorf("%d are kept: %+v", n, r.Input.Resources)
 	}
 }
+
+// TestProxyAnnotation: settings of a pod's proxy that no proxy could run with are told as those that
+// can't be read.
+func TestProxyAnnotation(t *testing.T) {
+	for text, wrong := range map[string]bool{"statusPort: 0": true, "nonsense: [": true, "statusPort: 15099": false, "": false} {
+		r := Reader{}
+		r.Add("pod.yaml", []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: p, annotations: {proxy.istio.io/config: '"+text+
+			"'}}\nspec: {containers: [{name: c, image: c}]}\n"))
+		told := slices.ContainsFunc(r.All(), func(f kinds.Fault) bool { return f.Code == badAnnotation })
+		if told != wrong {
+			t.Errorf("%q: told as wrong: %v, want %v", text, told, wrong)
+		}
+	}
+}

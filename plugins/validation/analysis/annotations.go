@@ -12,7 +12,9 @@ import (
 	"istio.io/api/annotation"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/rules"
 )
 
 const (
@@ -180,7 +182,11 @@ func isProxyConfig(s string) error {
 	if _, err := parseProxyConfig(s); err != nil {
 		return fmt.Errorf("it is no ProxyConfig: %v", err)
 	}
-	return nil
+	root, _ := protoyaml.Chunk{Text: []byte(s)}.Parse()
+	if root == nil {
+		return nil
+	}
+	return rules.ProxyAnnotation(root)
 }
 
 // clipped is a text as messages have it: the beginning of a long one.

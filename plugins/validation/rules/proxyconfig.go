@@ -1,12 +1,37 @@
 package rules
 
 import (
+	"fmt"
 	"time"
 
+	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	mesh "istio.io/api/mesh/v1alpha1"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/meshdefaults"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 )
+
+// ProxyAnnotation returns what no proxy could run with of a document of annotation
+// proxy.istio.io/config, with its line. As with istiod, Istio's defaults count for what it leaves
+// out, whatever the mesh's are. What can't be read of it is for the caller to tell.
+func ProxyAnnotation(root *yaml.Node) error {
+	p := meshdefaults.Defaults().DefaultConfig
+	protoyaml.Decode(root, "", p)
+	for _, f := range Check(finding.Resource{Spec: p}) {
+		if f.Severity != finding.Error {
+			continue
+		}
+		hint := ""
+		if f.Hint != "" {
+			hint = "; " + f.Hint
+		}
+		return fmt.Errorf("line %d: %s: %s%s", protoyaml.Locate(root, f.Field).Line, f.Field, f.Message, hint)
+	}
+	return nil
+}
 
 // proxyConfig checks settings of proxies.
 func (c *checker) proxyConfig(at path, p *mesh.ProxyConfig) {

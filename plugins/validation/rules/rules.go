@@ -50,6 +50,8 @@ func Check(r finding.Resource) []finding.Finding {
 		c.selection(spec, m.Selector, m.TargetRef, m.TargetRefs)
 	case *extensions.TrafficExtension:
 		c.selection(spec, m.Selector, nil, m.TargetRefs)
+	case *mesh.ProxyConfig:
+		c.proxyConfig("", m)
 	case *mesh.MeshConfig:
 		c.meshConfig(m)
 	case *mesh.MeshNetworks:
