@@ -128,6 +128,27 @@ func living(ctx context.Context, objects dynamic.Interface, in *migrate.Input, n
 	if in.Deployments, err = webhooks.Deployments.List(ctx, objects, namespace, ""); err != nil {
 		return err
 	}
+	daemons, err := webhooks.DaemonSets.List(ctx, objects, namespace, "")
+	if err != nil {
+		return err
+	}
+	for _, d := range daemons {
+		in.Others = append(in.Others, migrate.Workload("DaemonSet", d.ObjectMeta, d.Spec.Template))
+	}
+	stateful, err := webhooks.StatefulSets.List(ctx, objects, namespace, "")
+	if err != nil {
+		return err
+	}
+	for _, s := range stateful {
+		in.Others = append(in.Others, migrate.Workload("StatefulSet", s.ObjectMeta, s.Spec.Template))
+	}
+	spaces, err := webhooks.Namespaces.List(ctx, objects, "", corev1.LabelMetadataName+"="+namespace)
+	if err != nil {
+		return err
+	}
+	for _, n := range spaces {
+		in.Others = append(in.Others, migrate.OfNamespace(n))
+	}
 	if in.Services, err = webhooks.Services.List(ctx, objects, namespace, ""); err != nil {
 		return err
 	}

@@ -105,7 +105,36 @@ func TestMigratesLive(t *testing.T) {
 		}
 	}
 	c.Kubectl(t, "set", "env", "deployment/istiod-canary", "-n", namespace, "PILOT_PUSH_THROTTLE=7", "FOREIGN_PASSWORD=hunter22")
+	c.Apply(t, `
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: gateway, namespace: istio-system}
+spec:
+  selector: {matchLabels: {app: gateway}}
+  template:
+    metadata: {labels: {app: gateway, sidecar.istio.io/inject: "true"}}
+    spec: {containers: [{name: istio-proxy, image: auto}]}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: store, namespace: istio-system}
+spec:
+  serviceName: store
+  selector: {matchLabels: {app: store}}
+  template:
+    metadata: {labels: {app: store}}
+    spec: {containers: [{name: store, image: store}]}
+`)
 	report := ask()
+	for _, want := range []string{"DaemonSet/gateway: its pods ask for injection", "StatefulSet/store: it is not this istiod's"} {
+		if !strings.Contains(report, want) {
+			t.Errorf("%q is not in %s", want, report)
+		}
+	}
+	c.Kubectl(t, "label", "namespace", namespace, "istio-injection=enabled")
+	if report := ask(); !strings.Contains(report, "StatefulSet/store: its pods ask for injection (labels of the namespace)") {
+		t.Errorf("of a namespace that is injected into it says %s", report)
+	}
 	if !strings.Contains(report, "variable PILOT_PUSH_THROTTLE:") || !strings.Contains(report, "variable FOREIGN_PASSWORD:") ||
 		strings.Contains(report, "hunter22") {
 		t.Errorf("of what was set in the cluster it says %s", report)

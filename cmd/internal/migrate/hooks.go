@@ -10,6 +10,7 @@ import (
 	admission "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/webhooks"
 )
@@ -40,6 +41,7 @@ func (m *maker) webhooks() {
 		m.out("webhooks for pods", Differs, "no MutatingWebhookConfiguration has the label %s=%s: webhooks.yaml has "+
 			"those of Istio's chart", webhooks.RevisionLabel, revision)
 	}
+	m.everywhere = c.Everywhere
 	m.validating(revision)
 	m.tags(tags)
 	if err := c.Check(); err != nil {
@@ -69,20 +71,27 @@ func (m *maker) service() string {
 			m.out("Service/"+s.Name, Same, "let it select the new pods: who is told the tag in place of the revision finds them by it")
 		}
 	}
-	labels := m.of.Spec.Template.Labels
+	found, pods := "", labels.Set(m.of.Spec.Template.Labels)
 	for _, s := range m.in.Services {
-		selects := len(s.Spec.Selector) > 0 && s.Labels[webhooks.TagLabel] == ""
-		for k, v := range s.Spec.Selector {
-			selects = selects && labels[k] == v
+		if s.Labels[webhooks.TagLabel] != "" {
+			continue
 		}
-		if selects && cmp.Or(s.Namespace, m.Namespace) == m.Namespace {
-			m.out("Service/"+s.Name, Same, "let it select the new pods: proxies and webhooks find them by it")
-			return s.Name
+		what := m.named("Service", s.Namespace, s.Name)
+		switch {
+		case !m.here(s.Namespace) || len(s.Spec.Selector) == 0 || !labels.SelectorFromSet(s.Spec.Selector).Matches(pods):
+			m.out(what, Same, "it selects no pods of istiod's, and stays as it is")
+		case found == "":
+			found = s.Name
+			m.out(what, Same, "let it select the new pods: proxies and webhooks find them by it")
+		default:
+			m.out(what, Same, "let it select the new pods, too, if somebody calls istiod by it")
 		}
 	}
-	name := "istiod" + webhooks.Suffix(m.Revision)
-	m.out("Service", Differs, "none selects istiod's pods: webhooks.yaml names %s, port 443 to 15017", name)
-	return name
+	if found == "" {
+		found = "istiod" + webhooks.Suffix(m.Revision)
+		m.out("Service", Differs, "none selects istiod's pods: webhooks.yaml names %s, port 443 to 15017", found)
+	}
+	return found
 }
 
 // injecting compares a configuration with ours.

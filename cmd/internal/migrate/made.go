@@ -65,6 +65,8 @@ type maker struct {
 	set  *set
 	// injects, validates: webhooks are wanted.
 	injects, validates bool
+	// everywhere: istiod injects into pods of namespaces that say nothing.
+	everywhere bool
 	// exports: services are to be exported.
 	exports bool
 	// multiCluster are rights to objects of Multi-Cluster Services.

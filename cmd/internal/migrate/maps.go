@@ -23,7 +23,8 @@ func (m *maker) maps() {
 	shared, _ := m.Settings["sharedMeshConfig"].(string)
 	there := map[string]bool{}
 	for _, c := range m.in.ConfigMaps {
-		if c.Namespace != "" && c.Namespace != m.Namespace {
+		if !m.here(c.Namespace) {
+			m.out(m.named("ConfigMap", c.Namespace, c.Name), Same, "it is of another namespace, and stays as it is")
 			continue
 		}
 		there[c.Name] = true
@@ -89,40 +90,4 @@ func (m *maker) templates(c *corev1.ConfigMap) {
 	names := s.Templates()
 	slices.Sort(names)
 	m.out("ConfigMap/"+c.Name, Same, "it is read (controller/injector), and followed; its templates are %s", strings.Join(names, ", "))
-}
-
-// others are all other objects: what is istiod's own is made anew, and what is not stays.
-func (m *maker) others() {
-	made := map[string]string{
-		"ServiceAccount":     "rights.yaml makes an account of its own",
-		"ClusterRole":        "rights.yaml has the least that do",
-		"ClusterRoleBinding": "rights.yaml has the least that do",
-		"Role":               "rights.yaml has the least that do", "RoleBinding": "rights.yaml has the least that do",
-		"HorizontalPodAutoscaler": "the chart makes one (autoscaleEnabled)", "PodDisruptionBudget": "the chart makes one (pdb)",
-		"NetworkPolicy": "the chart makes one (global.networkPolicy)",
-	}
-	stay := map[string]bool{"CustomResourceDefinition": true, "Namespace": true}
-	for _, o := range m.in.Others {
-		kind, _, _ := strings.Cut(o, "/")
-		switch {
-		case made[kind] != "":
-			m.out(o, Same, "%s", made[kind])
-		case stay[kind]:
-			m.out(o, Same, "it stays")
-		case kind == "Secret":
-			m.out(o, Same, "it is not read; what proxies and the CA use of it goes on")
-		case kind == "ValidatingAdmissionPolicy" || kind == "ValidatingAdmissionPolicyBinding":
-			m.out(o, Same, "the API server itself keeps to it; it goes with istiod's release")
-		default:
-			m.out(o, Same, "it is not istiod's Deployment, and stays as it is")
-		}
-	}
-	for _, d := range m.in.Deployments {
-		if d != m.of {
-			m.out("Deployment/"+d.Name, Same, "it is not this istiod's, and stays as it is")
-		}
-	}
-	if len(m.of.OwnerReferences) > 0 {
-		m.out("Deployment/"+m.of.Name, Differs, "an operator owns it, and may change it back: take istiod out of the operator's hands first")
-	}
 }

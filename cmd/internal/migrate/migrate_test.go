@@ -249,6 +249,39 @@ func TestSeveralClusters(t *testing.T) {
 	}
 }
 
+// TestInjectedBeside: pods that istiod injects into where nobody is asked about them here have to
+// move first; those that ask for nothing, or are elsewhere, stay.
+func TestInjectedBeside(t *testing.T) {
+	const everywhere = `
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: istio-sidecar-injector, labels: {istio.io/rev: default}}
+webhooks: [{name: auto.sidecar-injector.istio.io}]
+`
+	for _, c := range []struct{ kind, namespace, pods, more, by string }{
+		{"Deployment", "mesh", `metadata: {labels: {sidecar.istio.io/inject: "true"}}`, "", "sidecar.istio.io/inject: true"},
+		{"Deployment", "", `metadata: {annotations: {sidecar.istio.io/inject: "true"}}`, "", "sidecar.istio.io/inject: true"},
+		{"DaemonSet", "mesh", `metadata: {annotations: {inject.istio.io/templates: gateway}}`, "", "inject.istio.io/templates"},
+		{"StatefulSet", "mesh", `spec: {containers: [{name: istio-proxy, image: auto}]}`, "", "image: auto"},
+		{"Deployment", "mesh", `metadata: {labels: {istio.io/rev: default}}`, "", "label istio.io/rev"},
+		{"Deployment", "kube-system", `metadata: {labels: {sidecar.istio.io/inject: "true"}}`, "", "kube-system"},
+		{"Deployment", "mesh", `spec: {}`, "\n---\n{apiVersion: v1, kind: Namespace, metadata: {name: mesh, labels: {istio-injection: enabled}}}", "labels of the namespace"},
+		{"Deployment", "mesh", `spec: {}`, everywhere, "all namespaces"},
+		{"Deployment", "mesh", `spec: {}`, "", ""},
+		{"Deployment", "mesh", `metadata: {labels: {sidecar.istio.io/inject: "false", istio.io/rev: default}}`, everywhere, ""},
+		{"DaemonSet", "mesh", `spec: {hostNetwork: true}`, everywhere, ""},
+		{"Deployment", "shop", `metadata: {labels: {sidecar.istio.io/inject: "true"}}`, everywhere, ""},
+	} {
+		other := fmt.Sprintf("---\napiVersion: apps/v1\nkind: %s\nmetadata: {name: other, namespace: %q}\nspec:\n  template:\n    %s%s",
+			c.kind, c.namespace, c.pods, c.more)
+		o := read(t, "", deployed("", "")+other).outcome(t, c.kind+"/other"+map[string]string{"kube-system": " of kube-system", "shop": " of shop"}[c.namespace])
+		if c.by == "" && o.Fate != Same || c.by != "" && (o.Fate != Differs || !strings.Contains(o.Text, c.by) || !strings.Contains(o.Text, "move it")) {
+			t.Errorf("%s of %q with %s%s %s: %s", c.kind, c.namespace, c.pods, c.more, o.Fate, o.Text)
+		}
+	}
+}
+
 // TestPods: where istiod's pods run, and what they may take, is copied; what is istiod's own is
 // not.
 func TestPods(t *testing.T) {
@@ -295,6 +328,7 @@ func TestBad(t *testing.T) {
 		"a: [hunter2": "document 1 is no YAML", "a: hunter2": "no apiVersion", "[hunter2]": "no Kubernetes object",
 		"{apiVersion: v1, kind: Service, spec: hunter2}":           "Service/ is not as its kind is",
 		"kind: List\napiVersion: v1\nitems: [{a: hunter2}]":        "no Kubernetes object",
+		"{apiVersion: apps/v1, kind: DaemonSet, spec: hunter2}":    "DaemonSet/ is not as its kind is",
 		"# nothing\n---\nkind: x\napiVersion: z\n---\nb: {hunter2": "document 3 is no YAML",
 	} {
 		err := (&Input{}).Read("file", strings.NewReader(text))

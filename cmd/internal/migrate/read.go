@@ -31,8 +31,8 @@ type Input struct {
 	Services    []*corev1.Service
 	Mutating    []*admission.MutatingWebhookConfiguration
 	Validating  []*admission.ValidatingWebhookConfiguration
-	// Others are kinds and names of all else; of Secrets nothing more is kept.
-	Others []string
+	// Others are all else; of Secrets no more than their names is kept.
+	Others []Other
 
 	documents int
 }
@@ -76,8 +76,11 @@ func (in *Input) add(raw []byte) error {
 	}
 	var head struct {
 		metav1.TypeMeta
-		Metadata struct{ Name string }
-		Items    []json.RawMessage
+		Metadata struct {
+			Name, Namespace string
+			Labels          map[string]string
+		}
+		Items []json.RawMessage
 	}
 	if json.Unmarshal(raw, &head) != nil || head.Kind == "" || head.APIVersion == "" {
 		return errors.New("it is no Kubernetes object: it has no apiVersion, or no kind")
@@ -103,7 +106,14 @@ func (in *Input) add(raw []byte) error {
 	case "admissionregistration.k8s.io ValidatingWebhookConfiguration":
 		return into(raw, head.Kind, head.Metadata.Name, &in.Validating)
 	}
-	in.Others = append(in.Others, head.Kind+"/"+head.Metadata.Name)
+	o := Other{Kind: head.Kind, Namespace: head.Metadata.Namespace, Name: head.Metadata.Name}
+	if o.Kind == "Namespace" {
+		o.labels = head.Metadata.Labels
+	}
+	if err := o.read(group, raw); err != nil {
+		return err
+	}
+	in.Others = append(in.Others, o)
 	return nil
 }
 

@@ -167,8 +167,8 @@ func expression(key string, op metav1.LabelSelectorOperator, values ...string) m
 	return metav1.LabelSelectorRequirement{Key: key, Operator: op, Values: values}
 }
 
-// apart are namespaces without which nothing starts: nobody is asked about what is created there.
-func (c Config) apart() []string {
+// Apart are namespaces without which nothing starts: nobody is asked about what is created there.
+func (c Config) Apart() []string {
 	all := []string{"kube-system", "kube-public", "kube-node-lease"}
 	if !slices.Contains(all, c.Namespace) {
 		all = append(all, c.Namespace)
@@ -206,7 +206,7 @@ func (c Config) picks(value string) []pick {
 // injecting are the webhooks for pods whose labels, or whose namespaces', have the value.
 func (c Config) injecting(value string) (hooks []admission.MutatingWebhook) {
 	for _, w := range c.picks(value) {
-		apart := c.apart()
+		apart := c.Apart()
 		if w.name == "auto" {
 			apart = append(apart, "local-path-storage")
 		}

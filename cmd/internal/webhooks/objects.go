@@ -39,12 +39,14 @@ var (
 		"ValidatingWebhookConfiguration",
 		admission.SchemeGroupVersion.WithResource("validatingwebhookconfigurations"),
 	}
-	Services    = Kind[corev1.Service]{"Service", corev1.SchemeGroupVersion.WithResource("services")}
-	ConfigMaps  = Kind[corev1.ConfigMap]{"ConfigMap", corev1.SchemeGroupVersion.WithResource("configmaps")}
-	Namespaces  = Kind[corev1.Namespace]{"Namespace", corev1.SchemeGroupVersion.WithResource("namespaces")}
-	Deployments = Kind[appsv1.Deployment]{"Deployment", appsv1.SchemeGroupVersion.WithResource("deployments")}
-	roles       = Kind[rbacv1.ClusterRole]{"ClusterRole", rbacv1.SchemeGroupVersion.WithResource("clusterroles")}
-	bindings    = Kind[rbacv1.ClusterRoleBinding]{"ClusterRoleBinding", rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings")}
+	Services     = Kind[corev1.Service]{"Service", corev1.SchemeGroupVersion.WithResource("services")}
+	ConfigMaps   = Kind[corev1.ConfigMap]{"ConfigMap", corev1.SchemeGroupVersion.WithResource("configmaps")}
+	Namespaces   = Kind[corev1.Namespace]{"Namespace", corev1.SchemeGroupVersion.WithResource("namespaces")}
+	Deployments  = Kind[appsv1.Deployment]{"Deployment", appsv1.SchemeGroupVersion.WithResource("deployments")}
+	DaemonSets   = Kind[appsv1.DaemonSet]{"DaemonSet", appsv1.SchemeGroupVersion.WithResource("daemonsets")}
+	StatefulSets = Kind[appsv1.StatefulSet]{"StatefulSet", appsv1.SchemeGroupVersion.WithResource("statefulsets")}
+	roles        = Kind[rbacv1.ClusterRole]{"ClusterRole", rbacv1.SchemeGroupVersion.WithResource("clusterroles")}
+	bindings     = Kind[rbacv1.ClusterRoleBinding]{"ClusterRoleBinding", rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings")}
 )
 
 func (k Kind[T]) in(objects dynamic.Interface, namespace string) dynamic.ResourceInterface {
