@@ -158,7 +158,7 @@ func (m *maker) settle() {
 		for line := range strings.Lines(err.Error()) {
 			for _, name := range slices.Sorted(maps.Keys(m.Settings)) {
 				if f := m.flags.Lookup(name); f.Changed && strings.Contains(line, name+":") {
-					m.out("setting "+name, Differs, "what istiod is told is no value here, and is left out: %s", strings.TrimSpace(line))
+					m.refused(name, fmt.Sprintf("what istiod is told is no value here, and is left out: %s", strings.TrimSpace(line)))
 					m.back(f)
 					taken = true
 				}
@@ -169,6 +169,25 @@ func (m *maker) settle() {
 			return
 		}
 	}
+}
+
+// refused says that a setting can't be, of what has set it.
+func (m *maker) refused(name, why string) {
+	if !m.instead(name, Differs, why) {
+		m.out("setting "+name, Differs, "%s", why)
+	}
+}
+
+// instead says otherwise what becomes of that of which it was said that it is a setting, and
+// reports whether that was said of anything.
+func (m *maker) instead(setting string, fate Fate, text string) (said bool) {
+	for i, o := range m.Outcomes {
+		if o.Fate == Setting && strings.HasPrefix(o.Text, setting+": ") {
+			m.Outcomes[i].Fate, m.Outcomes[i].Text = fate, text
+			said = true
+		}
+	}
+	return said
 }
 
 // back takes a setting back.
@@ -188,30 +207,6 @@ func short(value string) string {
 		value = value[:mostValue] + "…"
 	}
 	return fmt.Sprintf("%q", strings.ToValidUTF8(value, "?"))
-}
-
-// arguments are the command line, which wins over variables.
-func (m *maker) arguments() {
-	args := discovery(m.of).Args
-	for i := 0; i < len(args); i++ {
-		name, value, has := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
-		if !strings.HasPrefix(args[i], "-") {
-			if args[i] != "discovery" {
-				m.out("argument "+short(args[i]), Differs, "it is no flag; leave it out")
-			}
-			continue
-		}
-		f := m.flags.Lookup(name)
-		switch {
-		case has:
-		case f != nil && f.NoOptDefVal != "":
-			value = f.NoOptDefVal
-		case i+1 < len(args) && (f != nil || !strings.HasPrefix(args[i+1], "-")):
-			i++
-			value = args[i]
-		}
-		m.argument("--"+name, f, value)
-	}
 }
 
 // argument takes one flag.
@@ -368,6 +363,7 @@ func (m *maker) enable() {
 	if m.Settings["enableCAServer"] == false {
 		m.set.disable("controller/ca")
 		delete(m.Settings, "enableCAServer") // it is of the built-in set
+		m.instead("enableCAServer", Plugin, "controller/ca is disabled")
 	}
 	if m.Revision != "" && m.Revision != webhooks.Default {
 		m.set.config("config/mesh", "istio-"+m.Revision, "configMap")
@@ -382,5 +378,6 @@ func (m *maker) enable() {
 	}
 	if !m.injects && !m.validates {
 		delete(m.Settings, "httpsAddr")
+		m.instead("httpsAddr", Moot, "nothing is asked there: there are webhooks neither for pods nor for objects")
 	}
 }

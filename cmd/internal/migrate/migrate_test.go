@@ -80,6 +80,13 @@ func (p *Plan) outcome(t *testing.T, what string) Outcome {
 	return p.Outcomes[at]
 }
 
+// flag reports whether there is a setting of that name.
+func (p *Plan) flag(name string) bool {
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	settings.Flags(fs, settings.Defaults())
+	return fs.Lookup(name) != nil
+}
+
 // deployed is an istiod with arguments and variables, each a line of YAML in flow style.
 func deployed(args, env string) string {
 	return fmt.Sprintf(`
@@ -193,6 +200,74 @@ func TestArguments(t *testing.T) {
 		if !slices.ContainsFunc(p.Outcomes, func(o Outcome) bool { return o.What == what && strings.Contains(o.Text, text) }) {
 			t.Errorf("%s: no %q in %v", what, text, p.Outcomes)
 		}
+	}
+}
+
+// TestCommands: what a container's command tells istiod counts as its arguments do; of what a shell
+// is told it is said that it is not read.
+func TestCommands(t *testing.T) {
+	container := func(of string) *Plan {
+		return read(t, "", fmt.Sprintf("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: istiod, namespace: mesh}\n"+
+			"spec: {template: {spec: {containers: [{name: pilot, %s}]}}}\n", of))
+	}
+	for of, want := range map[string]map[string]any{
+		`command: [/usr/local/bin/pilot-discovery, discovery, --domain, x.y, "--monitoringAddr=:9999", --httpsAddr, ":9443"]`: {
+			"domain": "x.y", "monitoringAddr": ":9999", "httpsAddr": ":9443"},
+		`command: [pilot-discovery], args: [discovery, --domain, x.y]`:   {"domain": "x.y"},
+		`command: [pilot-discovery, --domain=x.y], args: [discovery]`:    {"domain": "x.y"},
+		`command: [tini, --, pilot-discovery, discovery, --domain, x.y]`: {"domain": "x.y", "command": "what it does is not known"},
+		`command: [sh, -c, 'exec pilot-discovery "$@"', --], args: [discovery, --domain, x.y]`: {
+			"domain": "x.y", "command": "what it does is not known"},
+		`command: [sh, -c, exec /usr/local/bin/pilot-discovery discovery --domain hunter2]`: {"command": `"sh" starts istiod, and what it tells istiod is not read`},
+		`command: [sh, -c, exec /usr/local/bin/pilot-discovery]`:                            {"command": "write that into settings.yaml"},
+		`args: [discovery, -n, other]`:                                                      {"namespace": "other"},
+		`args: [discovery, -n=other]`:                                                       {"namespace": "other"},
+		`args: [discovery, -nother]`:                                                        {"namespace": "other"},
+		`args: [discovery, -x, other, --n, more]`:                                           {"namespace": "mesh", "-x": "no flag that is known", "--n": "no flag that is known"},
+		`args: [discovery, --, --domain=x.y]`:                                               {"domain": nil, `argument "--domain=x.y"`: "it is no flag"},
+	} {
+		p := container(of)
+		for name, value := range want {
+			if p.flag(name) {
+				if p.Settings[name] != value {
+					t.Errorf("%s: %s is %v, not %v", of, name, p.Settings[name], value)
+				}
+			} else if o := p.outcome(t, name); o.Fate != Differs || !strings.Contains(o.Text, fmt.Sprint(value)) {
+				t.Errorf("%s: %s %s: %s", of, name, o.Fate, o.Text)
+			}
+		}
+		if report := fmt.Sprint(p.Outcomes); strings.Contains(report, "hunter2") ||
+			want["command"] == nil && slices.ContainsFunc(p.Outcomes, func(o Outcome) bool { return o.What == "command" }) {
+			t.Errorf("%s: %s", of, report)
+		}
+	}
+}
+
+// TestOnce: of what istiod is told one thing is said: not that it is in settings.yaml where it is
+// taken out of it.
+func TestOnce(t *testing.T) {
+	p := read(t, "", deployed(`"--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA,NONSENSE"`, `{name: INJECT_ENABLED, value: "false"}`)+`
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: istio-sidecar-injector, labels: {istio.io/rev: default}}
+`)
+	said := 0
+	for _, o := range p.Outcomes {
+		if strings.Contains(o.What+o.Text, "tls-cipher-suites") {
+			said++
+		}
+	}
+	if o := p.outcome(t, "--tls-cipher-suites"); said != 1 || o.Fate != Differs || !strings.Contains(o.Text, "is left out") || p.Settings["tls-cipher-suites"] != nil {
+		t.Errorf("%d times: %s: %s", said, o.Fate, o.Text)
+	}
+	p = read(t, "", deployed(`--httpsAddr, ":9443"`, `{name: INJECT_ENABLED, value: "false"}, {name: ENABLE_CA_SERVER, value: "false"}`)+
+		"---\n{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: theirs}}")
+	if o := p.outcome(t, "--httpsAddr"); o.Fate != Moot || p.Settings["httpsAddr"] != nil {
+		t.Errorf("%s: %s: %s", o.What, o.Fate, o.Text)
+	}
+	if o := p.outcome(t, "variable ENABLE_CA_SERVER"); o.Fate != Plugin {
+		t.Errorf("%s: %s: %s", o.What, o.Fate, o.Text)
 	}
 }
 

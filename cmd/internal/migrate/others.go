@@ -97,12 +97,12 @@ func (m *maker) others() {
 		case "ClusterRole", "Role":
 			m.out(what, Same, "%s", roles[key(o.Kind, m.space(o.Namespace), o.Name)].text())
 		case "HorizontalPodAutoscaler":
-			m.instead(what, "the chart makes one (autoscaleEnabled)",
+			m.replaced(what, "the chart makes one (autoscaleEnabled)",
 				o.target.Kind == "Deployment" && o.target.Name == m.of.Name && m.here(o.Namespace))
 		case "PodDisruptionBudget":
-			m.instead(what, "the chart makes one (pdb)", m.selected(o))
+			m.replaced(what, "the chart makes one (pdb)", m.selected(o))
 		case "NetworkPolicy":
-			m.instead(what, "the chart makes one (global.networkPolicy)", m.selected(o))
+			m.replaced(what, "the chart makes one (global.networkPolicy)", m.selected(o))
 		case "CustomResourceDefinition", "Namespace":
 			m.out(what, Same, "it stays")
 		case "Secret":
@@ -135,8 +135,8 @@ func (m *maker) account() string {
 	return cmp.Or(spec.ServiceAccountName, spec.DeprecatedServiceAccount)
 }
 
-// instead says what is made in an object's place, if it is about istiod's pods.
-func (m *maker) instead(what, made string, istiods bool) {
+// replaced says what is made in an object's place, if it is about istiod's pods.
+func (m *maker) replaced(what, made string, istiods bool) {
 	if !istiods {
 		made = "it is not about istiod's pods, and stays as it is"
 	}

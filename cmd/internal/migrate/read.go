@@ -130,12 +130,19 @@ func into[T any](raw []byte, kind, name string, all *[]*T) error {
 func discovery(d *appsv1.Deployment) *corev1.Container {
 	of := d.Spec.Template.Spec.Containers
 	for i := range of {
-		if of[i].Name == "discovery" || slices.Contains(of[i].Args, "discovery") {
+		words := slices.Concat(of[i].Command, of[i].Args)
+		if of[i].Name == "discovery" || slices.Contains(words, "discovery") || slices.ContainsFunc(words, starts) {
 			return &of[i]
 		}
 	}
 	return nil
 }
+
+// program is istiod's.
+const program = "pilot-discovery"
+
+// starts reports whether a word, which may be a shell's text, names istiod's program.
+func starts(word string) bool { return strings.Contains(word, program) }
 
 // istiod finds the Deployment, of that name if it is not empty.
 func (in *Input) istiod(name string) (*appsv1.Deployment, error) {
@@ -154,5 +161,5 @@ func (in *Input) istiod(name string) (*appsv1.Deployment, error) {
 	case name != "":
 		return nil, fmt.Errorf("no Deployment is called %s and runs `discovery`", name)
 	}
-	return nil, errors.New("no Deployment runs istiod: none has a container that is called discovery, or has the argument discovery")
+	return nil, errors.New("no Deployment runs istiod: none has a container that is called discovery, or that runs pilot-discovery, or has the argument discovery")
 }
