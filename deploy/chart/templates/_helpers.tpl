@@ -42,19 +42,12 @@ istio: pilot
 {{- end -}}
 {{- end -}}
 
-{{/* Values of the control plane: those at the top, and over them those below pilot. */}}
-{{- define "coxswain.pilot" -}}
-{{- $top := omit .Values "global" "pilot" "meshConfig" "revision" "ownerName" "coxswain" "webhooks" "telemetry" "revisionTags" "sidecarInjectorWebhook" "gateways" -}}
-{{- mergeOverwrite (deepCopy $top) (deepCopy (.Values.pilot | default dict)) | toYaml -}}
-{{- end -}}
-
 {{- define "coxswain.image" -}}
-{{- $pilot := include "coxswain.pilot" . | fromYaml -}}
-{{- $hub := $pilot.hub | default .Values.global.hub -}}
-{{- if contains "/" $pilot.image -}}
-{{ $pilot.image }}
-{{- else if $hub -}}
-{{ $hub }}/{{ $pilot.image }}:{{ $pilot.tag | default .Values.global.tag | default .Chart.AppVersion }}
+{{- $hub := .Values.hub | default .Values.global.hub -}}
+{{- if contains "/" .Values.image -}}
+{{ .Values.image }}
+{{- else if and $hub (not (regexMatch "^((docker\\.io/)?istio|gcr\\.io/istio-(release|testing)|registry\\.istio\\.io/.+)$" $hub)) -}}
+{{ $hub }}/{{ .Values.image }}:{{ .Values.tag | default .Values.global.tag | default .Chart.AppVersion }}
 {{- else -}}
 {{- fail "no image is published: push the one that `make image` makes to a registry of yours, and name that in global.hub, or the whole image in image" -}}
 {{- end -}}
@@ -69,27 +62,79 @@ istio: pilot
 {{- regexReplaceAll "none|fatal" (regexReplaceAll "^.*:" $level "") "error" -}}
 {{- end -}}
 
-{{/* Which of istiod's values mean nothing here: it fails with all that are found. */}}
+{{/* Which of istiod's values mean nothing here: it fails with all that are found, but for those that are istiod's defaults. */}}
 {{- define "coxswain.refuse" -}}
 {{- $refused := list -}}
 {{- range $path, $hint := .refused -}}
   {{- range $root := list "" "pilot." -}}
-    {{- $at := $.Values -}}
-    {{- $found := true -}}
-    {{- range $key := splitList "." (print $root $path) -}}
-      {{- if and $found (kindIs "map" $at) (hasKey $at $key) -}}
-        {{- $at = index $at $key -}}
-      {{- else -}}
-        {{- $found = false -}}
+    {{- $is := include "coxswain.at" (dict "of" $.Values "path" (print $root $path)) | fromJson -}}
+    {{- $usual := include "coxswain.at" (dict "of" $.usual "path" $path) | fromJson -}}
+    {{- range $n, $at := include "coxswain.differs" (dict "is" $is.value "usual" $usual.value "path" (print $root $path)) | trim | splitList "\n" | compact -}}
+      {{- if eq $path "_internal_defaults_do_not_set" -}}
+        {{- $refused = append $refused (printf "%s: %s" $at $hint) -}}
+      {{- else if eq $n 0 -}}
+        {{- $refused = append $refused (printf "%s%s is a value of istiod's chart that means nothing here: %s" $root $path $hint) -}}
       {{- end -}}
-    {{- end -}}
-    {{- if $found -}}
-      {{- $refused = append $refused (printf "%s%s is a value of istiod's chart that means nothing here: %s" $root $path $hint) -}}
     {{- end -}}
   {{- end -}}
 {{- end -}}
 {{- with $refused -}}
 {{- fail (join "\n" .) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* {"value": what `of` has at `path`}, or {}. */}}
+{{- define "coxswain.at" -}}
+{{- $at := .of -}}
+{{- $found := true -}}
+{{- range $key := splitList "." .path -}}
+  {{- if and $found (kindIs "map" $at) (hasKey $at $key) -}}
+    {{- $at = index $at $key -}}
+  {{- else -}}
+    {{- $found = false -}}
+  {{- end -}}
+{{- end -}}
+{{- if $found -}}{{- dict "value" $at | toJson -}}{{- else -}}{}{{- end -}}
+{{- end -}}
+
+{{/* The places, a line each, below `path` where `is` is not as it is usual; what has no usual value is not to be empty. */}}
+{{- define "coxswain.differs" -}}
+{{- $path := .path -}}
+{{- $usual := .usual -}}
+{{- if kindIs "map" .is -}}
+  {{- range $key, $value := .is -}}
+    {{- $of := ternary $usual dict (kindIs "map" $usual) -}}
+    {{- include "coxswain.differs" (dict "is" $value "usual" (index $of $key) "path" (print $path "." $key)) -}}
+  {{- end -}}
+{{- else if and .is (kindIs "invalid" $usual) }}
+{{ $path }}
+{{- else if and (not (kindIs "invalid" .is)) (not (kindIs "invalid" $usual)) (ne (toJson .is | trimAll "\"") (toJson $usual | trimAll "\"")) }}
+{{ $path }}
+{{- end -}}
+{{- end -}}
+
+{{/* Takes away what is null: Helm leaves that where the chart itself has no such value. */}}
+{{- define "coxswain.prune" -}}
+{{- range $key, $value := . -}}
+  {{- if kindIs "invalid" $value -}}
+    {{- $_ := unset $ $key -}}
+  {{- else if kindIs "map" $value -}}
+    {{- include "coxswain.prune" $value -}}
+  {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Gives `to` what `usual` has and it lacks, but for the maps whose parts are taken away by null. */}}
+{{- define "coxswain.fill" -}}
+{{- $to := .to -}}
+{{- range $key, $value := .usual -}}
+  {{- if kindIs "invalid" $value -}}
+  {{- else if not (hasKey $to $key) -}}
+    {{- if has $key (list "resources" "cpu" "memory" "seccompProfile") -}}{{- $value = dict -}}{{- end -}}
+    {{- $_ := set $to $key (deepCopy $value) -}}
+  {{- else if and (kindIs "map" $value) (not (has $key (list "resources" "cpu" "memory" "seccompProfile"))) -}}
+    {{- include "coxswain.fill" (dict "to" (index $to $key) "usual" $value) -}}
+  {{- end -}}
 {{- end -}}
 {{- end -}}
 
