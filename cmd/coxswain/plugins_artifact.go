@@ -29,7 +29,7 @@ func (h *howPulled) flags(c *cobra.Command) {
 	f.StringVar(&h.source.CA, "ca", "", "certificates (PEM) of the authorities that the registry's is checked with, in place of the system's")
 	f.BoolVar(&h.source.PlainHTTP, "plain-http", false, "speak plain HTTP; a registry on this machine is spoken to so in any case, unless --ca is given")
 	f.DurationVar(&h.source.Timeout, "timeout", 5*time.Minute, "for all of it")
-	f.StringVar(&h.bytes, "bytes", "256Mi", "most that the artifact may have, packed and unpacked")
+	f.StringVar(&h.bytes, "bytes", "256Mi", "most that the artifact may have for a platform, packed and unpacked")
 }
 
 // at is where an artifact is that is named on the command line.

@@ -19,8 +19,8 @@ func pluginPushCommand(p *program) *cobra.Command {
 		Use:   "push REFERENCE FILE|OS/ARCH=FILE...",
 		Short: "Put a plugin into a registry of OCI artifacts: a WASI module, or a program for each platform",
 		Long: `Put a plugin into a registry of OCI artifacts, from where plugin: oci://… of a plugins.yaml runs it. A WASI module is one FILE, and runs on each
-platform. A program is one FILE for each platform, such as linux/amd64=bin/mine. The answer is the reference with its digest, as it is to be written
-into plugins.yaml: only these bytes are run then.
+platform. A program is one FILE for each platform, such as linux/amd64=bin/mine, for which it must have been built. The answer is the reference with its
+digest, as it is to be written into plugins.yaml: only these bytes are run then.
 
 Sign it with cosign, if plugins.yaml names a key in the place of a digest: cosign sign --key cosign.key REFERENCE@DIGEST
 
@@ -78,6 +78,9 @@ func filesOf(args []string) (all []artifact.File, err error) {
 		if platform, file, ok := strings.Cut(arg, "="); ok && strings.Count(platform, "/") == 1 {
 			f.Path = file
 			f.OS, f.Architecture, _ = strings.Cut(platform, "/")
+		}
+		if err := f.Check(); err != nil {
+			return nil, usageError{err}
 		}
 		if slices.ContainsFunc(all, func(o artifact.File) bool { return o.OS == f.OS && o.Architecture == f.Architecture }) {
 			return nil, usageError{fmt.Errorf("%s is the second file for its platform", arg)}

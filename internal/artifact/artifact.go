@@ -60,7 +60,7 @@ type Source struct {
 	// image runs, and its platform doesn't count. Source: solo-io/wasm, "WebAssembly Artifact Image
 	// Specification", and its variant for images of containers.
 	Filter bool
-	// Timeout of all, Bytes of all that is fetched, and of all that it is unpacked to.
+	// Timeout of all, Bytes of all layers that are fetched, and of all that they are unpacked to.
 	Timeout time.Duration
 	Bytes   uint64
 }
@@ -83,10 +83,11 @@ type Found struct {
 }
 
 const (
-	// mostManifest bounds a manifest or an index, mostConfig a configuration, in bytes; mostLayers
-	// and mostPlatforms what they list.
+	// mostManifest bounds a manifest or an index, mostConfig a configuration, in bytes; mostSmall
+	// all configurations and signatures of an artifact; mostLayers and mostPlatforms what they list.
 	mostManifest  = 1 << 20
 	mostConfig    = 1 << 20
+	mostSmall     = mostConfig + 2*mostSignatures*mostSignature
 	mostLayers    = 128
 	mostPlatforms = 256
 )
@@ -137,7 +138,7 @@ func (s *Store) get(ctx context.Context, src Source, at string) (*Found, error) 
 			return nil, err
 		}
 	}
-	from := &fetcher{store: s, src: src, left: src.Bytes + 4*mostManifest}
+	from := &fetcher{store: s, src: src, left: src.Bytes, leftSmall: mostSmall}
 	if at == "" {
 		at = src.Reference.Digest()
 	}

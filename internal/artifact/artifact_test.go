@@ -260,6 +260,15 @@ func TestSizes(t *testing.T) {
 			t.Errorf("it was asked for: %s", path)
 		}
 	}
+	plugin(t, l, "small", Config{"wasip1", "wasm"}, l.Put(ModuleType, module))
+	src := source(l, ":small")
+	src.Bytes = uint64(len(module)) - 1
+	_, err = s.Get(t.Context(), src, "")
+	refused(t, err, "more than 17 bytes")
+	src.Bytes++ // neither manifests nor configurations count
+	if _, err = s.Get(t.Context(), src, ""); err != nil {
+		t.Error(err)
+	}
 	plugin(t, l, "two", Config{}, l.Put(ModuleType, module), l.Put(ModuleType, []byte("x")))
 	_, err = s.Get(t.Context(), source(l, ":two"), "")
 	refused(t, err, "2 layers")
@@ -507,7 +516,7 @@ func TestCredentials(t *testing.T) {
 	src.Credentials = file
 	write("not-that-word")
 	_, err = s.Get(t.Context(), src, "")
-	refused(t, err, "401")
+	refused(t, err, "the registry does not know who asks", "401")
 	if err != nil && strings.Contains(err.Error(), base64.StdEncoding.EncodeToString([]byte("me:not-that-word"))) {
 		t.Errorf("the error tells the credentials: %v", err)
 	}

@@ -18,9 +18,11 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/internal/artifact/reference"
+	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/credentials"
+	"oras.land/oras-go/v2/registry/remote/errcode"
 )
 
 const (
@@ -292,7 +294,7 @@ func plain(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
 		err = cause
 	}
-	text := queries.ReplaceAllString(err.Error(), "?…")
+	text := queries.ReplaceAllString(inWords(err), "?…")
 	text = userinfo.ReplaceAllString(text, "//")
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -304,6 +306,40 @@ func plain(ctx context.Context, err error) error {
 		text = strings.ToValidUTF8(text[:mostText], "") + "…"
 	}
 	return &fetchError{text, err}
+}
+
+// inWords is what an error says. Of a registry's refusal it is what it means here, and what the
+// registry says of it.
+func inWords(err error) string {
+	var refusal *errcode.ErrorResponse
+	if !errors.As(err, &refusal) {
+		if text, ok := strings.CutSuffix(err.Error(), ": "+errdef.ErrNotFound.Error()); ok {
+			return text + ": the registry has not got it"
+		}
+		return err.Error()
+	}
+	means := "the registry refuses it"
+	switch status := refusal.StatusCode; {
+	case status == http.StatusUnauthorized:
+		means = "the registry does not know who asks: log in (docker login), or name a file of credentials"
+	case status == http.StatusForbidden:
+		means = "the registry does not allow it to who asks"
+	case status == http.StatusNotFound:
+		means = "the registry has not got it"
+	case status == http.StatusMethodNotAllowed || status == http.StatusNotImplemented:
+		means = "the registry does not do this"
+	case status == http.StatusTooManyRequests:
+		means = "the registry was asked too often: try later"
+	case status >= http.StatusInternalServerError:
+		means = "the registry fails: try later"
+	}
+	var says []string
+	for _, e := range refusal.Errors {
+		e.Detail = nil // which may be anything
+		says = append(says, e.Error())
+	}
+	says = append([]string{fmt.Sprint("status ", refusal.StatusCode)}, says...)
+	return strings.Replace(err.Error(), refusal.Error(), fmt.Sprintf("%s (%s)", means, strings.Join(says, "; ")), 1)
 }
 
 // fetchError is why an artifact can't be had, in words that may be shown.

@@ -35,6 +35,9 @@ func Push(ctx context.Context, src Source, files []File, annotations map[string]
 }
 
 func push(ctx context.Context, src Source, files []File, annotations map[string]string) (ocispec.Descriptor, error) {
+	if err := checkFiles(files, src.Bytes); err != nil {
+		return ocispec.Descriptor{}, err
+	}
 	repo, err := src.repository()
 	if err != nil {
 		return ocispec.Descriptor{}, err
@@ -61,15 +64,9 @@ func push(ctx context.Context, src Source, files []File, annotations map[string]
 
 // pushFile pushes a file with the manifest that it is an artifact by.
 func pushFile(ctx context.Context, repo *remote.Repository, f File, annotations map[string]string) (ocispec.Descriptor, error) {
-	module, err := isModule(f.Path)
-	if err != nil {
-		return ocispec.Descriptor{}, err
-	}
 	c, layerType := Config{f.OS, f.Architecture}, ProgramType
-	if module {
+	if f.OS == "" {
 		c, layerType = Config{"wasip1", "wasm"}, ModuleType
-	} else if f.OS == "" || f.Architecture == "" {
-		return ocispec.Descriptor{}, fmt.Errorf("%s is no module; say for which platform it is, such as linux/amd64=%s", f.Path, f.Path)
 	}
 	layer, err := pushBlob(ctx, repo, layerType, f.Path)
 	if err != nil {
@@ -154,7 +151,7 @@ func (s *Store) Describe(ctx context.Context, src Source) (*Description, error) 
 }
 
 func (s *Store) describe(ctx context.Context, src Source) (*Description, error) {
-	from := &fetcher{store: s, src: src, left: src.Bytes}
+	from := &fetcher{store: s, src: src, left: src.Bytes, leftSmall: mostSmall}
 	at := src.Reference.Digest()
 	if at == "" {
 		var err error
@@ -231,6 +228,7 @@ func Search(ctx context.Context, src Source, registry, word string) (all []strin
 		}
 		return nil
 	}
+	all = []string{} // not nil, which is no list in JSON
 	if src.Reference != "" {
 		var repo *remote.Repository
 		if repo, err = src.repository(); err == nil {

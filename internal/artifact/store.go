@@ -188,8 +188,9 @@ func (s *Store) keep(kind, name string, text []byte) error {
 type fetcher struct {
 	store *Store
 	src   Source
-	// left is how many bytes may still be fetched.
-	left uint64
+	// left is how many bytes of layers may still be fetched, leftSmall how many of configurations
+	// and signatures.
+	left, leftSmall uint64
 	// from is the registry's client; nil: nothing was needed of it yet.
 	from *remote.Repository
 }
@@ -258,15 +259,20 @@ func (f *fetcher) manifest(ctx context.Context, d digest.Digest) ([]byte, error)
 	return nil, fmt.Errorf("%s is gone from %s", d, f.store.Dir)
 }
 
-// blob sees that the store has a file.
+// blob sees that the store has a layer.
 func (f *fetcher) blob(ctx context.Context, d ocispec.Descriptor) error {
 	if f.store.has(d.Digest) {
 		return nil
 	}
 	if uint64(d.Size) > f.left {
-		return fmt.Errorf("it has more than %d bytes (pull.bytes)", f.src.Bytes)
+		return fmt.Errorf("it has more than %d bytes (pull.bytes, or --bytes)", f.src.Bytes)
 	}
 	f.left -= uint64(d.Size)
+	return f.fetch(ctx, d)
+}
+
+// fetch puts a blob into the store.
+func (f *fetcher) fetch(ctx context.Context, d ocispec.Descriptor) error {
 	repo, err := f.registry()
 	if err != nil {
 		return err
@@ -280,13 +286,19 @@ func (f *fetcher) blob(ctx context.Context, d ocispec.Descriptor) error {
 	return err
 }
 
-// small returns a blob that is short.
+// small returns a blob that is short: a configuration, or a signature.
 func (f *fetcher) small(ctx context.Context, d ocispec.Descriptor, most int64) ([]byte, error) {
 	if d.Size > most {
 		return nil, fmt.Errorf("%s has %d bytes, more than %d", d.Digest, d.Size, most)
 	}
-	if err := f.blob(ctx, d); err != nil {
-		return nil, err
+	if !f.store.has(d.Digest) {
+		if uint64(d.Size) > f.leftSmall {
+			return nil, fmt.Errorf("its configurations and signatures have more than %d bytes", mostSmall)
+		}
+		f.leftSmall -= uint64(d.Size)
+		if err := f.fetch(ctx, d); err != nil {
+			return nil, err
+		}
 	}
 	if text := f.store.read(d.Digest, most); text != nil {
 		return text, nil

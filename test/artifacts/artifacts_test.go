@@ -57,7 +57,7 @@ func TestStory(t *testing.T) {
 	dir := t.TempDir()
 	name := at + "/team/memory"
 	push := func(tag, file string) string {
-		here, there := runtime.GOOS+"/"+runtime.GOARCH+"="+file, "plan9/mips="+filepath.Join(dir, "other")
+		here, there := runtime.GOOS+"/"+runtime.GOARCH+"="+file, "plan9/arm="+filepath.Join(dir, "other")
 		out := must(t, []string{"@sha256:"}, "plugins", "push", name+":"+tag, here, there, "--annotation", "org.example.about=x")
 		return digests.FindString(out)
 	}
@@ -67,7 +67,7 @@ func TestStory(t *testing.T) {
 	first := push("1", binary)
 	must(t, []string{"team/memory"}, "plugins", "search", at, "mem")
 	must(t, []string{"1\n"}, "plugins", "search", name)
-	must(t, []string{first, "plan9/mips", runtime.GOOS + "/" + runtime.GOARCH, "org.example.about", "0 signatures"}, "plugins", "inspect", name+":1")
+	must(t, []string{first, "plan9/arm", runtime.GOOS + "/" + runtime.GOARCH, "org.example.about", "0 signatures"}, "plugins", "inspect", name+":1")
 	must(t, []string{"a program of", first}, "plugins", "pull", name+":1", "--to", filepath.Join(dir, "pulled"))
 
 	file := filepath.Join(dir, "plugins.yaml")
@@ -80,6 +80,12 @@ func TestStory(t *testing.T) {
 `, name)
 	if err := os.WriteFile(file, []byte(set), 0o600); err != nil {
 		t.Fatal(err)
+	}
+	if out, err := say(t, "plugins", "search", at, "nobody", "-o", "json"); err != nil || out != "[]\n" {
+		t.Errorf("a search that finds nothing: %v", err)
+	}
+	if out, err := say(t, "plugins", "search", at+"/absent"); err == nil || !strings.Contains(out, "the registry has not got it (status 404") {
+		t.Error("tags of what isn't there are listed")
 	}
 	if out, err := say(t, "validate", file); err == nil || !strings.Contains(out, "coxswain plugins pin") {
 		t.Error("a bare tag is taken without insecure")
