@@ -83,8 +83,9 @@ type Found struct {
 }
 
 const (
-	// mostManifest bounds a manifest or an index, mostConfig a configuration, in bytes; mostSmall
-	// all configurations and signatures of an artifact; mostLayers and mostPlatforms what they list.
+	// mostManifest bounds a manifest or an index, mostConfig a configuration, in bytes;
+	// mostSmall all configurations and signatures of an artifact; mostLayers and mostPlatforms
+	// what they list.
 	mostManifest  = 1 << 20
 	mostConfig    = 1 << 20
 	mostSmall     = mostConfig + 2*mostSignatures*mostSignature

@@ -12,8 +12,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/internal/nearest"
 )
 
-// systems and machines are what platforms are made of, as Go names them. Source: Go,
-// internal/syslist; OCI Image Index Specification, "platform".
+// systems and machines are what platforms are made of, as Go names them (go tool dist
+// list). Source: OCI Image Index Specification, "platform".
 var (
 	systems = []string{
 		"aix", "android", "darwin", "dragonfly", "freebsd", "illumos", "ios", "linux", "netbsd", "openbsd", "plan9", "solaris", "windows",

@@ -88,7 +88,9 @@ func TestNull(t *testing.T) {
 	if is := objects(t, "--values", values(t, map[string]any{"pilot": all})); !maps.EqualFunc(is, want, equal) {
 		t.Errorf("where each is null below pilot there are %s, not %s", is, want)
 	}
-	for set, not := range map[string]string{"resources.requests.memory=null": `"512Mi"`, "cpu=null": `"name":"cpu"`, "env.A=null": `"A"`, "podLabels.a=null": `"a"`} {
+	for set, not := range map[string]string{
+		"resources.requests.memory=null": `"512Mi"`, "cpu=null": `"name":"cpu"`, "env.A=null": `"A"`, "podLabels.a=null": `"a"`,
+	} {
 		is := objects(t, "--set", set)
 		if got := string(is["Deployment/istiod"]) + string(is["HorizontalPodAutoscaler/istiod"]); strings.Contains(got, not) {
 			t.Errorf("with %s there are %s", set, got)
@@ -96,8 +98,8 @@ func TestNull(t *testing.T) {
 	}
 }
 
-// TestIstiods: what templates of istiod's chart read is a value here, or refused with a hint, and so
-// is what its profiles set. The defaults that are passed over are that chart's.
+// TestIstiods: what templates of istiod's chart read is a value here, or refused with a hint, and
+// so is what its profiles set. The defaults that are passed over are that chart's.
 func TestIstiods(t *testing.T) {
 	need.All(t)
 	t.Parallel()

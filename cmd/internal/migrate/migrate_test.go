@@ -218,13 +218,17 @@ func TestCommands(t *testing.T) {
 		`command: [tini, --, pilot-discovery, discovery, --domain, x.y]`: {"domain": "x.y", "command": "what it does is not known"},
 		`command: [sh, -c, 'exec pilot-discovery "$@"', --], args: [discovery, --domain, x.y]`: {
 			"domain": "x.y", "command": "what it does is not known"},
-		`command: [sh, -c, exec /usr/local/bin/pilot-discovery discovery --domain hunter2]`: {"command": `"sh" starts istiod, and what it tells istiod is not read`},
-		`command: [sh, -c, exec /usr/local/bin/pilot-discovery]`:                            {"command": "write that into settings.yaml"},
-		`args: [discovery, -n, other]`:                                                      {"namespace": "other"},
-		`args: [discovery, -n=other]`:                                                       {"namespace": "other"},
-		`args: [discovery, -nother]`:                                                        {"namespace": "other"},
-		`args: [discovery, -x, other, --n, more]`:                                           {"namespace": "mesh", "-x": "no flag that is known", "--n": "no flag that is known"},
-		`args: [discovery, --, --domain=x.y]`:                                               {"domain": nil, `argument "--domain=x.y"`: "it is no flag"},
+		`command: [sh, -c, exec /usr/local/bin/pilot-discovery discovery --domain hunter2]`: {
+			"command": `"sh" starts istiod, and what it tells istiod is not read`,
+		},
+		`command: [sh, -c, exec /usr/local/bin/pilot-discovery]`: {"command": "write that into settings.yaml"},
+		`args: [discovery, -n, other]`:                           {"namespace": "other"},
+		`args: [discovery, -n=other]`:                            {"namespace": "other"},
+		`args: [discovery, -nother]`:                             {"namespace": "other"},
+		`args: [discovery, -x, other, --n, more]`: {
+			"namespace": "mesh", "-x": "no flag that is known", "--n": "no flag that is known",
+		},
+		`args: [discovery, --, --domain=x.y]`: {"domain": nil, `argument "--domain=x.y"`: "it is no flag"},
 	} {
 		p := container(of)
 		for name, value := range want {
@@ -258,7 +262,8 @@ metadata: {name: istio-sidecar-injector, labels: {istio.io/rev: default}}
 			said++
 		}
 	}
-	if o := p.outcome(t, "--tls-cipher-suites"); said != 1 || o.Fate != Differs || !strings.Contains(o.Text, "is left out") || p.Settings["tls-cipher-suites"] != nil {
+	o := p.outcome(t, "--tls-cipher-suites")
+	if said != 1 || o.Fate != Differs || !strings.Contains(o.Text, "is left out") || p.Settings["tls-cipher-suites"] != nil {
 		t.Errorf("%d times: %s: %s", said, o.Fate, o.Text)
 	}
 	p = read(t, "", deployed(`--httpsAddr, ":9443"`, `{name: INJECT_ENABLED, value: "false"}, {name: ENABLE_CA_SERVER, value: "false"}`)+
@@ -341,7 +346,9 @@ webhooks: [{name: auto.sidecar-injector.istio.io}]
 		{"StatefulSet", "mesh", `spec: {containers: [{name: istio-proxy, image: auto}]}`, "", "image: auto"},
 		{"Deployment", "mesh", `metadata: {labels: {istio.io/rev: default}}`, "", "label istio.io/rev"},
 		{"Deployment", "kube-system", `metadata: {labels: {sidecar.istio.io/inject: "true"}}`, "", "kube-system"},
-		{"Deployment", "mesh", `spec: {}`, "\n---\n{apiVersion: v1, kind: Namespace, metadata: {name: mesh, labels: {istio-injection: enabled}}}", "labels of the namespace"},
+		{"Deployment", "mesh", `spec: {}`,
+			"\n---\n{apiVersion: v1, kind: Namespace, metadata: {name: mesh, labels: {istio-injection: enabled}}}",
+			"labels of the namespace"},
 		{"Deployment", "mesh", `spec: {}`, everywhere, "all namespaces"},
 		{"Deployment", "mesh", `spec: {}`, "", ""},
 		{"Deployment", "mesh", `metadata: {labels: {sidecar.istio.io/inject: "false", istio.io/rev: default}}`, everywhere, ""},
@@ -350,7 +357,8 @@ webhooks: [{name: auto.sidecar-injector.istio.io}]
 	} {
 		other := fmt.Sprintf("---\napiVersion: apps/v1\nkind: %s\nmetadata: {name: other, namespace: %q}\nspec:\n  template:\n    %s%s",
 			c.kind, c.namespace, c.pods, c.more)
-		o := read(t, "", deployed("", "")+other).outcome(t, c.kind+"/other"+map[string]string{"kube-system": " of kube-system", "shop": " of shop"}[c.namespace])
+		of := map[string]string{"kube-system": " of kube-system", "shop": " of shop"}[c.namespace]
+		o := read(t, "", deployed("", "")+other).outcome(t, c.kind+"/other"+of)
 		if c.by == "" && o.Fate != Same || c.by != "" && (o.Fate != Differs || !strings.Contains(o.Text, c.by) || !strings.Contains(o.Text, "move it")) {
 			t.Errorf("%s of %q with %s%s %s: %s", c.kind, c.namespace, c.pods, c.more, o.Fate, o.Text)
 		}

@@ -161,5 +161,6 @@ func (in *Input) istiod(name string) (*appsv1.Deployment, error) {
 	case name != "":
 		return nil, fmt.Errorf("no Deployment is called %s and runs `discovery`", name)
 	}
-	return nil, errors.New("no Deployment runs istiod: none has a container that is called discovery, or that runs pilot-discovery, or has the argument discovery")
+	return nil, errors.New("no Deployment runs istiod: " +
+		"none has a container that is called discovery, or that runs pilot-discovery, or has the argument discovery")
 }

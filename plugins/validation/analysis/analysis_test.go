@@ -456,8 +456,8 @@ func TestNoObject(t *testing.T) {
 	}
 }
 
-// TestProxyAnnotation: settings of a pod's proxy that no proxy could run with are told as those that
-// can't be read.
+// TestProxyAnnotation: settings of a pod's proxy that no proxy could run with are told as those
+// that can't be read.
 func TestProxyAnnotation(t *testing.T) {
 	for text, wrong := range map[string]bool{"statusPort: 0": true, "nonsense: [": true, "statusPort: 15099": false, "": false} {
 		r := Reader{}
