@@ -39,6 +39,8 @@ type TypeStatus struct {
 	Number uint64 `json:"revision,omitempty"`
 	// Refused is the client's reason, until it accepts a response that makes up for it.
 	Refused string `json:"refused,omitempty"`
+	// RefusedAt is when the first response was handed over that it has refused since.
+	RefusedAt time.Time `json:"refusedAt,omitzero"`
 	// Waiting says that a request waits for its answer.
 	Waiting bool `json:"waiting,omitempty"`
 }
@@ -84,7 +86,7 @@ func (st *stream) status() StreamStatus {
 	for _, w := range st.machine.watches {
 		t := w.status()
 		if t.Refused != "" && !refuses(st.machine, w) {
-			t.Refused = ""
+			t.Refused, t.RefusedAt = "", time.Time{}
 		}
 		out.Types = append(out.Types, t)
 		if w.subscription != nil {
@@ -104,6 +106,9 @@ func (w *watch) status() TypeStatus {
 	t := TypeStatus{
 		Type: w.url, Sent: w.nonce, SentVersion: w.version, Acked: w.acked.nonce, AckedVersion: w.acked.version, Number: w.acked.number,
 		Refused: w.refused, Waiting: w.owed,
+	}
+	if w.refused != "" {
+		t.RefusedAt = w.since.UTC()
 	}
 	if w.acked.nonce != "" {
 		t.SentAt, t.AckedAt = w.acked.since.UTC(), w.acked.since.UTC()

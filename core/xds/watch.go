@@ -52,7 +52,9 @@ type watch struct {
 	// kept are resources that it may have kept because it refused their removal.
 	kept    []*view.Body
 	refused string
-	held    held
+	// since is when the first of the responses was sent that it has refused, if refused says why.
+	since time.Time
+	held  held
 }
 
 // flight is a response under way.
@@ -159,6 +161,9 @@ func (w *watch) record(nonce string, refused *string) *Outcome {
 		w.flights = slices.Clone(w.flights[i+1:])
 		for j := range w.flights {
 			w.flights[j].clears = false // composed before this was known
+		}
+		if w.refused == "" {
+			w.since = f.since
 		}
 		w.refused = *refused
 		return &Outcome{Type: w.url, Version: f.version, Number: f.number, Resources: f.resources, Bytes: f.bytes, Refused: *refused}
