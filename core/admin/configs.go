@@ -34,11 +34,9 @@ const (
 // configs shows the rows of config tables, which are named GROUP/KIND, with what is wrong with
 // them, and what is wrong beside them. The core doesn't open their payload.
 func (s *Server) configs(w http.ResponseWriter, _ *http.Request) {
-	type name struct{ kind, key string }
-	wrong := map[name][]Fault{}
+	wrong := map[about][]Fault{}
 	for _, f := range faults(s.cfg.Source) {
-		n := name{f.Kind, f.key()}
-		wrong[n] = append(wrong[n], f)
+		wrong[f.about()] = append(wrong[f.about()], f)
 	}
 	kept, written := kept(s.cfg.Source), s.cfg.Source.Derivations()
 	all := []Object{}
@@ -50,7 +48,7 @@ func (s *Server) configs(w http.ResponseWriter, _ *http.Request) {
 		rows := s.rows(t.Name)
 		secret := s.cfg.Source.SecretTable(t.Name)
 		for _, r := range rows {
-			n := name{kind, r.Key}
+			n := about{kind: kind, key: r.Key}
 			o := newObject(Object{Kind: kind, Group: group, entry: newEntry(r), Served: true}, wrong[n])
 			if secret {
 				o.Annotations = nil // kubectl's has the whole object

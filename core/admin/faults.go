@@ -37,6 +37,16 @@ type Fault struct {
 	Plugin string `json:"plugin,omitempty"`
 }
 
+// about is the object that a fault is about: by name or, where that is unknown, by place.
+type about struct{ kind, key, place string }
+
+func (f Fault) about() about {
+	if key := f.key(); key != "" {
+		return about{kind: f.Kind, key: key}
+	}
+	return about{kind: f.Kind, place: f.place()}
+}
+
 // place is FILE:LINE:COLUMN.
 func (f Fault) place() string { return fmt.Sprintf("%s:%d:%d", f.File, f.Line, f.Column) }
 
@@ -142,6 +152,45 @@ func Dropped(s Source, plugin string) []DroppedRows {
 	return all
 }
 
+// refusedObject is an object that is refused, and whether a version of it is served all the same.
+type refusedObject struct {
+	wrong  string
+	served bool
+}
+
+// refusedObjects are those with a fault that refuses them, in order of places. One that a plugin
+// derived counts as that of which it was derived.
+func refusedObjects(s Source) (all []refusedObject) {
+	list := faults(s)
+	if len(list) == 0 {
+		return nil
+	}
+	has, origin, seen := rowsByKind(s), originsByKind(s), map[about]bool{}
+	for _, f := range list {
+		if !f.refuses() {
+			continue
+		}
+		o := f.about()
+		if of, derived := origin[o]; derived {
+			o = of
+		}
+		if !seen[o] {
+			seen[o] = true
+			all = append(all, refusedObject{wrong: f.text(), served: has(o.kind, o.key)})
+		}
+	}
+	return all
+}
+
+// originsByKind are the objects that people wrote, by those that plugins derived from them.
+func originsByKind(s Source) map[about]about {
+	all := map[about]about{}
+	for derived, of := range s.Derivations() {
+		all[about{kind: lastWord(derived.Table), key: derived.Key}] = about{kind: lastWord(of.Table), key: of.Key}
+	}
+	return all
+}
+
 // text says where it is and what, in a line.
 func (f Fault) text() string {
 	text := f.File
@@ -243,7 +292,7 @@ func piecesWord(r Refusal) string {
 	return " (" + strings.Join(r.Pieces, ", ") + ")"
 }
 
-// lastWord is a type without its package.
+// lastWord is a type without its package, or a config table without its group.
 func lastWord(typeURL string) string { return typeURL[strings.LastIndexAny(typeURL, "/.")+1:] }
 
 // faultCounter counts what is wrong with the configuration when somebody asks.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/xds"
@@ -27,6 +28,11 @@ type Glance struct {
 	Refusals int    `json:"refusals"`
 	Pins     int    `json:"pins"`
 	Stage    string `json:"stage"`
+	// Faulty is how many objects of the configuration are refused, Unserved of how many of them
+	// there is no version that is served; Wrong says of some what is wrong, in a line each.
+	Faulty   int      `json:"faulty"`
+	Unserved int      `json:"unserved"`
+	Wrong    []string `json:"wrong,omitempty"`
 	// Planning is how many dry runs are in the making; Planned is another number as soon as
 	// /debug/plans says something else.
 	Planning int            `json:"planning"`
@@ -44,6 +50,12 @@ type PluginGlance struct {
 	Ill   []string `json:"ill,omitempty"`
 }
 
+// Of how many refused objects it is said what is wrong, and in how many bytes at most.
+const (
+	wrongMost  = 3
+	wrongBytes = 300
+)
+
 // lately is of how many revisions the last push is looked for.
 const lately = 50
 
@@ -54,6 +66,14 @@ func glance(s Source) []byte {
 		Stage: stage(s.Rollout()), Plugins: []PluginGlance{},
 	}
 	g.Planning, g.Planned = s.Planning()
+	for _, o := range refusedObjects(s) {
+		if g.Faulty++; !o.served {
+			g.Unserved++
+		}
+		if len(g.Wrong) < wrongMost {
+			g.Wrong = append(g.Wrong, bounded(o.wrong, wrongBytes))
+		}
+	}
 	for _, st := range s.Streamed() {
 		g.Proxies++
 		switch pending, refuses := standing(st); {
@@ -82,6 +102,14 @@ func glance(s Source) []byte {
 		text, _ = json.Marshal(map[string][]string{"notReady": {err.Error()}})
 	}
 	return redact.Strings(text)
+}
+
+// bounded is a text of so many bytes at most, and what says that there is more.
+func bounded(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // stage is the state of a stage; empty: pushes have none.

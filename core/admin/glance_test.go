@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/coxswain-mesh/coxswain/core/xds"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -62,6 +64,64 @@ func TestGlance(t *testing.T) {
 	}
 	if ill["well"]+ill["off"]+ill["idle"] != "" || !strings.HasPrefix(ill[planted], "failed: ") || ill["away"] != "its source is away: refused" {
 		t.Errorf("plugins: %q", ill)
+	}
+}
+
+// mistaken is a twin with mistakes in its configuration.
+type mistaken struct{ sick }
+
+func (m mistaken) Rows(table string) []*pb.Row {
+	rows := m.sick.Rows(table) // an error in a Gateway of which a version is served, and a warning
+	if table != "faults" {
+		return rows
+	}
+	for _, payload := range []string{
+		`{"file":"gw.yaml","line":4,"column":1,"kind":"Gateway","namespace":"a","name":"gw","message":"the same object again"}`,
+		`{"file":"vs.yaml","line":1,"column":1,"kind":"VirtualService","namespace":"a","name":"derived","message":"weight: -5"}`,
+		`{"file":"bad.yaml","line":6,"column":66,"message":"no YAML: ` + strings.Repeat("ä", 400) + `"}`,
+		`{"file":"worse.yaml","line":1,"column":1,"message":"neither"}`,
+	} {
+		rows = append(rows, &pb.Row{Key: payload, Shard: "files", Payload: []byte(payload)})
+	}
+	return rows
+}
+
+func (mistaken) Derivations() map[RowName]RowName {
+	return map[RowName]RowName{{Table: "networking.istio.io/VirtualService", Key: "a/derived"}: {Table: "gateway.networking.k8s.io/HTTPRoute", Key: "a/route"}}
+}
+
+// TestGlanceCountsMistakes: objects that are refused are counted once each, as on /debug/configs,
+// and it is said of some what is wrong, at bounded length.
+func TestGlanceCountsMistakes(t *testing.T) {
+	var g Glance
+	if err := json.Unmarshal(glance(mistaken{}), &g); err != nil {
+		t.Fatal(err)
+	}
+	if g.Faulty != 4 || g.Unserved != 3 {
+		t.Errorf("%d are refused, nothing of %d is served; want 4 and 3", g.Faulty, g.Unserved)
+	}
+	if len(g.Wrong) != wrongMost || !strings.Contains(strings.Join(g.Wrong, "\n"), "gw.yaml:3:1: a/gw: unknown field") {
+		t.Errorf("it says %q", g.Wrong)
+	}
+	for _, text := range g.Wrong {
+		if len(text) > wrongBytes+len("…") || !utf8.ValidString(text) {
+			t.Errorf("%d bytes: %q", len(text), text)
+		}
+	}
+	w := httptest.NewRecorder()
+	start(t, mistaken{}).Monitoring().ServeHTTP(w, here("/debug/configs"))
+	var all []Object
+	if err := json.Unmarshal(w.Body.Bytes(), &all); err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for _, o := range all {
+		if o.State == stateRefused {
+			refused++
+		}
+	}
+	if refused != g.Faulty {
+		t.Errorf("/debug/configs has %d that are refused, the glance %d", refused, g.Faulty)
 	}
 }
 

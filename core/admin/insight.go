@@ -301,7 +301,9 @@ func newProxyType(t xds.TypeStatus, view report.PlacedView, held []string) Proxy
 	case len(held) > 0 && t.Sent == t.Acked:
 		out.State, out.At = "held", t.AckedAt
 	case t.Refused != "":
-		out.State, out.At = "refused", t.SentAt
+		if out.State, out.At = "refused", t.SentAt; !t.RefusedAt.IsZero() {
+			out.At = t.RefusedAt
+		}
 	case t.Sent != t.Acked:
 		out.State, out.At = "pending", t.SentAt
 	default:
