@@ -52,8 +52,8 @@ func TestLicences(t *testing.T) {
 // update writes what is made from the tree anew.
 var update = flag.Bool("update", false, "write anew what is made from the tree: NOTICE, docs/map.md")
 
-// TestNotice: NOTICE has the licence of each module that the program is linked with, and of nothing
-// else: go test ./test -run TestNotice -update.
+// TestNotice: NOTICE has the licence of each module that the program is linked with, of the
+// page's packages, and of nothing else: go test ./test -run TestNotice -update.
 func TestNotice(t *testing.T) {
 	modules := linked(t)
 	var out strings.Builder
@@ -82,6 +82,11 @@ func TestNotice(t *testing.T) {
 		t.Fatal(err)
 	}
 	add("Go", string(goes))
+	page, err := os.ReadFile("../core/ui/dist/LICENCES.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	add("the page of core/ui", string(page))
 	byFirst := map[string]string{}
 	for text, paths := range texts {
 		byFirst[paths[0]] = text

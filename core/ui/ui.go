@@ -24,6 +24,8 @@ const (
 	every = 2 * time.Second
 	// beat is how long nothing is said at most, so that a client that has gone is noticed.
 	beat = 15 * time.Second
+	// again is after how many seconds who was refused may ask again.
+	again = "5"
 	// patience is how long a client may take to read what it is told.
 	patience = 10 * time.Second
 )
@@ -84,7 +86,7 @@ func secure(h http.Header) {
 // sent away, and so is who comes when Most are there.
 func (p *Page) Events(w http.ResponseWriter, r *http.Request) {
 	if !p.enter() {
-		w.Header().Set("Retry-After", "30")
+		w.Header().Set("Retry-After", again)
 		http.Error(w, fmt.Sprintf("%d clients follow the events already", Most), http.StatusServiceUnavailable)
 		return
 	}

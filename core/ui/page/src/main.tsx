@@ -1,13 +1,15 @@
 import { render } from "preact";
 import { signal } from "@preact/signals";
-import { glance, listen, online } from "./live";
-import { Objects, Overview, Plugins, Proxies, Proxy, Pushes, Refusals, Resource, Views } from "./pages";
+import { glance, listen, online, refused } from "./live";
+import { Objects, Overview, Plugins, Proxy, Refusals, Resource } from "./pages";
 import { Actions, enter } from "./actions";
 import { Graph } from "./graph";
 import { Diff, History } from "./history";
 import { Making } from "./making";
 import { Mesh } from "./mesh";
 import { link } from "./parts";
+import { Proxies, Views } from "./proxies";
+import { Pushes } from "./pushes";
 import { Services } from "./reach";
 import { Where } from "./where";
 
@@ -98,10 +100,10 @@ function App() {
           ))}
         </nav>
         <span id="online" class={online.value ? "good" : "bad"} role="status">
-          {online.value ? `revision ${glance.value?.revision.number ?? ""}` : "not connected"}
+          {online.value ? `revision ${glance.value?.revision.number ?? ""}` : `not connected${refused.value ? `: ${refused.value}` : ""}`}
         </span>
       </header>
-      <main>
+      <main tabIndex={0}>
         <Page />
       </main>
     </>

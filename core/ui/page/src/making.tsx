@@ -4,7 +4,7 @@ import { Fault, link, List, since, usePage } from "./parts";
 import { DryRuns } from "./plans";
 
 // unfinished are the states in which a change of a plugin is under way, or may still be taken back.
-const unfinished = /^[a-z]+ (starting|syncing|comparing|switched)\b/;
+export const unfinished = /^[a-z]+ (starting|syncing|comparing|switched)\b/;
 
 // Making shows what is under way: the stage of a push, changes of plugins, dry runs, what is held, and pins.
 export function Making() {

@@ -8,6 +8,9 @@ export interface Glance {
   pending: number;
   refusing: number;
   refusals: number;
+  faulty: number;
+  unserved: number;
+  wrong?: string[];
   pins: number;
   stage: string;
   planning: number;
@@ -72,22 +75,30 @@ export interface Table {
   shards: Record<string, number> | null;
 }
 
-export interface StreamType {
-  view: number;
-  names: number;
-  wildcard?: boolean;
-  acked?: string;
-  ackedRevision: number;
-  refused?: string;
+export interface Stream {
+  node: string;
 }
 
-export interface Stream {
-  connection: number;
+// ProxyStatus is how far a connection is, as /debug/ledger says; its state with a type is synced, not sent, pending, held or refused.
+export interface ProxyStatus {
   node: string;
-  protocol: string;
+  connection: number;
   remote: string;
+  protocol: string;
   since: string;
-  types: Record<string, StreamType>;
+  pinned?: number;
+  types: ProxyType[];
+}
+
+export interface ProxyType {
+  type: string;
+  state: string;
+  since?: string;
+  sentAt?: string;
+  sentVersion?: string;
+  revision?: number;
+  refused?: string;
+  view: { id: number };
 }
 
 export interface View {

@@ -1,8 +1,8 @@
 import { useMemo, useState } from "preact/hooks";
 import { glance } from "./live";
-import { kind, type ConfigObject, type Explanation, type Ledger, type Plugin, type Push, type Refusal, type Stream, type View } from "./model";
+import { kind, type ConfigObject, type Explanation, type Ledger, type Plugin, type Push, type Refusal } from "./model";
 import { Differences } from "./history";
-import { bytes, Card, Fault, link, List, ms, since, usePage } from "./parts";
+import { bytes, Card, Fault, link, List, many, ms, since, usePage } from "./parts";
 
 const revision = () => glance.value?.revision.number ?? 0;
 
@@ -27,10 +27,23 @@ export function Overview() {
         <Card title="Last push" state={g.push?.held ? "bad" : g.push && g.push.waiting > 0 ? "busy" : "good"}>
           {g.push ? <Cause push={g.push} /> : <p>Nothing was pushed yet.</p>}
         </Card>
-        <Card title="Refused or held" state={g.refusals > 0 || g.pins > 0 ? "bad" : "good"}>
+        <Card title="Refused or held" state={g.refusals + g.faulty + g.pins > 0 ? "bad" : "good"}>
           <p class="large" id="refused">
-            {g.refusals} {g.refusals === 1 ? "resource" : "resources"}
+            {many(g.refusals, "resource")}, <a href={link("objects")}>{many(g.faulty, "object")}</a>
           </p>
+          {g.faulty > 0 && (
+            <>
+              <p id="unserved">{g.unserved === 0 ? "Of each object a version is served that was good." : `Nothing is served of ${many(g.unserved, "object")}.`}</p>
+              <ul>
+                {(g.wrong ?? []).map((text) => (
+                  <li key={text} class="bad">
+                    {text}
+                  </li>
+                ))}
+                {g.faulty > (g.wrong ?? []).length && <li>and others</li>}
+              </ul>
+            </>
+          )}
           <p>
             {g.pins} pins{g.stage === "" ? "" : `; stage: ${g.stage}`}
             {g.planning > 0 ? `; ${g.planning} ${g.planning === 1 ? "plan" : "plans"} in the making` : ""}. <a href={link("refusals")}>Refusals</a>, <a href={link("making")}>what is under way</a>
@@ -68,8 +81,8 @@ function Cause({ push }: { push: Push }) {
       <ul>
         {rows.slice(0, 5).map((r) => (
           <li key={r.table + r.key}>
-            {r.what}: {kind(r.table)} {r.key}
-            {r.source ? ` (${r.source})` : ""}
+            {r.what}: {r.table === "faults" ? "a mistake at" : kind(r.table)} {r.key}
+            {r.source && r.source !== r.key ? ` (${r.source})` : ""}
           </li>
         ))}
         {rows.length > 5 && <li>and others</li>}
@@ -100,33 +113,6 @@ export function Plugins() {
           { name: "Restarts", text: (p) => p.restarts },
           { name: "Memory", text: (p) => (p.memory ? bytes(p.memory) : "") },
           { name: "What is wrong", text: ills },
-        ]}
-      />
-    </>
-  );
-}
-
-const refused = (s: Stream): string =>
-  Object.entries(s.types)
-    .filter(([, t]) => t.refused)
-    .map(([url, t]) => `${kind(url)}: ${t.refused}`)
-    .join("; ");
-
-export function Proxies() {
-  const { data, fault } = usePage<{ streams: Stream[] }>("/debug/streams", revision(), glance.value?.proxies, glance.value?.pending);
-  return (
-    <>
-      <Fault text={fault} />
-      <List<Stream>
-        label="Proxies"
-        rows={data?.streams ?? []}
-        find={(s) => `${s.node} ${s.remote} ${refused(s)}`}
-        columns={[
-          { name: "Proxy", text: (s) => <a href={link("proxy", { node: s.node })}>{s.node}</a> },
-          { name: "Protocol", text: (s) => s.protocol },
-          { name: "Since", text: (s) => since(s.since) },
-          { name: "Acknowledged", text: (s) => Math.max(0, ...Object.values(s.types).map((t) => t.ackedRevision)) || "" },
-          { name: "Refuses", text: refused, class: (s) => (refused(s) === "" ? "" : "bad") },
         ]}
       />
     </>
@@ -208,56 +194,6 @@ export function Resource({ node, type, name }: { node: string; type: string; nam
         </>
       )}
       <Differences node={node} type={type} name={name} />
-    </>
-  );
-}
-
-export function Views() {
-  const { data, fault } = usePage<View[]>("/debug/views", revision());
-  return (
-    <>
-      <Fault text={fault} />
-      <List<View>
-        label="Views"
-        rows={data ?? []}
-        find={(v) => `${kind(v.type)} ${v.label} ${v.plugin}`}
-        columns={[
-          { name: "Type", text: (v) => kind(v.type) },
-          { name: "View", text: (v) => v.id },
-          { name: "What it is for", text: (v) => v.label },
-          { name: "By", text: (v) => v.plugin },
-          { name: "Proxies", text: (v) => v.connections },
-          { name: "Resources", text: (v) => v.resources },
-          { name: "Size", text: (v) => bytes(v.bytes) },
-        ]}
-      />
-    </>
-  );
-}
-
-const causes = (p: Push): string => (p.rows ?? []).map((r) => `${r.what} ${kind(r.table)} ${r.key}`).join(", ");
-
-export function Pushes() {
-  const { data, fault } = usePage<Push[]>("/debug/pushes", revision(), glance.value?.push?.waiting);
-  return (
-    <>
-      <Fault text={fault} />
-      <List<Push>
-        label="Pushes"
-        rows={[...(data ?? [])].reverse()}
-        find={(p) => `${p.revision} ${p.kind} ${causes(p)}`}
-        columns={[
-          { name: "Revision", text: (p) => p.revision },
-          { name: "Ago", text: (p) => since(p.committed) },
-          { name: "Kind", text: (p) => (p.held ? "held" : p.kind), class: (p) => (p.held ? "bad" : "") },
-          { name: "Made in", text: (p) => ms(p.took) },
-          { name: "Proxies", text: (p) => p.proxies },
-          { name: "To answer", text: (p) => p.waiting },
-          { name: "Refused", text: (p) => p.refusals ?? 0, class: (p) => (p.refusals ? "bad" : "") },
-          { name: "Sent", text: (p) => bytes(Object.values(p.sent ?? {}).reduce((n, s) => n + s.bytes, 0)) },
-          { name: "Why", text: causes },
-        ]}
-      />
     </>
   );
 }

@@ -19,6 +19,16 @@ export function usePage<T>(path: string | null, ...on: unknown[]): { data: T | n
   return state;
 }
 
+// useTick is another number every so many seconds, while the page can be seen.
+export function useTick(seconds: number): number {
+  const [tick, set] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => document.hidden || set((n) => n + 1), seconds * 1000);
+    return () => clearInterval(timer);
+  }, [seconds]);
+  return tick;
+}
+
 export function Fault({ text }: { text: string }) {
   return text === "" ? null : <p class="fault" role="alert">{text}</p>;
 }
@@ -118,8 +128,12 @@ export function link(page: string, args: Record<string, string> = {}): string {
   return `#/${page}${query === "" ? "" : "?" + query}`;
 }
 
+// many is a number of things.
+export const many = (n: number, thing: string): string => `${n} ${thing}${n === 1 ? "" : "s"}`;
+
+// since is how long ago a time was; nothing of none, for which Go writes that of year 1.
 export const since = (time?: string): string => {
-  if (!time) return "";
+  if (!time || time.startsWith("0001-")) return "";
   const s = Math.max(0, (Date.now() - Date.parse(time)) / 1000);
   if (s < 120) return `${Math.round(s)} s`;
   if (s < 7200) return `${Math.round(s / 60)} min`;
