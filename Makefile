@@ -425,6 +425,11 @@ $(UI_STORIES_MODULES)/.installed:
 	@cd '$(@D)' && npm ci --silent --no-audit --no-fund --ignore-scripts
 	@touch $@
 
+.PHONY: ui-measure
+ui-measure: build ui-stories ## Say when Chromium first paints the page of 2000 proxies and 10,000 objects, and how long its lists take (minutes)
+	@COXSWAIN_TEST_ALL=1 COXSWAIN_PROGRAM='$(CURDIR)/bin/coxswain' COXSWAIN_TEST_PROGRAM='$(CURDIR)/bin/coxswain' COXSWAIN_TEST_PLAIN='$(CURDIR)/bin/coxswain' \
+		go test -count=1 -v -run '^TestMany$$' ./test/ui
+
 .PHONY: site
 site: $(SITE_MARK) ## Build the documentation as a site, into dist/site; fails where a link leads nowhere
 	@NO_MKDOCS_2_WARNING=1 $(SITE_VENV)/bin/mkdocs build --quiet

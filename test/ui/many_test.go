@@ -24,8 +24,8 @@ const (
 )
 
 // TestMany: with 2000 proxies and 10,000 resources the page has as many rows as can be seen, finds
-// and shows the last one, and asks for no more than one answer of each page. It prints how long
-// what people wait for took, and how large it was.
+// and shows the last one. Its first paint waits for no more requests and bytes than with nothing to
+// look at. It prints how long what people wait for took, and how large it was (make ui-measure).
 func TestMany(t *testing.T) {
 	need.All(t)
 	chromium, modules := browser(t)

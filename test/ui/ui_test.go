@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +19,9 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/coxswain-mesh/coxswain/core/ui"
 	"github.com/coxswain-mesh/coxswain/test/mesh"
 	"github.com/coxswain-mesh/coxswain/test/need"
 	testprogram "github.com/coxswain-mesh/coxswain/test/program"
@@ -33,7 +36,7 @@ func TestMain(m *testing.M) { mesh.Quick(&program, m.Run) }
 
 const entry = `apiVersion: networking.istio.io/v1
 kind: ServiceEntry
-metadata: {name: NAME, namespace: shop, annotations: {note: "<script>globalThis.planted=1</script>"}}
+metadata: {name: NAME, namespace: shop, annotations: {note: "<script>globalThis.planted=1</script>"}, labels: {app: "<b>labelled"}}
 spec:
   hosts: [NAME.example]
   ports: [{number: 80, name: http, protocol: HTTP}]
@@ -93,16 +96,133 @@ func TestStories(t *testing.T) {
 	}
 	audited := filepath.Join(t.TempDir(), "audit.jsonl")
 	plane := mesh.Start(t, program, dir, "--uiActions", "--auditLog", audited)
-	refuse(t, plane)
-	login, err := exec.CommandContext(t.Context(), program, "ui", "--addr", plane.Monitoring).CombinedOutput()
-	if err != nil || !bytes.Contains(login, []byte("#/login?code=")) {
-		t.Fatalf("%v: %s", err, login)
-	}
-
-	cmd := exec.CommandContext(t.Context(), "node", "stories/stories.mjs", "http://"+plane.Monitoring+"/ui/", chromium, string(bytes.TrimSpace(login)))
+	follow(t, plane, refusing())
+	script := []string{"stories/stories.mjs", "http://" + plane.Monitoring + "/ui/", chromium, program}
 	if *update {
-		cmd.Args = append(cmd.Args, "../../docs")
+		script = append(script, "../../docs")
 	}
+	leave := func() {}
+	steps := play(t, modules, map[string]func(){
+		"edit":    func() { write("later") },
+		"plan":    func() { leave = plan(t, plane) },
+		"making":  func() { leave() },
+		"mistake": func() { mistake(t, dir) },
+		"graph": func() {
+			follow(t, plane, accepting("sidecar~10.0.0.2~api.shop~shop.svc.cluster.local"))
+			odd := accepting("sidecar~10.0.0.3~<b>odd.shop~shop.svc.cluster.local")
+			odd.metadata = map[string]any{
+				"LABELS": map[string]any{"app": image, "version": image}, "CLUSTER_ID": image, "NAME": image, "WORKLOAD_NAME": image, "ISTIO_VERSION": image,
+			}
+			follow(t, plane, odd)
+		},
+	}, script...)
+	want := []string{
+		"glance", "edit", "live", "explained", "all pages", "graph", "where", "mesh", "history", "plan", "making", "planned", "acted", "mistake", "mistaken",
+	}
+	if !slices.Equal(steps, want) {
+		t.Fatalf("steps %q, want %q", steps, want)
+	}
+	waitAudited(t, audited, `"what":"pin"`, `"what":"restart"`, `"what":"swap"`)
+}
+
+// TestDecisions: how far proxies and views are, the rates of the graph, and what is decided on the
+// page: a change that some proxies try is promoted, or taken back; what too much would go by is
+// dropped, and applied.
+func TestDecisions(t *testing.T) {
+	need.All(t)
+	chromium, modules := browser(t)
+	dir := t.TempDir()
+	write := func(names ...string) {
+		for _, name := range names {
+			text := bytes.ReplaceAll([]byte(entry), []byte("NAME"), []byte(name))
+			if err := os.WriteFile(filepath.Join(dir, name+".yaml"), text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	write("cart", "stock")
+	audited := filepath.Join(t.TempDir(), "audit.jsonl")
+	plane := mesh.Start(t, program, dir, "--uiActions", "--auditLog", audited, "--rolloutFirst", "namespace=canary", "--rolloutHold", "1h")
+	follow(t, plane, accepting("sidecar~10.0.0.1~web.canary~canary.svc.cluster.local"))
+	follow(t, plane, accepting("sidecar~10.0.0.2~api.shop~shop.svc.cluster.local"))
+	silent := accepting("sidecar~10.0.0.3~silent.shop~shop.svc.cluster.local")
+	silent.silent = true
+	follow(t, plane, silent)
+	steps := play(t, modules, map[string]func(){
+		"rate":   func() { write("first") },
+		"change": func() { write("second") },
+		"lose": func() {
+			for _, name := range []string{"cart", "stock", "first", "second"} {
+				if err := os.Remove(filepath.Join(dir, name+".yaml")); err != nil {
+					t.Error(err)
+				}
+			}
+		},
+	}, "stories/decisions.mjs", "http://"+plane.Monitoring+"/ui/", chromium, program)
+	if want := []string{"standing", "rate", "rated", "change", "staged", "lose", "held"}; !slices.Equal(steps, want) {
+		t.Fatalf("steps %q, want %q", steps, want)
+	}
+	waitAudited(t, audited, `"what":"rollout promote"`, `"what":"rollout abort"`, `"what":"hold apply"`, `"what":"hold drop"`)
+}
+
+// waitAudited waits until the audit log says that it was done on the page.
+func waitAudited(t *testing.T, file string, words ...string) {
+	t.Helper()
+	wait.For(t, "the audit log says who did what on the page", func() error {
+		text, err := os.ReadFile(file)
+		for _, want := range append(words, `"by":"page"`) {
+			if err == nil && !bytes.Contains(text, []byte(want)) {
+				err = fmt.Errorf("no %s in %s", want, text)
+			}
+		}
+		return err
+	})
+}
+
+// mistake writes an object that is refused, with markup in its name and in what is wrong with it,
+// and a file that can't be read.
+func mistake(t *testing.T, dir string) {
+	t.Helper()
+	wrong := `apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: "<b>wrong", namespace: shop, labels: {app: "<img src=x onerror='globalThis.planted=1'>"}}
+spec:
+  hosts: ["<img src=x onerror='globalThis.planted=1'>"]
+  http: [{route: [{destination: {host: cart.example}, weight: -5}]}]
+`
+	for name, text := range map[string]string{"wrong.yaml": wrong, "unread.yaml": "kind: [\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestRefusedEvents: a page whose events are refused, as the most clients are there already, says
+// why, and is connected when others have gone, without anybody's doing.
+func TestRefusedEvents(t *testing.T) {
+	need.All(t)
+	chromium, modules := browser(t)
+	plane := mesh.Start(t, program, t.TempDir())
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	for range ui.Most {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+plane.Monitoring+"/ui/events", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = resp.Body.Close() })
+	}
+	play(t, modules, map[string]func(){"refused": leave}, "stories/refused.mjs", "http://"+plane.Monitoring+"/ui/", chromium)
+}
+
+// play runs a script of stories, does what is to be done at its steps, and returns these.
+func play(t *testing.T, modules string, do map[string]func(), script ...string) (steps []string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "node", script...)
 	cmd.Env = append(os.Environ(), "MODULES="+modules)
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
@@ -113,41 +233,16 @@ func TestStories(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var steps []string
-	leave := func() {}
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		steps = append(steps, lines.Text())
-		switch lines.Text() {
-		case "edit":
-			write("later")
-		case "plan":
-			leave = plan(t, plane)
-		case "making":
-			leave()
-		case "graph":
-			follow(t, plane, "sidecar~10.0.0.2~api.shop~shop.svc.cluster.local", map[string][]string{
-				clusters: nil, listeners: nil, routes: {"80"}, endpoints: {"outbound|80||cart.example"},
-			}, "")
+		if step := do[lines.Text()]; step != nil {
+			step()
 		}
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v, after %q:\n%s", err, steps, complaint.String())
 	}
-	want := []string{
-		"glance", "edit", "live", "explained", "all pages", "graph", "where", "mesh", "history", "plan", "making", "planned", "acted", "dark",
-	}
-	if !slices.Equal(steps, want) {
-		t.Errorf("steps %q, want %q", steps, want)
-	}
-	wait.For(t, "the audit log says who did what on the page", func() error {
-		text, err := os.ReadFile(audited)
-		for _, want := range []string{`"by":"page"`, `"what":"pin"`, `"what":"restart"`, `"what":"swap"`} {
-			if err == nil && !bytes.Contains(text, []byte(want)) {
-				err = fmt.Errorf("no %s in %s", want, text)
-			}
-		}
-		return err
-	})
+	return steps
 }
 
 // plan asks for a dry run of a program that says nothing, with markup in its name, until the
@@ -193,16 +288,38 @@ const (
 	endpoints = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 )
 
-// refuse is a proxy that accepts clusters and refuses listeners, with markup in what it says, until
-// the test ends.
-func refuse(t *testing.T, plane *mesh.Plane) {
-	follow(t, plane, "sidecar~10.0.0.1~web.shop~shop.svc.cluster.local", map[string][]string{clusters: nil, listeners: nil},
-		`<img src=x onerror="globalThis.planted=1"> virtualOutbound`)
+// image is markup that somebody may have written into any text.
+const image = `<img src=x onerror="globalThis.planted=1">`
+
+// client is a proxy that asks for resources by type and name.
+type client struct {
+	id       string
+	wants    map[string][]string
+	metadata map[string]any
+	// refusal is what it says of listeners; empty: it accepts them. A silent one says nothing of
+	// anything.
+	refusal string
+	silent  bool
 }
 
-// follow is a proxy that asks for resources by type and name until the test ends, and accepts them;
-// listeners it refuses where a reason is given.
-func follow(t *testing.T, plane *mesh.Plane, id string, wants map[string][]string, refusal string) {
+// refusing is a proxy that accepts clusters and refuses listeners, with markup in what it says.
+func refusing() client {
+	return client{
+		id: "sidecar~10.0.0.1~web.shop~shop.svc.cluster.local", wants: map[string][]string{clusters: nil, listeners: nil},
+		refusal: image + " virtualOutbound",
+	}
+}
+
+// accepting is a proxy that accepts all that it asks for.
+func accepting(id string) client {
+	return client{id: id, wants: map[string][]string{
+		clusters: nil, listeners: nil, routes: {"80"}, endpoints: {"outbound|80||cart.example"},
+	}}
+}
+
+// follow connects a proxy until the test ends.
+func follow(t *testing.T, plane *mesh.Plane, c client) {
+	t.Helper()
 	conn, err := grpc.NewClient(plane.XDS, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
 	if err != nil {
 		t.Fatal(err)
@@ -212,8 +329,13 @@ func follow(t *testing.T, plane *mesh.Plane, id string, wants map[string][]strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, typeURL := range slices.Sorted(maps.Keys(wants)) {
-		if err := stream.Send(&discoveryv3.DiscoveryRequest{Node: &corev3.Node{Id: id}, TypeUrl: typeURL, ResourceNames: wants[typeURL]}); err != nil {
+	metadata, err := structpb.NewStruct(c.metadata)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := &corev3.Node{Id: c.id, Metadata: metadata}
+	for _, typeURL := range slices.Sorted(maps.Keys(c.wants)) {
+		if err := stream.Send(&discoveryv3.DiscoveryRequest{Node: node, TypeUrl: typeURL, ResourceNames: c.wants[typeURL]}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -223,11 +345,14 @@ func follow(t *testing.T, plane *mesh.Plane, id string, wants map[string][]strin
 			if err != nil {
 				return
 			}
-			r := &discoveryv3.DiscoveryRequest{
-				TypeUrl: answer.TypeUrl, VersionInfo: answer.VersionInfo, ResponseNonce: answer.Nonce, ResourceNames: wants[answer.TypeUrl],
+			if c.silent {
+				continue
 			}
-			if answer.TypeUrl == listeners && refusal != "" {
-				r.VersionInfo, r.ErrorDetail = "", &status.Status{Message: refusal}
+			r := &discoveryv3.DiscoveryRequest{
+				TypeUrl: answer.TypeUrl, VersionInfo: answer.VersionInfo, ResponseNonce: answer.Nonce, ResourceNames: c.wants[answer.TypeUrl],
+			}
+			if answer.TypeUrl == listeners && c.refusal != "" {
+				r.VersionInfo, r.ErrorDetail = "", &status.Status{Message: c.refusal}
 			}
 			_ = stream.Send(r)
 		}

@@ -1,37 +1,37 @@
 // Looks at a page with much on it: node many.mjs URL CHROMIUM PROXIES OBJECTS, with MODULES, the folder that has
 // node_modules. It prints what took how long, and ends with 1 and what was otherwise than it should be.
-import { createRequire } from "node:module";
+import { large, story } from "./browser.mjs";
 
-const require = createRequire(`${process.env.MODULES}/here.js`);
-const { chromium } = require("playwright-core");
 const [url, executablePath, proxies, objects] = process.argv.slice(2);
 
-const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu"] });
-const faults = [];
-const check = (so, what) => so || faults.push(what);
-try {
-  const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
-  page.setDefaultTimeout(Number(process.env.PATIENCE ?? 120_000));
-  page.on("pageerror", (e) => faults.push(`an error in the page: ${e.message}`));
+// What the first paint may wait for, however much there is to look at: requests and bytes before it, and what is painted.
+const most = { requests: 6, bytes: 250 << 10, nodes: 150 };
+
+await story(url, executablePath, async ({ page, browser, check }) => {
   await page.goto(url); // the first time all is new to the browser and to the control plane
   await page.waitForFunction((n) => document.getElementById("sync")?.textContent?.startsWith(`${n} of ${n} `), proxies);
 
   const paints = [];
   for (let i = 0; i < 10; i++) {
-    const own = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+    const own = await browser.newPage({ viewport: large });
     await own.goto(url);
     await own.waitForFunction((n) => document.getElementById("sync")?.textContent?.startsWith(`${n} of ${n} `), proxies);
-    const at = await own.evaluate(() => ({
-      paint: performance.getEntriesByName("first-contentful-paint")[0]?.startTime,
-      bytes: [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
-        .filter((e) => /\/ui\/(page\.(js|css))?$/.test(e.name))
-        .reduce((sum, e) => sum + e.transferSize, 0),
-    }));
+    const at = await own.evaluate(async () => {
+      const paint = performance.getEntriesByName("first-contentful-paint")[0].startTime;
+      const asked = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")].filter((e) => e.startTime < paint);
+      const long = await new Promise((tell) => {
+        new PerformanceObserver((l) => tell(l.getEntries().filter((e) => e.startTime < paint).length)).observe({ type: "longtask", buffered: true });
+        setTimeout(() => tell(0), 200); // there were none
+      });
+      return { paint, long, requests: asked.length, bytes: asked.reduce((sum, e) => sum + e.transferSize, 0), nodes: document.querySelectorAll("*").length };
+    });
+    for (const [what, n] of Object.entries(most)) check(at[what] <= n, `before the first paint there were ${at[what]} ${what}, more than ${n}`);
     paints.push(at);
     await own.close();
   }
   const sorted = paints.map((p) => p.paint).sort((a, b) => a - b);
-  console.log(`first paint of ${sorted.length} loads: ${sorted.map(Math.round).join(", ")} ms; ${Math.max(...paints.map((p) => p.bytes))} bytes transferred`);
+  const upTo = (what) => Math.max(...paints.map((p) => p[what]));
+  console.log(`first paint of ${sorted.length} loads: ${sorted.map(Math.round).join(", ")} ms; before it at most ${upTo("requests")} requests, ${upTo("bytes")} bytes, ${upTo("long")} tasks of more than 50 ms; ${upTo("nodes")} nodes`);
 
   const rows = () => page.evaluate(() => document.querySelectorAll("tbody tr:not([aria-hidden])").length);
   const took = async (what, key, count, one) => {
@@ -54,10 +54,4 @@ try {
   };
   await took("proxies", "3", proxies, `p${String(proxies - 1).padStart(4, "0")}.shop`);
   await took("objects", "7", objects, `r${String(objects / 2 - 1).padStart(4, "0")}`);
-} catch (e) {
-  faults.push(e.stack ?? String(e));
-} finally {
-  await browser.close();
-}
-for (const f of new Set(faults)) console.error(f);
-process.exit(faults.length > 0 ? 1 : 0);
+});
