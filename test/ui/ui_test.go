@@ -203,6 +203,7 @@ func TestRefusedEvents(t *testing.T) {
 	need.All(t)
 	chromium, modules := browser(t)
 	plane := mesh.Start(t, program, t.TempDir())
+	plane.Ready(t)
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	for range ui.Most {

@@ -210,7 +210,7 @@ await story(url, executablePath, async ({ page, faults, check, plain, accessible
   await page.waitForFunction(() => /, 2 objects$/.test(document.querySelector("#refused")?.textContent ?? ""));
   check((await page.textContent("#unserved")) === "Nothing is served of 2 objects.", `of those: ${await page.textContent("#unserved")}`);
   const card = await page.innerText("section.card.bad:has(#refused)");
-  check(/unread\.yaml:\d+/.test(card) && card.includes("shop/<b>wrong"), `the card says ${card}`);
+  check(/unread\.yaml:\d+/.test(card) && card.includes('"<b>wrong" is no name'), `the card says ${card}`);
   await page.waitForFunction(() => /added: a mistake at .*\.yaml:\d+:\d+$/m.test(document.body.innerText));
   await accessible("an overview of mistakes");
   await page.click("#refused a");
