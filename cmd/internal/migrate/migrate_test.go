@@ -276,6 +276,65 @@ metadata: {name: istio-sidecar-injector, labels: {istio.io/rev: default}}
 	}
 }
 
+// injector is the ConfigMap with templates, each a line of a flow mapping in YAML.
+func injector(templates string) string {
+	return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: istio-sidecar-injector, namespace: mesh}\n" +
+		"data:\n  config: |\n    policy: enabled\n    templates: {" + templates + "}\n"
+}
+
+// TestTemplates: what templates ask for around the process is allowed by plugins.yaml, and said;
+// templates by which istiod deploys Gateways don't count.
+func TestTemplates(t *testing.T) {
+	p := read(t, "", deployed("", "")+injector(`sidecar: '{{env "ZONE"}}{{expandenv "$RACK-$ZONE"}}{{getHostByName "a.example"}}', `+
+		`mine: '{{env .Revision}}', kube-gateway: '{{env "GATEWAY"}}', plain: 'spec: {}'`))
+	const of = "ConfigMap/istio-sidecar-injector"
+	for what, want := range map[string]string{
+		of + " template sidecar":      `env "ZONE", expandenv "RACK", expandenv "ZONE", getHostByName "a.example"`,
+		of + " template mine":         "env with names that it makes as it runs",
+		of + " template kube-gateway": "is otherwise in it does not count",
+	} {
+		if !slices.ContainsFunc(p.Outcomes, func(o Outcome) bool {
+			return o.What == what && o.Fate == Differs && strings.Contains(strings.ReplaceAll(o.Text, "calls ", ""), want)
+		}) {
+			t.Errorf("%s: no %q in %v", what, want, p.Outcomes)
+		}
+	}
+	if o := p.outcome(t, of); o.Fate != Same || !strings.HasSuffix(o.Text, "its templates are mine, plain, sidecar") {
+		t.Errorf("%s: %s", o.Fate, o.Text)
+	}
+	if slices.ContainsFunc(p.Outcomes, func(o Outcome) bool { return o.What == of+" template plain" }) {
+		t.Error("of a template that asks for nothing something is said")
+	}
+	set := string(p.Set)
+	_, set, _ = strings.Cut(set, "name: injector")
+	set, _, _ = strings.Cut(set, "name: validator")
+	for _, want := range []string{"env: [RACK, ZONE]", "config:", "- a.example\n"} {
+		if !strings.Contains(strings.ReplaceAll(set, "env:\n        - RACK\n        - ZONE\n", "env: [RACK, ZONE]"), want) {
+			t.Errorf("%q is not in\n%s", want, set)
+		}
+	}
+	if strings.Contains(set, "GATEWAY") || strings.Count(set, "ZONE") != 2 {
+		t.Errorf("what is allowed is\n%s", set)
+	}
+}
+
+// TestClassDefaults: a ConfigMap with defaults of a class is known by its label, and read where
+// Gateways are deployed.
+func TestClassDefaults(t *testing.T) {
+	const defaults = `---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: mine, namespace: mesh, labels: {gateway.istio.io/defaults-for-class: istio}}}
+`
+	for env, want := range map[string]Outcome{
+		"": {Fate: Differs, Text: "manageGateways"},
+		`{name: PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER, value: "true"}`: {Fate: Same, Text: "controller/gateway"},
+	} {
+		o := read(t, "", deployed("", env)+defaults).outcome(t, "ConfigMap/mine")
+		if o.Fate != want.Fate || !strings.Contains(o.Text, want.Text) {
+			t.Errorf("with %s it %s: %s", env, o.Fate, o.Text)
+		}
+	}
+}
+
 // TestRights: they are of the revision, in its namespace, and none of another name.
 func TestRights(t *testing.T) {
 	p := read(t, "", deployed("", `{name: REVISION, value: canary}, {name: SHARED_MESH_CONFIG, value: common}`))

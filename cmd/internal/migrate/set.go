@@ -55,9 +55,14 @@ func put(m *yamlv3.Node, key string, value *yamlv3.Node) {
 
 // config sets a field of the config of all entries of a built-in plugin.
 func (s *set) config(builtin string, value any, at ...string) {
+	s.field(builtin, value, append([]string{"config"}, at...)...)
+}
+
+// field sets a field of all entries of a built-in plugin.
+func (s *set) field(builtin string, value any, at ...string) {
 	for _, e := range s.entries(builtin) {
 		to := e
-		for _, key := range append([]string{"config"}, at[:len(at)-1]...) {
+		for _, key := range at[:len(at)-1] {
 			next := under(to, key)
 			if next == nil {
 				next = &yamlv3.Node{Kind: yamlv3.MappingNode}

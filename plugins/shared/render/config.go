@@ -124,6 +124,12 @@ func selectors(field string, list []metav1.LabelSelector) (out []labels.Selector
 // Templates returns the names of the templates, sorted.
 func (s *Settings) Templates() []string { return slices.Sorted(maps.Keys(s.templates)) }
 
+// Template returns the text of a template, and whether there is one of that name.
+func (s *Settings) Template(name string) (string, bool) {
+	text, ok := s.config.Templates[name]
+	return text, ok
+}
+
 // ReadValues reads values; with usual, what the text leaves out is as in the built-in ones.
 func ReadValues(text string, usual bool) (Values, error) {
 	v := Values{}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -106,6 +107,36 @@ func TestSurroundings(t *testing.T) {
 	pod, err := s.Inject(request())
 	if err != nil || pod.Annotations["a"] != "yes no yes, ." {
 		t.Errorf("%v %v", pod.GetAnnotations(), err)
+	}
+}
+
+// TestCalls: each place is found where a template asks for what is around the process, with what it
+// asks for where that is written there.
+func TestCalls(t *testing.T) {
+	for text, want := range map[string][]string{
+		`{{env "A" "no"}}`:                                                 {"env [A]"},
+		`{{"A" | env}}`:                                                    {"env [A]"},
+		`{{"no" | env "A"}}`:                                               {"env [A]"},
+		`{{env .Revision}}`:                                                {"env []"},
+		`{{expandenv "$B ${A}, $B"}}`:                                      {"expandenv [A B]"},
+		`{{getHostByName "a.example" | quote}}`:                            {"getHostByName [a.example]"},
+		`{{if (env "A")}}{{else}}{{env "B"}}{{end}}`:                       {"env [A]", "env [B]"},
+		`{{range list (env "A")}}{{env "B"}}{{end}}`:                       {"env [A]", "env [B]"},
+		`{{with (dict "a" (env "A")).a}}{{env "B"}}{{end}}`:                {"env [A]", "env [B]"},
+		`{{$x := env "A"}}{{$x}}`:                                          {"env [A]"},
+		`{{define "part"}}{{env "A"}}{{end}}{{template "part" (env "B")}}`: {"env [A]", "env [B]"},
+		`{{expandenv "none"}}`:                                             nil,
+		`{{.Spec.env}} env "A" {{quote "env"}}`:                            nil,
+	} {
+		s := settingsOf(t, text, render.Names{})
+		var is []string
+		for _, c := range s.Calls() {
+			is = append(is, fmt.Sprint(c.Function, " ", c.Names))
+		}
+		slices.Sort(is)
+		if !slices.Equal(is, want) {
+			t.Errorf("%s: %q, not %q", text, is, want)
+		}
 	}
 }
 
