@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/test/kube"
 	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/program"
 )
 
 // TestMigratesProfiles: of every profile of istiod's chart `coxswain migrate` makes files that can
@@ -60,6 +62,73 @@ func TestMigratesProfiles(t *testing.T) {
 			}
 			migrates(t, text)
 		})
+	}
+}
+
+// TestMigratesInstalled: of what `istioctl` installs by each of its profiles, and of istiod with a
+// gateway of the chart `gateway` beside it, in its namespace, everything has an outcome, and of
+// other components' objects none is said to be replaced.
+func TestMigratesInstalled(t *testing.T) {
+	need.All(t)
+	t.Parallel()
+	charts, istioctl := istios(t), filepath.Join(program.Built(t, "test/peer", "peer", "istioctl"), "istioctl")
+	manifests := filepath.Dir(charts)
+	profiles, err := filepath.Glob(filepath.Join(manifests, "profiles", "*.yaml"))
+	if err != nil || len(profiles) < 8 {
+		t.Fatal(profiles, err)
+	}
+	for _, p := range profiles {
+		name := strings.TrimSuffix(filepath.Base(p), ".yaml")
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command(istioctl, "manifest", "generate", "--manifests", manifests, "--set", "profile="+name)
+			var said bytes.Buffer
+			cmd.Stderr = &said
+			text, err := cmd.Output()
+			if err != nil {
+				t.Fatalf("%v: %s", err, said.String())
+			}
+			if !strings.Contains(string(text), "kind: Deployment") { // nothing, or an istiod elsewhere
+				return
+			}
+			others(t, string(text), migrates(t, string(text)))
+		})
+	}
+	t.Run("gateway", func(t *testing.T) {
+		text := ""
+		for name, chart := range map[string]string{"istiod": "istio-control/istio-discovery", "istio-ingressgateway": "gateway"} {
+			rendered, err := helm(t, "template", name, filepath.Join(charts, chart), "--namespace", namespace, "--kube-version", version)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text += "\n---\n" + rendered
+		}
+		report := migrates(t, text)
+		others(t, text, report)
+		if !strings.Contains(report, "Deployment/istio-ingressgateway: its pods ask for injection") {
+			t.Errorf("it is not said that the gateway has to move: %s", report)
+		}
+	})
+}
+
+// others sees that of no object of another component than istiod a report says that something takes
+// its place, and that of each of istiod's own kinds it does.
+func others(t *testing.T, text, report string) {
+	t.Helper()
+	istiods := regexp.MustCompile(`^[A-Za-z]+/(istiod|istiod-(clusterrole|gateway-controller)-istio-system)$`)
+	replaced := 0
+	for id := range split(t, text) {
+		for line := range strings.Lines(report) {
+			if !strings.HasPrefix(line, "  "+id+":") && !strings.HasPrefix(line, "  "+id+" of ") ||
+				!strings.Contains(line, "rights.yaml") && !strings.Contains(line, "the chart makes") {
+				continue
+			}
+			if replaced++; !istiods.MatchString(id) {
+				t.Errorf("of another component it says %s", line)
+			}
+		}
+	}
+	if replaced < 7 { // an account, and two roles of the cluster and one of the namespace with their bindings
+		t.Errorf("%d objects of istiod's are replaced: %s", replaced, report)
 	}
 }
 
@@ -149,8 +218,9 @@ func migrated(t *testing.T, text string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// migrates sees what is said of a rendering, and that what is written can be used.
-func migrates(t *testing.T, text string) {
+// migrates sees what is said of a rendering, and that what is written can be used; it returns what
+// is said.
+func migrates(t *testing.T, text string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "to")
 	report, err := migrated(t, text, "--to", dir)
@@ -172,6 +242,12 @@ func migrates(t *testing.T, text string) {
 		if err := yaml.Unmarshal(raw, &d); err != nil {
 			t.Fatal(err)
 		}
+		if d.Labels["app"] != "istiod" { // a gateway
+			if !strings.Contains(report, id) {
+				t.Errorf("nothing is said of %s", id)
+			}
+			continue
+		}
 		c := d.Spec.Template.Spec.Containers[0]
 		for _, v := range c.Env {
 			if !strings.Contains(report, "variable "+v.Name+":") {
@@ -192,7 +268,7 @@ func migrates(t *testing.T, text string) {
 	}
 	// The chart sets it for older versions, and istiod of this one does not know it either.
 	report = strings.ReplaceAll(report, "variable PILOT_SPAWN_UPSTREAM_SPAN_FOR_GATEWAY: it is none of the variables of istiod's that are known", "")
-	if strings.Contains(report, "none of the variables of istiod's that are known") ||
+	if strings.Contains(report, "none of the variables of istiod's that are known") || strings.Contains(report, " template ") ||
 		strings.Contains(report, "it is no flag that is known") || strings.Contains(report, "it selects otherwise") {
 		t.Errorf("what the chart makes is not known: %s", report)
 	}
@@ -208,4 +284,5 @@ func migrates(t *testing.T, text string) {
 	if !slices.ContainsFunc(strings.Split(report, "\n"), func(l string) bool { return strings.HasPrefix(l, "  kubectl delete mutatingwebhook") }) {
 		t.Errorf("it is not said what has to go: %s", report)
 	}
+	return report
 }
