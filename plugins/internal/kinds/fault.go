@@ -23,8 +23,10 @@ type Fault struct {
 	Kind      string `json:"kind,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
-	// Code is such as COX1003, which plugins/validation explains.
+	// Code is such as COX1003, which plugins/validation explains. Own is ours, where Code is Istio's
+	// for many things of which ours says one.
 	Code     string           `json:"code,omitempty"`
+	Own      string           `json:"own,omitempty"`
 	Severity finding.Severity `json:"severity"`
 	// Field is a path from the document's root, such as spec.http[0].route.
 	Field   string `json:"field,omitempty"`
@@ -74,7 +76,10 @@ func (f Fault) Text() string {
 	if f.Hint != "" {
 		text += "; " + f.Hint
 	}
-	if f.Code != "" {
+	switch {
+	case f.Own != "":
+		text += " (" + f.Code + ", " + f.Own + ")"
+	case f.Code != "":
 		text += " (" + f.Code + ")"
 	}
 	return text

@@ -134,13 +134,13 @@ func Analyze(in Input) []Result {
 	return found
 }
 
-// suppression is the annotation that lists codes not to be told of a resource, parted by commas; *
-// for all.
+// suppression is the annotation that lists codes not to be told of a resource, Istio's or ours,
+// parted by commas; * for all.
 const suppression = "galley.istio.io/analyze-suppress"
 
 func suppressed(r Result) bool {
 	for code := range strings.SplitSeq(r.Resource.Annotations[suppression], ",") {
-		if code = strings.TrimSpace(code); code == "*" || code == r.Code {
+		if code = strings.TrimSpace(code); code == "*" || code == r.Code || code != "" && code == istiosCode(r.Resource.Group, r.Finding) {
 			return true
 		}
 	}

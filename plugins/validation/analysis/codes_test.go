@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coxswain-mesh/coxswain/plugins/validation"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 )
 
@@ -19,6 +20,9 @@ func TestExamples(t *testing.T) {
 				t.Errorf("title %q, explanation %q", c.Title, c.Explanation)
 			}
 			wrong := analyzed(t, c.Wrong)
+			if c.ID == invalid {
+				wrong = checked(c.Wrong)
+			}
 			if !slices.ContainsFunc(wrong, func(r Result) bool { return r.Code == c.ID }) {
 				t.Errorf("the wrong example is told %v", told(wrong))
 			}
@@ -41,6 +45,16 @@ func analyzed(t *testing.T, e finding.Example) []Result {
 		t.Error(f)
 	}
 	return Analyze(r.Input)
+}
+
+// checked returns what is wrong with resources by themselves.
+func checked(e finding.Example) (all []Result) {
+	r := Reader{Check: validation.New().Check}
+	r.Add("example.yaml", []byte(e.Documents))
+	for _, f := range r.single() {
+		all = append(all, Result{&Resource{}, finding.Finding{Code: f.Code, Severity: f.Severity, Message: f.Message}})
+	}
+	return all
 }
 
 func told(list []Result) (texts []string) {

@@ -329,21 +329,6 @@ func (r *Reader) allocates() bool {
 	return env["ISTIO_META_DNS_CAPTURE"] == "true" && (env["ISTIO_META_DNS_AUTO_ALLOCATE"] == "true" || env["PILOT_ENABLE_IP_AUTOALLOCATE"] == "true")
 }
 
-// single returns what is wrong with resources by themselves, but for what others make good:
-// addresses of ServiceEntries that the mesh's settings, or somebody's writing, give them.
-func (r *Reader) single() []kinds.Fault {
-	given := map[string]bool{}
-	for i := range r.Input.Resources {
-		if each := &r.Input.Resources[i]; each.allocated {
-			given[each.Kind+" "+fullOf(each)] = true
-		}
-	}
-	all := r.allocates()
-	return slices.DeleteFunc(slices.Clone(r.Faults), func(f kinds.Fault) bool {
-		return f.Code == rules.NeedsAddress && (all || given[f.Kind+" "+f.Namespace+"/"+f.Name])
-	})
-}
-
 // places turns results into faults with places.
 func places(list []Result) []kinds.Fault {
 	var faults []kinds.Fault

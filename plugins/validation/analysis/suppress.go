@@ -32,7 +32,7 @@ func (s Suppression) Covers(f kinds.Fault) bool {
 	}
 	kind, _ := path.Match(s.kind, f.Kind)
 	name, _ := path.Match(s.name, full)
-	return s.code == f.Code && kind && name
+	return (s.code == f.Code || s.code == f.Own) && kind && name
 }
 
 // Without leaves out what suppressions cover.

@@ -71,6 +71,9 @@ func newLog(faults []kinds.Fault, explain func(id string) (finding.Code, bool)) 
 		if f.Hint != "" {
 			message += "; " + f.Hint
 		}
+		if f.Own != "" {
+			message += " (" + f.Own + ")"
+		}
 		at := location{Physical: physical{artifact{filepath.ToSlash(f.File)}, region{max(f.Line, 1), max(f.Column, 1)}}}
 		if f.Name != "" {
 			at.Logical = []logical{{strings.Join([]string{f.Kind, f.Namespace, f.Name, f.Field}, "/"), "object"}}
