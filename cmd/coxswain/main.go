@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"syscall"
 )
 
@@ -32,6 +33,9 @@ func run(ctx context.Context, args, environ []string, in io.Reader, out, errOut 
 	ctx = context.WithValue(ctx, authorityKey{}, p.variable(authorityVariable))
 	root := rootCommand(p, args)
 	root.SetArgs(args)
+	if slices.Contains(args, "completion") {
+		refuseShells(root)
+	}
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
 	"github.com/spf13/cobra"
@@ -66,4 +67,25 @@ func noArgs(c *cobra.Command, args []string) error {
 		return usageError{fmt.Errorf("%s takes no arguments, not %q; see %s --help", c.CommandPath(), args[0], c.CommandPath())}
 	}
 	return nil
+}
+
+// refuseShells has the library's command completion refuse a shell that it doesn't know, for which
+// it would show its help and end well.
+func refuseShells(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	c, _, err := root.Find([]string{"completion"})
+	if err != nil || c == root {
+		return
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return c.Help()
+		}
+		var shells []string
+		for _, shell := range c.Commands() {
+			shells = append(shells, shell.Name())
+		}
+		return usageError{fmt.Errorf("%s knows no shell %q: name one of %s", c.CommandPath(), args[0], strings.Join(shells, ", "))}
+	}
+	c.Args = cobra.ArbitraryArgs
 }
