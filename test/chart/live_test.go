@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +22,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// TestLives: the chart as it is packed is installed, upgraded, rolled back and uninstalled on a
+// TestLives: the chart as it is packed is installed as README says, upgraded, rolled back and uninstalled on a
 // real API server. The control plane runs with the arguments that its pods have, as their account.
 // What users wrote lives on.
 func TestLives(t *testing.T) {
@@ -36,12 +37,13 @@ func TestLives(t *testing.T) {
 		}
 		return out
 	}
-	c.Kubectl(t, "create", "namespace", namespace)
 	// Definitions are made first: what is checked is made of them.
 	if out := on(slices.Concat([]string{"install", "istiod", older, "--dry-run=server"}, named)...); !strings.Contains(out, "kind: Deployment") {
 		t.Errorf("a trial says %s", out)
 	}
-	on(slices.Concat([]string{"install", "istiod", older}, named)...)
+	if _, err := helm(t, append(command(t, older), "--kubeconfig", c.Kubeconfig)...); err != nil {
+		t.Fatal(err)
+	}
 	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "120s")
 	c.Apply(t, `{apiVersion: v1, kind: Namespace, metadata: {name: shop}}
 ---
@@ -108,6 +110,20 @@ spec: {hosts: [outside.example], resolution: DNS, ports: [{number: 80, name: htt
 	if err := pod(t, c); err != nil {
 		t.Errorf("after the end of both a pod can't be created: %v", err)
 	}
+}
+
+// command are the arguments of README's `helm install`, with a chart and the test's image.
+func command(t *testing.T, chart string) []string {
+	t.Helper()
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^    helm (install \S+) (dist/\S+)( .*)--set image=… +#`).FindStringSubmatch(string(text))
+	if found == nil {
+		t.Fatal("README.md has no command helm install")
+	}
+	return slices.Concat(strings.Fields(found[1]), []string{chart}, strings.Fields(found[3]), named)
 }
 
 // pod tries to create a pod in the namespace shop, in a dry run.
