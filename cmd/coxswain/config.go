@@ -18,7 +18,8 @@ func configCommand(p *program) *cobra.Command {
 		Long: `Show the configuration of a running control plane: where each object came from, what it is good for, and what was refused and why.
 
 An object's state is ok, warned, refused (its last good version is served, if there is one), held (it was taken, but something that was made of it was
-not, or proxies refuse it now) or left out (istiod serves its kind, and nobody does here). EFFECT is how many resources were made from it, by itself or
+not, or most proxies of a namespace refuse it now), refused by so many proxies (which speak for themselves alone, as those in plain text do: others have
+it; coxswain proxies --refused says why) or left out (istiod serves its kind, and nobody does here). EFFECT is how many resources were made from it, by itself or
 by way of rows that plugins derived from it, and how many proxies are in their views; none: it changes nothing that a connected proxy has. With -o wide
 what plugins derived (a VirtualService of an HTTPRoute) has lines of its own. Where a part of the object leads to nothing (a route to a host that is not
 there, a selector that selects nobody), EFFECT counts it, and a line below says which, as coxswain analyze --live does. All generators are asked about all

@@ -279,6 +279,41 @@ func TestHeldObjects(t *testing.T) {
 	}
 }
 
+// plainTwin is a twin of which proxies refuse something that speak for themselves alone.
+type plainTwin struct{ twin }
+
+func (plainTwin) Plugins() []Plugin { return nil }
+
+func (plainTwin) Refusals() []Refusal {
+	r := Refusal{Type: typeURL("lds"), Name: "in", Refusing: 1, Rows: []RowName{{Table: "networking.istio.io/EnvoyFilter", Key: "a/ef"}}}
+	more := r
+	more.Name, more.Refusing = "out", 3
+	return []Refusal{r, more, r}
+}
+
+// TestRefusedApart: an object of which proxies refuse something, each for itself alone, says that
+// some do, and how many; its state is not that of what is held.
+func TestRefusedApart(t *testing.T) {
+	w := httptest.NewRecorder()
+	start(t, plainTwin{}).HTTP().ServeHTTP(w, here("/debug/configs"))
+	var all []Object
+	if err := json.Unmarshal(w.Body.Bytes(), &all); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(all, func(o Object) bool { return o.Kind == "EnvoyFilter" && o.Key == "a/ef" })
+	if i < 0 {
+		t.Fatalf("it is not among %+v", all)
+	}
+	if o := all[i]; o.State != "refused by proxies" || o.Refusing != 3 || !o.Served {
+		t.Errorf("%+v", o)
+	}
+	for _, o := range all {
+		if o.Kind != "EnvoyFilter" && o.Refusing > 0 {
+			t.Errorf("%+v", o)
+		}
+	}
+}
+
 // TestRowOfTwoTables: where several tables are of a kind, the one that has the row is meant.
 func TestRowOfTwoTables(t *testing.T) {
 	const one, other = "networking.istio.io/Gateway", "gateway.networking.k8s.io/Gateway"

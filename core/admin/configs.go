@@ -12,11 +12,15 @@ type Object struct {
 	Kind  string `json:"kind"`
 	Group string `json:"group,omitempty"`
 	entry
-	// State is ok, warned, refused or held. Of what is refused the last good version is served, or
-	// nothing where Served is false. What is held was taken, but something that is made of it was
-	// not, and stays as it was; or what its source says now would take too much away, and it stays
-	// itself.
+	// State is ok, warned, refused, held or "refused by proxies". Of what is refused the last good
+	// version is served, or nothing where Served is false. What is held was taken, but something
+	// that is made of it was not, or most proxies of a namespace refuse it, and it stays as it was;
+	// or what its source says now would take too much away, and it stays itself. What proxies
+	// refuse who speak for themselves alone is served to all others.
 	State string `json:"state"`
+	// Refusing is how many proxies refuse a resource that was made of it, each for itself alone:
+	// that one which most refuse.
+	Refusing int `json:"refusing,omitempty"`
 	// Of is the object that people wrote from which a plugin derived this one; nil: they wrote it.
 	Of     *RowName `json:"of,omitempty"`
 	Served bool     `json:"served"`
@@ -29,6 +33,7 @@ const (
 	stateWarned  = "warned"
 	stateRefused = "refused"
 	stateHeld    = "held"
+	stateApart   = "refused by proxies"
 )
 
 // configs shows the rows of config tables, which are named GROUP/KIND, with what is wrong with
@@ -38,7 +43,7 @@ func (s *Server) configs(w http.ResponseWriter, _ *http.Request) {
 	for _, f := range faults(s.cfg.Source) {
 		wrong[f.about()] = append(wrong[f.about()], f)
 	}
-	kept, written := kept(s.cfg.Source), s.cfg.Source.Derivations()
+	kept, apart, written := kept(s.cfg.Source), apart(s.cfg.Source), s.cfg.Source.Derivations()
 	all := []Object{}
 	for _, t := range s.cfg.Source.Tables() {
 		group, kind, config := strings.Cut(t.Name, "/")
@@ -54,6 +59,7 @@ func (s *Server) configs(w http.ResponseWriter, _ *http.Request) {
 				o.Annotations = nil // kubectl's has the whole object
 			}
 			o.hold(kept[RowName{Table: t.Name, Key: r.Key}])
+			o.refusedApart(apart[RowName{Table: t.Name, Key: r.Key}])
 			if of, derived := written[RowName{Table: t.Name, Key: r.Key}]; derived {
 				o.Of = &of
 			}
@@ -78,6 +84,14 @@ func (o *Object) hold(list []Fault) {
 	o.Faults = append(slices.Clip(o.Faults), list...)
 	if o.State != stateRefused {
 		o.State = stateHeld
+	}
+}
+
+// refusedApart notes how many proxies refuse what was made of the object, each for itself alone.
+func (o *Object) refusedApart(n int) {
+	o.Refusing = n
+	if n > 0 && (o.State == stateOK || o.State == stateWarned) {
+		o.State = stateApart
 	}
 }
 

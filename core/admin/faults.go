@@ -252,11 +252,26 @@ func kept(s Source) map[RowName][]Fault {
 	}
 	for _, r := range s.Refusals() {
 		if r.Votes == 0 && !r.Held {
-			continue // what some say of themselves says nothing of others' rows
+			continue // what some say of themselves is no fault of others' rows: see apart
 		}
 		f := refusalFault(r)
 		for _, n := range r.Rows {
 			out[n] = append(out[n], f)
+		}
+	}
+	return out
+}
+
+// apart is how many proxies refuse a resource that was made of a row, each for itself alone: of the
+// resource that most refuse.
+func apart(s Source) map[RowName]int {
+	out := map[RowName]int{}
+	for _, r := range s.Refusals() {
+		if r.Votes > 0 || r.Held {
+			continue
+		}
+		for _, n := range r.Rows {
+			out[n] = max(out[n], r.Refusing)
 		}
 	}
 	return out

@@ -66,6 +66,8 @@ func (o Object) state() string {
 		return "left out" // of a kind that nobody serves here, though it may be read
 	case !o.Served && o.Key != "": // what has no name is no object
 		return o.State + " (not served)"
+	case o.Refusing > 0 && o.State == "refused by proxies":
+		return "refused by " + Many(o.Refusing, "proxy")
 	}
 	return o.State
 }
@@ -101,6 +103,9 @@ func Written(list []Object) []Object {
 		}
 		own := &out[i]
 		if own.Served && len(o.Faults) > 0 && !slices.ContainsFunc(own.Faults, func(f admin.Fault) bool { return f.Severity == o.Faults[0].Severity }) {
+			own.State = o.State
+		}
+		if own.Refusing = max(own.Refusing, o.Refusing); o.State == "refused by proxies" && (own.State == "ok" || own.State == "warned") {
 			own.State = o.State
 		}
 		own.Faults = append(slices.Clip(own.Faults), o.Faults...)
