@@ -156,6 +156,10 @@ func coreConfig(p *program, s settings.Settings, cluster bool) (cfg server.Confi
 	istiod.DeclareSecrets()
 	environ, started := tune(p.environ)
 	environ = readOnly(environ, s.ReadOnly)
+	webhooksAddr := ""
+	if s.Webhooks {
+		webhooksAddr = s.HTTPSAddr
+	}
 	return server.Config{
 		Exe: exe, RuntimeDir: p.runtimeDir(), Alone: true, Develop: s.Dev, Environ: environ, Started: started, Version: build(),
 		File:     s.Plugins,
@@ -163,7 +167,7 @@ func coreConfig(p *program, s settings.Settings, cluster bool) (cfg server.Confi
 		SecureGRPCAddr: s.SecureAddress(),
 		TLS: server.TLS{
 			CertFile: files.CertFile, KeyFile: files.KeyFile, CAFile: files.CACertFile, MinVersion: s.Version(),
-			CipherSuites: suites, Webhooks: server.Webhooks{Address: s.HTTPSAddr, CAFile: s.HTTPSClientCAFile},
+			CipherSuites: suites, Webhooks: server.Webhooks{Address: webhooksAddr, CAFile: s.HTTPSClientCAFile},
 		},
 		AuthPlaintext: s.AuthPlaintext, PageActions: s.UIActions, MonitoringTLS: s.MonitoringTLS,
 		Words: server.Words{
@@ -202,6 +206,9 @@ func coreConfig(p *program, s settings.Settings, cluster bool) (cfg server.Confi
 
 // hideAndWarn hides the core's memory, and says what is wrong although it can serve.
 func hideAndWarn(s settings.Settings, plugins *manifest.Set, log *slog.Logger) {
+	if s.HTTPSAddr != "" && s.ReadOnly {
+		log.Warn("the port for webhooks stays closed (httpsAddr): with --readOnly no controller runs that could answer", "address", s.HTTPSAddr)
+	}
 	if s.Webhooks && !answersWebhooks(plugins) {
 		log.Warn("nobody answers webhooks: httpsAddr is given, and no plugin that runs is a controller that could; " +
 			"plugins.yaml has to have controller/injector or controller/validator")

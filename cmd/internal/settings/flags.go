@@ -150,7 +150,7 @@ func portFlags(fs *pflag.FlagSet, d Settings) {
 		"PEM file with the authorities of clients that may send webhooks to httpsAddr; empty: everybody who can reach it may, as with istiod")
 	fs.String("httpsAddr", d.HTTPSAddr, "address for webhooks, which controllers answer (controller/injector, "+
 		"controller/validator: it enables those of the set for a cluster), with the certificate of secureGRPCAddr; "+
-		"istiod: :15017; empty or none: no address")
+		"istiod: :15017; empty or none: no address; closed with --readOnly")
 	fs.Bool("authPlaintext", d.AuthPlaintext, "ask the set's authenticators who is calling in plain text, too; otherwise nobody knows, as with istiod")
 
 	fs.String("caCertFile", d.CACertFile, "PEM file with the authorities of clients' certificates, for secureGRPCAddr; "+

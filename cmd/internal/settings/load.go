@@ -73,7 +73,7 @@ func Load(fs *pflag.FlagSet, environ []string) (s Settings, unknown []string, er
 		s.Ports.likeIstiod(at)
 	}
 	s.Ports.nowhere()
-	s.Webhooks = s.HTTPSAddr != ""
+	s.Webhooks = s.HTTPSAddr != "" && !s.ReadOnly
 	return s, unknown, at.locate(s.Check())
 }
 

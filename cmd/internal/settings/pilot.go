@@ -79,24 +79,27 @@ func (s Settings) Elsewhere(environ []string) (lines []string) {
 		if says == "" || v.fate == isRead {
 			continue
 		}
-		is, then := v.is, v.note
+		is, then := v.is, ", and "+v.note
 		switch v.fate {
 		case isMoot:
 			moot = append(moot, v.name)
 			continue
 		case hasSetting:
 			is = s.value(v.note)
-			then = fmt.Sprintf("--%s (%s) is %q", v.note, Variable(v.note), is)
+			then = fmt.Sprintf(", and --%s (%s) is %q", v.note, Variable(v.note), is)
 			if v.note == "revision" && says == "default" && is == "" {
 				continue
 			}
 		case isAlways:
-			then = fmt.Sprintf("here it is always as if it said %q", is)
+			then = fmt.Sprintf(", and here it is always as if it said %q", is)
+			if is == "" {
+				then = ", and here it is always as without it"
+			}
 		case inPlugins:
-			then += " in plugins.yaml"
+			then = ": for that, " + v.note + " in plugins.yaml"
 		}
 		if !sameValue(says, is) {
-			lines = append(lines, fmt.Sprintf("%s is a variable of istiod's, which isn't read here; it says %q, and %s", v.name, says, then))
+			lines = append(lines, fmt.Sprintf("%s is a variable of istiod's, which isn't read here; it says %q%s", v.name, says, then))
 		}
 	}
 	if len(moot) > 0 {

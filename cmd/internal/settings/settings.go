@@ -28,7 +28,8 @@ type Settings struct {
 
 // Inputs are what is read: files, and a Kubernetes API server.
 type Inputs struct {
-	// Webhooks: there is a port for webhooks (HTTPSAddr), and the set for a cluster answers them.
+	// Webhooks: there is a port for webhooks (HTTPSAddr), and the set for a cluster answers them;
+	// not with ReadOnly, which has no controller that could.
 	Webhooks bool `setting:"-"`
 	// Plugins is a plugins.yaml; empty: the set that is built in.
 	Plugins string `setting:"plugins"`

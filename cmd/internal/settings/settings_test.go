@@ -233,6 +233,44 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
+// TestElsewhereInWords: what is said of a variable is a sentence, whatever comes of it here.
+func TestElsewhereInWords(t *testing.T) {
+	for variable, want := range map[string]string{
+		"ENABLE_MCS_AUTO_EXPORT=true":              `it says "true": for that, add controller/exports in plugins.yaml`,
+		"PILOT_ENABLE_IP_AUTOALLOCATE=false":       `it says "false": for that, leave out controller/addresses in plugins.yaml`,
+		"MAX_WORKLOAD_CERT_TTL=1h":                 `it says "1h": for that, set maxTTL of controller/ca in plugins.yaml`,
+		"CLUSTER_ID=east":                          `it says "east", and --clusterID (COXSWAIN_CLUSTER_ID) is "Kubernetes"`,
+		"ENABLE_DEBUG_ON_HTTP=false":               `it says "false", and here it is always as if it said "true"`,
+		"DEBUG_ENDPOINT_AUTH_ALLOWED_NAMESPACES=a": `it says "a", and here it is always as without it`,
+		"PILOT_ENABLE_AMBIENT=true":                `it says "true", and ambient is not served`,
+	} {
+		name, _, _ := strings.Cut(variable, "=")
+		want = name + " is a variable of istiod's, which isn't read here; " + want
+		if got := Defaults().Elsewhere([]string{variable}); len(got) != 1 || got[0] != want {
+			t.Errorf("%s: %q, not %q", variable, got, want)
+		}
+	}
+}
+
+// TestReadOnlyWebhooks: with readOnly, wherever it is said, there is no port for webhooks: nobody
+// could answer.
+func TestReadOnlyWebhooks(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want bool
+	}{
+		{[]string{"--httpsAddr=:15017"}, true},
+		{[]string{"--httpsAddr=:15017", "--readOnly"}, false},
+		{[]string{"--istiodDefaults", "--httpsAddr=:15017", "--readOnly"}, false},
+		{nil, false},
+	} {
+		s, _, err := load(t, c.args, nil, "")
+		if err != nil || s.Webhooks != c.want {
+			t.Errorf("%v: %v, %v", c.args, s.Webhooks, err)
+		}
+	}
+}
+
 // TestIstiodDefaults: what nobody says is as in istiod's pod, but for plain text.
 func TestIstiodDefaults(t *testing.T) {
 	for _, c := range []struct {
