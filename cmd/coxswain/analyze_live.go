@@ -182,7 +182,7 @@ func liveLeftOut(ctx context.Context, addr string) (found []report.Fault, err er
 	for _, o := range objects {
 		for _, f := range o.Faults {
 			switch {
-			case f.Code == report.CodeUnserved:
+			case report.IsUnserved(f.Code):
 			case o.Group == gatewayGroup && f.Code == "" && f.Severity == finding.Warning:
 				f.Code = analysis.StatusProblem
 			default:

@@ -232,6 +232,9 @@ func configured(s *manifest.Set, in settings.Inputs, name string) (*manifest.Set
 	if in.ReadOnly {
 		turnOff(s)
 	}
+	if err := tellUninjected(s, in); err != nil {
+		return nil, err
+	}
 	for _, e := range s.Plugins {
 		if e.ForEach != nil && e.ForEach.Keys["wait"].Line == 0 {
 			e.ForEach.Wait = in.Remotes.Timeout
@@ -247,6 +250,34 @@ func hooksOf(in settings.Inputs) []shorthand {
 		{"httpsAddr", []any{webhooks.Injector(in.Revision)}, []string{"controller/injector"}, "webhooks", false},
 		{"httpsAddr", []any{webhooks.Validator(in.Revision)}, []string{"controller/validator"}, "webhooks", false},
 	}
+}
+
+// tellUninjected tells those that read objects of a cluster why no plugin puts proxies into pods,
+// where none does: no controller of somebody else's either, which may.
+func tellUninjected(s *manifest.Set, in settings.Inputs) error {
+	why := ""
+	switch injects := slices.ContainsFunc(s.Plugins, func(e *manifest.Entry) bool {
+		return !e.Disabled && e.Kind.Proto().Acts() && (e.Builtin == "" || e.Builtin == "controller/injector")
+	}); {
+	case in.ReadOnly:
+		why = "it writes nothing in any cluster (--readOnly)"
+	case !in.Webhooks:
+		why = "no API server asks it (no --httpsAddr)"
+	case !injects:
+		why = "no controller/injector runs"
+	default:
+		return nil
+	}
+	for _, e := range s.Builtins("config/kubernetes") {
+		var said struct{ Uninjected *string }
+		if json.Unmarshal(e.Config, &said) == nil && said.Uninjected != nil {
+			continue
+		}
+		if err := e.SetConfig(map[string]any{"uninjected": why}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // answersWebhooks reports whether a plugin of a set that runs may answer webhooks: the two built-in

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -72,6 +73,7 @@ func TestSets(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := settings.Defaults().Inputs
+			in.Webhooks = true // else those that read a cluster's objects are told that there are none
 			c.give(&in)
 			name, text, err := setText(in, c.pod)
 			if err != nil {
@@ -409,6 +411,40 @@ func TestModulesDir(t *testing.T) {
 	s, err := set(in, "own.yaml", []byte("plugins: [{name: modules, kind: config, builtin: config/modules, disabled: true}]\n"))
 	if err != nil || s.Plugins[0].Runs() {
 		t.Errorf("it runs though the file disables it: %v", err)
+	}
+}
+
+// TestUninjected: what reads a cluster's objects is told why nobody puts proxies into pods, unless
+// somebody may, or it was told another reason.
+func TestUninjected(t *testing.T) {
+	const reads = "plugins:\n- {name: crds, kind: config, builtin: config/kubernetes%s}\n"
+	for _, c := range []struct {
+		name, text     string
+		webhooks, only bool
+		want           string
+	}{
+		{kubernetesSet, string(coxswain.KubernetesSet()), true, false, ""},
+		{kubernetesSet, string(coxswain.KubernetesSet()), false, false, "no --httpsAddr"},
+		{kubernetesSet, string(coxswain.KubernetesSet()), true, true, "--readOnly"},
+		{"own.yaml", fmt.Sprintf(reads, ""), true, false, "no controller/injector runs"},
+		{"own.yaml", fmt.Sprintf(reads, ", config: {uninjected: ours}"), true, false, "ours"},
+		{"own.yaml", fmt.Sprintf(reads, "") + "- {name: mine, kind: controller, process: {command: ./mine}, insecure: true}\n", true, false, ""},
+	} {
+		in := settings.Defaults().Inputs
+		in.Webhooks, in.ReadOnly = c.webhooks, c.only
+		s, err := set(in, c.name, []byte(c.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var config struct{ Uninjected string }
+		if text := s.Builtins("config/kubernetes")[0].Config; len(text) > 0 {
+			if err := json.Unmarshal(text, &config); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !strings.Contains(config.Uninjected, c.want) || (config.Uninjected == "") != (c.want == "") {
+			t.Errorf("%s, %v, %v: %q, not %q", c.name, c.webhooks, c.only, config.Uninjected, c.want)
+		}
 	}
 }
 

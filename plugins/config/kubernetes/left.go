@@ -34,6 +34,7 @@ const (
 // leftOut looks for objects of the cluster that istiod would heed and nobody serves here.
 type leftOut struct {
 	server *server
+	config Config
 	log    func(level sdk.Level, text string, args ...any)
 	// found are the faults that were found last, one for each kind; newer: there are others.
 	found chan []kinds.Fault
@@ -41,8 +42,8 @@ type leftOut struct {
 	unread map[string]bool
 }
 
-func newLeftOut(s *server, log func(sdk.Level, string, ...any)) *leftOut {
-	return &leftOut{server: s, log: log, found: make(chan []kinds.Fault), unread: map[string]bool{}}
+func newLeftOut(s *server, c Config, log func(sdk.Level, string, ...any)) *leftOut {
+	return &leftOut{server: s, config: c, log: log, found: make(chan []kinds.Fault), unread: map[string]bool{}}
 }
 
 // run looks again and again until ctx ends.
@@ -93,7 +94,7 @@ func (l *leftOut) look(ctx context.Context) (found []kinds.Fault, err error) {
 				len(in.Kinds) > 0 && !slices.Contains(in.Kinds, r.Kind) || reads(at.Group, r.Kind) {
 				continue
 			}
-			names, why, err := l.objects(ctx, at.WithResource(r.Name), in)
+			names, why, err := l.objects(ctx, at.WithResource(r.Name), in.Labels, unserved)
 			if err != nil {
 				return nil, err
 			}
@@ -102,8 +103,39 @@ func (l *leftOut) look(ctx context.Context) (found []kinds.Fault, err error) {
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b kinds.Fault) int { return cmp.Compare(a.File, b.File) })
-	return slices.CompactFunc(found, func(a, b kinds.Fault) bool { return a.File == b.File }), nil
+	slices.SortStableFunc(found, func(a, b kinds.Fault) int { return cmp.Compare(a.File, b.File) })
+	found = slices.CompactFunc(found, func(a, b kinds.Fault) bool { return a.File == b.File })
+	asking, why, err := l.uninjected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if f, any := counted("", "Namespace", asking, why); any {
+		found = append(found, f)
+	}
+	return found, nil
+}
+
+// Labels by which namespaces ask for proxies in their pods. Source: Istio, "Installing the Sidecar".
+const (
+	injectionLabel = "istio-injection"
+	revisionLabel  = "istio.io/rev"
+)
+
+// uninjected are the namespaces that ask this control plane for proxies in their pods where it
+// puts them into none, and what is said of them.
+func (l *leftOut) uninjected(ctx context.Context) (names []string, why string, err error) {
+	if l.config.Uninjected == "" {
+		return nil, "", nil
+	}
+	unless := "," + injectionLabel + "!=disabled"
+	selectors := []string{revisionLabel + "=" + l.config.Revision + unless}
+	if l.config.Revision == "" || l.config.Revision == "default" {
+		selectors = []string{injectionLabel + "=enabled", revisionLabel + unless}
+	}
+	why = "its pods get no proxy of this control plane: " + l.config.Uninjected
+	asking := func(*unstructured.Unstructured) (string, bool) { return why, true }
+	names, _, err = l.objects(ctx, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, selectors, asking)
+	return names, why, err
 }
 
 // groups are those that the API server has, each in the version that it prefers.
@@ -144,9 +176,11 @@ func reads(group, kind string) bool {
 	return slices.Contains(tables(), table)
 }
 
-// objects are the names of those objects that nobody serves, and why that is said of the first.
-func (l *leftOut) objects(ctx context.Context, at schema.GroupVersionResource, in kinds.InCluster) (names []string, why string, err error) {
-	selectors := in.Labels
+// objects are the names of those objects, of those that selectors select, that nobody serves, and
+// why that is said of the first.
+func (l *leftOut) objects(ctx context.Context, at schema.GroupVersionResource, selectors []string,
+	unserved func(*unstructured.Unstructured) (why string, is bool),
+) (names []string, why string, err error) {
 	if len(selectors) == 0 {
 		selectors = []string{""}
 	}
@@ -165,8 +199,8 @@ func (l *leftOut) objects(ctx context.Context, at schema.GroupVersionResource, i
 			return nil, "", err
 		}
 		for i := range list.Items {
-			if f, ok := unserved(&list.Items[i]); ok {
-				names, why = append(names, strings.TrimPrefix(list.Items[i].GetNamespace()+"/"+list.Items[i].GetName(), "/")), cmp.Or(why, f.Message)
+			if text, ok := unserved(&list.Items[i]); ok {
+				names, why = append(names, strings.TrimPrefix(list.Items[i].GetNamespace()+"/"+list.Items[i].GetName(), "/")), cmp.Or(why, text)
 			}
 		}
 	}
@@ -174,20 +208,20 @@ func (l *leftOut) objects(ctx context.Context, at schema.GroupVersionResource, i
 	return slices.Compact(names), why, nil
 }
 
-// unserved reports whether nobody serves an object, as of one in a file.
-func unserved(u *unstructured.Unstructured) (kinds.Fault, bool) {
+// unserved reports whether nobody serves an object, and why, as of one in a file.
+func unserved(u *unstructured.Unstructured) (why string, is bool) {
 	text, err := u.MarshalJSON()
 	if err != nil {
-		return kinds.Fault{}, false
+		return "", false
 	}
 	for _, d := range (kinds.Reader{Grants: true, Gateways: true}).Read("", text) {
 		for _, f := range d.Faults {
 			if f.Code == kinds.CodeUnserved {
-				return f, true
+				return f.Message, true
 			}
 		}
 	}
-	return kinds.Fault{}, false
+	return "", false
 }
 
 // counted says that objects of a kind are left out.

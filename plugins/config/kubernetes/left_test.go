@@ -80,6 +80,62 @@ func resourceList(at string, kinds ...string) string {
 	return fmt.Sprintf(`{"kind":"APIResourceList","groupVersion":%q,"resources":[%s]}`, at, strings.Join(all, ","))
 }
 
+// TestUninjected: namespaces that ask for proxies where nobody puts any into pods are told of, with
+// the reason; those of another revision are somebody else's.
+func TestUninjected(t *testing.T) {
+	named := func(names ...string) string { return objectList("v1", "Namespace", names...) }
+	const at = "/api/v1/namespaces?"
+	a := &answers{all: map[string]string{
+		"/apis":                        groupList("apps/v1"),
+		at + "istio-injection=enabled": named("/shop", "/web"),
+		at + "istio.io/rev,istio-injection!=disabled":        named("/canary", "/web"),
+		at + "istio.io/rev=canary,istio-injection!=disabled": named("/canary"),
+		at + "istio.io/dataplane-mode=ambient":               named(`/old "labels":{"istio.io/dataplane-mode":"ambient"}`),
+	}}
+	s := connected(t, a)
+	for _, c := range []struct {
+		revision, why string
+		want          []string
+	}{
+		{"", "", nil},
+		{"", "--readOnly", []string{"3 are left out, such as canary: its pods get no proxy of this control plane: --readOnly"}},
+		{"default", "--readOnly", []string{"3 are left out, such as canary: its pods get no proxy of this control plane: --readOnly"}},
+		{"canary", "nobody", []string{"canary is left out: its pods get no proxy of this control plane: nobody"}},
+	} {
+		found, err := newLeftOut(s, Config{Revision: c.revision, Uninjected: c.why}, func(sdk.Level, string, ...any) {}).look(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := append([]string{"old is left out: istio.io/dataplane-mode: ambient is not served; sidecars are"}, c.want...)
+		var got []string
+		for _, f := range found {
+			got = append(got, f.Message)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("revision %q, %q: %s", c.revision, c.why, diff)
+		}
+	}
+}
+
+// connected is a connection to such an API server.
+func connected(t *testing.T, a *answers) *server {
+	t.Helper()
+	at := httptest.NewServer(a)
+	t.Cleanup(at.Close)
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	text := "{clusters: [{name: a, cluster: {server: '" + at.URL + "'}}], contexts: [{name: a, context: {cluster: a}}], current-context: a}"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	access := kube.DefaultAccess()
+	access.Kubeconfig = file
+	s, err := connect(Config{Access: access})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // TestLeftOut: what a cluster has and nobody serves here is counted by kind, as files are judged;
 // what may not be read is said once; and what is gone is not counted any more.
 func TestLeftOut(t *testing.T) {
@@ -96,21 +152,9 @@ func TestLeftOut(t *testing.T) {
 		fmt.Sprintf(selector, "pods"):                                    objectList("v1", "Pod"),
 		"/api/v1/pods?istio.io/use-waypoint,istio.io/use-waypoint!=none": objectList("v1", "Pod", `shop/web-1 "labels":{"istio.io/use-waypoint":"w"}`),
 	}}
-	at := httptest.NewServer(a)
-	defer at.Close()
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	text := "{clusters: [{name: a, cluster: {server: '" + at.URL + "'}}], contexts: [{name: a, context: {cluster: a}}], current-context: a}"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	access := kube.DefaultAccess()
-	access.Kubeconfig = file
-	s, err := connect(Config{Access: access})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := connected(t, a)
 	var said []string
-	l := newLeftOut(s, func(_ sdk.Level, text string, args ...any) { said = append(said, fmt.Sprint(text, args)) })
+	l := newLeftOut(s, Config{}, func(_ sdk.Level, text string, args ...any) { said = append(said, fmt.Sprint(text, args)) })
 	look := func(want ...string) []kinds.Fault {
 		t.Helper()
 		found, err := l.look(t.Context())

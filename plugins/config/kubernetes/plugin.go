@@ -29,6 +29,8 @@ type Config struct {
 	Events bool `json:"events" doc:"Write a Kubernetes Event of each object that is faulty, or from which something was made that proxies refuse, with the reason."`
 	// Status: the condition Refused of an object's status says what proxies refuse.
 	Status bool `json:"status" doc:"Say in status.conditions (type Refused) of an object that proxies refuse something that was made from it. It needs the rights to get objects, and to update their status."`
+	// Uninjected: this control plane puts no proxies into pods, for this reason.
+	Uninjected string `json:"uninjected" doc:"Why no plugin of this control plane puts proxies into pods, if none does: namespaces that ask for it (labels istio-injection and istio.io/rev) are told of, with this reason. Empty: nothing is said of them."`
 	// DiscoverySelectors: namespaces that the mesh's discoverySelectors leave out are left out.
 	DiscoverySelectors bool `json:"discoverySelectors" doc:"Whether the mesh's discoverySelectors say which namespaces count."`
 }

@@ -77,7 +77,7 @@ func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 		defer writing.Wait()
 		writing.Go(func() { p.refusals.conditions.run(ctx) })
 	}
-	left := newLeftOut(s.server, out.Log)
+	left := newLeftOut(s.server, s.config, out.Log)
 	p.unservedFound = left.found
 	p.watched.running.Go(func() { left.run(ctx) })
 	defer cancel()
@@ -404,7 +404,7 @@ func (p *publication) tell() error {
 	}
 	c := p.faultSet.Show(append(all, p.unserved...))
 	for _, f := range c.New {
-		if f.Code != kinds.CodeUnserved {
+		if !kinds.IsUnserved(f.Code) {
 			p.out.Log(f.Level(), f.Error())
 		}
 	}

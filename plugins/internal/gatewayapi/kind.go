@@ -39,6 +39,12 @@ const (
 	BackendTrafficPolicy = ExperimentalGroup + "/XBackendTrafficPolicy"
 )
 
+// Classes of Gateways of Istio's ambient mode. Source: Istio, ambient mode.
+const (
+	WaypointClass = "istio-waypoint"
+	EastWestClass = "istio-east-west"
+)
+
 // Kind is a kind of the API, Object an object of one.
 type (
 	Kind          = objects.Kind

@@ -16,6 +16,8 @@ const (
 	CodeSize     = "COX1015"
 	CodeSecret   = "COX1016"
 	CodeUnserved = "COX1017"
+	// CodeUnservedPart is of an object that is served but for what the fault says.
+	CodeUnservedPart = "COX1018"
 )
 
 //go:embed codes/*.txtar

@@ -287,6 +287,7 @@ func (o *object) readRow(kind Kind) *pb.Row {
 	}
 	o.readStatus(kind.Table, row)
 	o.judge(spec)
+	o.tellUnservedParts(kind.Table, spec)
 	return row
 }
 

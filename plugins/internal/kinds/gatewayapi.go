@@ -50,6 +50,13 @@ func (o *object) readOther(kind objects.Kind) {
 		o.faults(protoyaml.Fault{Line: at.Line, Column: at.Column, Code: CodeObject, Field: path, Reason: err.Error()})
 	}
 	o.judge(nil)
+	if kind.Table == gatewayapi.Gateway {
+		if n := protoyaml.Child(o.value("spec"), "gatewayClassName"); n != nil {
+			if why := UnservedClass(scalar(n)); why != "" {
+				o.unserved(CodeUnserved, n, "spec.gatewayClassName", why)
+			}
+		}
+	}
 	if Refuses(o.doc.Faults) {
 		return
 	}

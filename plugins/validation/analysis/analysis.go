@@ -42,6 +42,9 @@ type Input struct {
 	NoStatuses bool
 
 	rows []objectRow
+	// unserved are the Gateways of the Gateway API of classes that nobody serves, by namespace and
+	// name, each with the reason.
+	unserved map[string]string
 }
 
 // Resource is a resource and where it comes from.
@@ -108,7 +111,7 @@ var analyzers = [...]func(*world){
 	references, subsets, destinationPorts, subsetsWithoutPods, providers, defaultProviders, credentials,
 	meshHosts, gatewayHosts, gatewayServers, conflictingGateways, filterChains, unusedGateways, duplicateCertificates, gatewayPorts, shadowedRoutes,
 	alone, delegates, deprecatedFields,
-	unmatchedSelectors, policyNamespaces, gatewaySelectors, sidecars, ambientSidecars, telemetries, peerPolicies, hiddenHosts,
+	unmatchedSelectors, policyNamespaces, gatewaySelectors, unservedTargets, sidecars, ambientSidecars, telemetries, peerPolicies, hiddenHosts,
 	mtlsConflicts, unverifiedServers, plainBackends, statuses, tokens, claimRoutes,
 	annotations, relativePatches, protocols, ingresses, regexes,
 	proxysUsers, portNames, sharedDeployments, listeners, injection, autoImages, proxyImages,

@@ -1,7 +1,10 @@
 package analysis
 
+import "github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+
 // nowhere are the codes of what leads to nothing, or applies to nobody.
 var nowhere = map[string]bool{
+	kinds.CodeUnserved: true, kinds.CodeUnservedPart: true,
 	notFound: true, noSuchPort: true, hostNotInGateway: true, unusedGateway: true, noWorkloads: true,
 	lostDelegate: true, unknownHost: true, emptySubset: true, unreachableRule: true, ineffectiveMatch: true, hiddenHost: true,
 }

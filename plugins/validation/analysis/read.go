@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	mesh "istio.io/api/mesh/v1alpha1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
 // Reader gathers an Input from files.
@@ -46,6 +47,9 @@ func (r *Reader) Add(file string, content []byte) {
 		for _, d := range docs {
 			r.Faults = append(r.Faults, d.Faults...)
 			foreign = foreign || d.Foreign != ""
+			if d.Row != nil {
+				r.noteClass(d.Table, d.Row)
+			}
 			if d.Row != nil && derivedOf(d.Table) {
 				r.Input.rows = append(r.Input.rows, objectRow{d.Table, d.Row})
 			}
@@ -92,6 +96,7 @@ func (r *Reader) AddRow(table string, row *pb.Row) error {
 		case table == gatewayapi.HTTPRoute || table == gatewayapi.GRPCRoute:
 			r.addRoute(other, row)
 		}
+		r.noteClass(table, row)
 		return nil
 	}
 	kind, ok := kinds.Lookup(table)
@@ -112,6 +117,23 @@ func (r *Reader) AddRow(table string, row *pb.Row) error {
 		File: file, Line: line, Column: column, derived: isDerived(row.Key), allocated: len(kinds.Allocated(row)) > 0,
 	})
 	return nil
+}
+
+// noteClass notes a Gateway of the Gateway API whose class nobody serves.
+func (r *Reader) noteClass(table string, row *pb.Row) {
+	if table != gatewayapi.Gateway {
+		return
+	}
+	g, err := gatewayapi.Decode[gatewayv1.GatewaySpec](row)
+	if err != nil {
+		return // its own fault
+	}
+	if why := kinds.UnservedClass(string(g.Spec.GatewayClassName)); why != "" {
+		if r.Input.unserved == nil {
+			r.Input.unserved = map[string]string{}
+		}
+		r.Input.unserved[row.Key] = why
+	}
 }
 
 // addIngress takes a row of Ingress or of IngressClass.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	extensions "istio.io/api/extensions/v1alpha1"
@@ -222,6 +224,30 @@ func ambientSidecars(w *world) {
 				w.report(s.Resource, finding.Warnf(noEffect, "spec.workloadSelector", "it has no effect on %s, which is in ambient mode", each.Name))
 				break
 			}
+		}
+	}
+}
+
+// unservedTargets finds policies that are attached to a Gateway of the Gateway API whose class
+// nobody serves. What they say of other kinds is told of each by itself.
+func unservedTargets(w *world) {
+	for _, r := range w.resources {
+		refs, field := kinds.Targets(r.Spec)
+		at, why, unserved := "", "", 0
+		for i, ref := range refs {
+			of := ""
+			if ref.GetKind() == "Gateway" && ref.GetGroup() == gatewayapi.Group {
+				of = w.unservedGateways[kinds.Key(r.Namespace, ref.GetName())]
+			}
+			if of != "" && why == "" {
+				at, why = kinds.TargetField(field, i), fmt.Sprintf("it is attached to the Gateway %s, which nobody serves: %s", ref.GetName(), of)
+			}
+			if of != "" || kinds.UnservedTarget(ref) != "" {
+				unserved++
+			}
+		}
+		if why != "" {
+			w.report(r, finding.Warnf(kinds.UnservedCode(unserved == len(refs)), at, "%s", why))
 		}
 	}
 }

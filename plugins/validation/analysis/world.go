@@ -45,6 +45,8 @@ type world struct {
 	servicesIn map[string][]*Resource
 	// remote are Services of other clusters.
 	remote []*Resource
+	// unservedGateways are those of the Gateway API that nobody serves, each with the reason.
+	unservedGateways map[string]string
 	// secrets and configMaps are nil where they are not known.
 	secrets, configMaps Credentials
 	gateways            map[string]item[*networking.Gateway]
@@ -63,7 +65,7 @@ type reported struct {
 
 func newWorld(in Input) *world {
 	w := &world{
-		mesh: in.Mesh, rows: in.rows, proxies: in.Proxies, services: map[string][]Service{}, workloads: slices.Clone(in.Workloads),
+		mesh: in.Mesh, rows: in.rows, proxies: in.Proxies, unservedGateways: in.unserved, services: map[string][]Service{}, workloads: slices.Clone(in.Workloads),
 		peopled: map[string][]int{}, labelled: map[string][]int{}, keys: map[string]bool{},
 		secrets: in.Secrets, configMaps: in.ConfigMaps, gateways: map[string]item[*networking.Gateway]{},
 		objects: map[string][]*Resource{}, namespaces: map[string]*Resource{}, servicesIn: map[string][]*Resource{},

@@ -17,6 +17,9 @@ type Fault = kinds.Fault
 // CodeUnserved is the code of faults that say that nobody serves an object here.
 const CodeUnserved = kinds.CodeUnserved
 
+// IsUnserved reports whether a code is this one, or that of objects of which nobody serves a part.
+func IsUnserved(code string) bool { return kinds.IsUnserved(code) }
+
 // At returns a fault of a file that is no resource, such as plugins.yaml; line and column count
 // from 1.
 func At(file string, line, column int, message string) Fault {

@@ -3,6 +3,7 @@ package derive
 import (
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/gatewayapi/status"
 )
 
@@ -25,10 +26,10 @@ var controllers = map[gateway.GatewayController]class{
 
 // classes are there without an object, too.
 var classes = map[string]gateway.GatewayController{
-	"istio":           status.Controller,
-	"istio-remote":    status.RemoteController,
-	"istio-waypoint":  status.MeshController,
-	"istio-east-west": status.EastWestController,
+	"istio":                  status.Controller,
+	"istio-remote":           status.RemoteController,
+	gatewayapi.WaypointClass: status.MeshController,
+	gatewayapi.EastWestClass: status.EastWestController,
 }
 
 // Annotations and labels of Gateways. Source: Istio, "Resource Annotations" and "Resource Labels".
