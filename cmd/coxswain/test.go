@@ -119,7 +119,7 @@ func (t *rehearsal) play(ctx context.Context, paths []string) (reports []*expect
 			return raw, orElsewhere(ctx, t.p, err)
 		}
 	}
-	played := 0
+	played, read := 0, []string{}
 	for _, path := range paths {
 		names, err := expectations.Find(path)
 		if err != nil {
@@ -134,11 +134,15 @@ func (t *rehearsal) play(ctx context.Context, paths []string) (reports []*expect
 			if err != nil {
 				return nil, err
 			}
-			reports = append(reports, r)
+			reports, read = append(reports, r), append(read, name)
 			played += len(r.Results)
 		}
 	}
-	if played == 0 {
+	switch {
+	case played > 0:
+	case t.only == "":
+		return nil, fmt.Errorf("%s has no expectations; docs/expectations.md says what is in one", strings.Join(read, ", "))
+	default:
 		return nil, fmt.Errorf("no expectation's name contains %q (--run)", t.only)
 	}
 	return reports, nil

@@ -30,6 +30,10 @@ func (c *Checker) Check(r finding.Resource) []finding.Finding {
 	return append(found, rules.Check(r)...)
 }
 
+// Defaulted returns a resource's spec with the defaults that the API server sets; nil: there are
+// none to be known.
+func (c *Checker) Defaulted(r finding.Resource) (spec any) { return c.schemas.Defaulted(r) }
+
 // Rest lets go of what can be made again when it is needed: memory, for those who check seldom.
 func (c *Checker) Rest() { c.schemas.Drop() }
 

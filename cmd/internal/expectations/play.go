@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/cmd/internal/bootstrap"
 	"github.com/coxswain-mesh/coxswain/cmd/internal/plan"
 	"github.com/coxswain-mesh/coxswain/cmd/internal/question"
+	"github.com/coxswain-mesh/coxswain/cmd/internal/rules"
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/simulator"
@@ -149,10 +150,21 @@ func (w *world) report(objects []admin.Object, dir, only string) (report *Report
 	if err := w.play(report, only); err != nil {
 		return nil, err
 	}
-	if only == "" {
-		report.Rules, err = w.rules(report.Results, objects, dir)
+	places := rules.Places{}
+	for _, o := range objects {
+		places.Add(o.Kind, o.Key, below(o.Source, dir), o.Of)
 	}
-	return report, err
+	if only == "" {
+		if report.Rules, err = w.rules(report.Results, objects, places); err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range report.Results {
+		for _, at := range r.Walks {
+			places.Say(at.Outcome)
+		}
+	}
+	return report, nil
 }
 
 // ofFile notes the proxies that the file says there are.

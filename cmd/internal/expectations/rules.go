@@ -35,7 +35,7 @@ func (t *tally) add(r Rule) {
 
 // rules returns those of all proxies that the file has or a request came to, and of objects of
 // which none of these has anything.
-func (w *world) rules(results []Result, objects []admin.Object, dir string) ([]Rule, error) {
+func (w *world) rules(results []Result, objects []admin.Object, places rules.Places) ([]Rule, error) {
 	t := &tally{known: map[Rule]bool{}, touched: map[Rule]bool{}}
 	for name := range w.file.Workloads {
 		if _, err := w.config(name); err != nil {
@@ -52,26 +52,38 @@ func (w *world) rules(results []Result, objects []admin.Object, dir string) ([]R
 			t.touch(w.proxies[at.Workload].config, at.Outcome)
 		}
 	}
-	has, places := map[[2]string]bool{}, map[[2]string]string{}
+	has := map[[2]string]bool{}
 	for _, r := range t.order {
 		has[[2]string{r.Kind, r.Object}] = true
 	}
 	for _, o := range objects {
 		name := [2]string{o.Kind, o.Key}
-		places[name] = below(o.Source, dir)
 		if slices.Contains([]string{rules.VirtualService, rules.AuthorizationPolicy}, o.Kind) && o.Served && !has[name] {
 			t.order = append(t.order, Rule{Kind: o.Kind, Object: o.Key, Rule: "no workload of the file has a rule of it"})
 		}
 	}
-	for i := range t.order {
-		r := &t.order[i]
-		r.Touched = t.touched[*r]
-		r.Source = places[[2]string{r.Kind, r.Object}]
+	return t.owned(places), nil
+}
+
+// owned are the rules by the objects that people wrote: of one that several derived objects have,
+// all are touched if one is.
+func (t *tally) owned(places rules.Places) []Rule {
+	all, at := []Rule{}, map[Rule]int{}
+	for _, r := range t.order {
+		touched := t.touched[r]
+		places.Own(&r)
+		i, known := at[r]
+		if !known {
+			i = len(all)
+			at[r] = i
+			all = append(all, r)
+		}
+		all[i].Touched = all[i].Touched || touched
 	}
-	slices.SortStableFunc(t.order, func(a, b Rule) int {
+	slices.SortStableFunc(all, func(a, b Rule) int {
 		return cmp.Or(cmp.Compare(b.Kind, a.Kind), cmp.Compare(a.Object, b.Object))
 	})
-	return t.order, nil
+	return all
 }
 
 // all notes what a configuration has.

@@ -162,12 +162,16 @@ func with[M proto.Message](all []M, one M, value []byte) ([]M, error) {
 	return append(all, one), err
 }
 
-// placesOf are the places of the objects that rules are of.
+// placesOf are the places of the objects that rules are of, and of those that they were derived from.
 func placesOf(of admin.Source) rules.Places {
 	out, written := rules.Places{}, of.Derivations()
+	from := map[string]bool{}
+	for _, n := range written {
+		from[n.Table] = true
+	}
 	for _, t := range of.Tables() {
 		_, kind, config := strings.Cut(t.Name, "/")
-		if !config || !slices.Contains(rules.Kinds, kind) {
+		if !config || !from[t.Name] && !slices.Contains(rules.Kinds, kind) {
 			continue
 		}
 		for _, row := range of.Rows(t.Name) {

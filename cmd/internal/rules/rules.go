@@ -28,6 +28,8 @@ type Rule struct {
 	Source string `json:"source,omitempty"`
 	// Touched says that a request came to it.
 	Touched bool `json:"touched"`
+	// route is the name that the proxy's route has.
+	route string
 }
 
 // Kinds that have rules.
@@ -98,9 +100,34 @@ func (p Places) Add(kind, key, source string, of *admin.RowName) {
 // Own makes a rule of an object that a plugin derived one of that which people wrote, and says
 // where that stands.
 func (p Places) Own(r *Rule) {
-	if at, known := p[[2]string{strings.ToLower(r.Kind), r.Object}]; known {
+	if at, known := p.of(r.Kind, r.Object, r.route); known {
 		r.Kind, r.Object, r.Source = at.Kind, at.Key, at.Source
 	}
+}
+
+// of is the place of an object that a route is of.
+func (p Places) of(kind, key, route string) (Place, bool) {
+	kind = strings.ToLower(kind)
+	at, known := p[[2]string{kind, key}]
+	if !known || strings.EqualFold(at.Kind, kind) && at.Key == key {
+		return at, known
+	}
+	// Several objects may be in one that was derived; its routes are named after the one of each.
+	if own, there := p[[2]string{strings.ToLower(at.Kind), namedBy(route)}]; there && own.Kind == at.Kind {
+		return own, true
+	}
+	return at, true
+}
+
+// namedBy is the object that a derived route is named after, NAMESPACE.NAME.NUMBER; empty: it is
+// named otherwise.
+func namedBy(route string) string {
+	namespace, rest, _ := strings.Cut(route, ".")
+	i := strings.LastIndex(rest, ".")
+	if i < 0 {
+		return ""
+	}
+	return namespace + "/" + rest[:i]
 }
 
 // named are names of objects in a text.
@@ -110,9 +137,10 @@ var named = regexp.MustCompile(`/apis/[^/\s]+/[^/\s]+/namespaces/([^/\s]+)/([^/\
 // of a walk.
 func (p Places) Say(o *simulator.Outcome) {
 	for i := range o.Steps {
-		o.Steps[i].Because = named.ReplaceAllStringFunc(o.Steps[i].Because, func(name string) string {
+		step := &o.Steps[i]
+		step.Because = named.ReplaceAllStringFunc(step.Because, func(name string) string {
 			part := named.FindStringSubmatch(name)
-			at, known := p[[2]string{strings.ReplaceAll(part[2], "-", ""), part[1] + "/" + part[3]}]
+			at, known := p.of(strings.ReplaceAll(part[2], "-", ""), part[1]+"/"+part[3], step.Chosen)
 			switch {
 			case !known:
 				return name
@@ -139,7 +167,7 @@ func OfRoute(r *routev3.Route) Rule {
 	if r.Name != "" && r.Name != "default" {
 		text = r.Name + ": " + text
 	}
-	return Rule{Kind: VirtualService, Object: Object(r.GetMetadata(), "virtual-service"), Rule: "route " + text}
+	return Rule{Kind: VirtualService, Object: Object(r.GetMetadata(), "virtual-service"), Rule: "route " + text, route: r.Name}
 }
 
 // OfChain is what a filter chain of a proxy was made from that leads connections to where a route

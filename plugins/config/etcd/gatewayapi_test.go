@@ -47,6 +47,9 @@ func TestGateways(t *testing.T) {
 	if wrong := out.faults(t); len(wrong) > 0 {
 		t.Error(wrong)
 	}
+	if text := string(out.rows[gatewayapi.HTTPRoute]["shop/web"].Payload); !strings.Contains(text, `"kind":"Gateway"`) {
+		t.Errorf("%s lacks the API server's defaults", text)
+	}
 	for key, text := range ofGateways {
 		group, rest, _ := strings.Cut(key, "/")
 		kind, name, _ := strings.Cut(rest, "/")

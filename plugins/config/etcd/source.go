@@ -176,7 +176,7 @@ func read(prefix string, i id, value []byte, checker *validation.Checker) (*sdk.
 			{File: file, Kind: i.kind(), Namespace: i.namespace, Name: i.name, Code: code, Field: field, Message: fmt.Sprintf(format, args...)},
 		}
 	}
-	documents := kinds.Reader{Check: checker.Check, Grants: true, Gateways: true}.Read(file, value)
+	documents := kinds.Reader{Check: checker.Check, Defaulted: checker.Defaulted, Grants: true, Gateways: true}.Read(file, value)
 	if len(documents) != 1 {
 		return nil, wrong("", kinds.CodeObject, "has %d objects; a key has one", len(documents))
 	}

@@ -75,8 +75,8 @@ func (c *cache) read(paths []string, now time.Time) {
 		}
 		jobs = append(jobs, j)
 	}
-	for _, r := range loadAll(kinds.Reader{Check: c.checker.Check, Secrets: true, Grants: true, Gateways: true, Order: c.config.Order()},
-		jobs, c.config.MaxFile) {
+	reader := kinds.Reader{Check: c.checker.Check, Defaulted: c.checker.Defaulted, Secrets: true, Grants: true, Gateways: true, Order: c.config.Order()}
+	for _, r := range loadAll(reader, jobs, c.config.MaxFile) {
 		c.handle(r, now)
 	}
 }

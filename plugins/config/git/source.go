@@ -88,7 +88,7 @@ func (p *publication) handle(c *commit, err error) error {
 // file takes a file's text.
 func (p *publication) file(c *commit, path string) {
 	at := place(path, c.hash)
-	parsed, err := catalog.Parse(kinds.Reader{Check: p.checker.Check, Grants: true, Gateways: true, Order: p.config.Order()},
+	parsed, err := catalog.Parse(kinds.Reader{Check: p.checker.Check, Defaulted: p.checker.Defaulted, Grants: true, Gateways: true, Order: p.config.Order()},
 		at, c.files[path], p.parsed[path], func(kinds.Document) {})
 	switch {
 	case err != nil:

@@ -61,7 +61,8 @@ func TestGateways(t *testing.T) {
 	if did(r) != "+shop/web" || !strings.Contains(r.refused, "spec.hostnames") || !strings.Contains(r.refused, "mismatched message type") {
 		t.Errorf("%q: %s", did(r), r.refused)
 	}
-	if o, err := objects.Decode[gateway.HTTPRouteSpec](r.upserts[0]); err != nil || len(o.Spec.Hostnames) != 1 || o.Spec.ParentRefs[0].Name != "edge" {
+	if o, err := objects.Decode[gateway.HTTPRouteSpec](r.upserts[0]); err != nil || len(o.Spec.Hostnames) != 1 || o.Spec.ParentRefs[0].Name != "edge" ||
+		o.Spec.ParentRefs[0].Kind == nil { // which is a default of the API server's
 		t.Error(o, err)
 	}
 	if _, ok := lookup(gatewayapi.Statuses); ok {

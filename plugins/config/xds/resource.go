@@ -96,7 +96,8 @@ func (r *reader) row(s said) (*sdk.Row, []kinds.Fault) {
 	if err != nil {
 		return nil, []kinds.Fault{wrong(finding.Error, "body", kinds.CodeObject, "%v", err)}
 	}
-	documents := kinds.Reader{Check: r.checker.Check, Order: r.order, Grants: r.plain, Gateways: r.plain}.Read(r.place(s.name), text)
+	reader := kinds.Reader{Check: r.checker.Check, Defaulted: r.checker.Defaulted, Order: r.order, Grants: r.plain, Gateways: r.plain}
+	documents := reader.Read(r.place(s.name), text)
 	if len(documents) != 1 {
 		return nil, []kinds.Fault{wrong(finding.Error, "", kinds.CodeObject, "is no object")}
 	}

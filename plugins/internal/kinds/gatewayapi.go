@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -60,6 +61,7 @@ func (o *object) readOther(kind objects.Kind) {
 	if Refuses(o.doc.Faults) {
 		return
 	}
+	payload = o.defaulted(kind, payload)
 	o.doc.Row = &pb.Row{
 		Key: o.doc.Key(), Created: o.meta.created, Source: Source(o.file, o.doc.Line, o.doc.Column),
 		Labels: o.meta.labels, Annotations: o.meta.annotations, Payload: payload,
@@ -68,6 +70,25 @@ func (o *object) readOther(kind objects.Kind) {
 		o.doc.Row.Created, o.doc.Row.Undated = order.rank(o.doc.Namespace), true
 	}
 	o.readStatus(kind.Table, o.doc.Row)
+}
+
+// defaulted is a payload with the defaults of the kind's schema.
+func (o *object) defaulted(kind objects.Kind, payload []byte) []byte {
+	if o.reader.Defaulted == nil {
+		return payload
+	}
+	spec := o.reader.Defaulted(o.resource(nil))
+	if spec == nil {
+		return payload
+	}
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return payload
+	}
+	if whole, _, err := kind.Encode(text); err == nil {
+		return whole
+	}
+	return payload
 }
 
 // plainSpec returns the spec as JSON.

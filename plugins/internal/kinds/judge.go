@@ -16,12 +16,17 @@ func (o *object) judge(spec proto.Message) {
 	if o.reader.Check == nil || slices.ContainsFunc(o.doc.Faults, func(f Fault) bool { return f.Code == protoyaml.CodeTooLarge }) {
 		return
 	}
+	for _, f := range o.reader.Check(o.resource(spec)) {
+		o.found(f)
+	}
+}
+
+// resource is the object with its spec, if that is a message.
+func (o *object) resource(spec proto.Message) finding.Resource {
 	group, version, _ := strings.Cut(o.version, "/")
-	for _, f := range o.reader.Check(finding.Resource{
+	return finding.Resource{
 		Group: group, Version: version, Kind: o.kind, Namespace: o.meta.namespace, Name: o.meta.name,
 		Labels: o.meta.labels, Annotations: o.meta.annotations, Spec: spec, Partial: Refuses(o.doc.Faults), Node: o.root,
-	}) {
-		o.found(f)
 	}
 }
 

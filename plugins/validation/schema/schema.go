@@ -68,6 +68,21 @@ func (s *Set) Check(r finding.Resource) []finding.Finding {
 	return c.check(object(r))
 }
 
+// Defaulted returns a resource's spec as the API server keeps it: with the defaults of its schema.
+// nil: there is no spec, or no schema of its kind.
+func (s *Set) Defaulted(r finding.Resource) (spec any) {
+	c, err := s.compiled(name{r.Group, r.Kind, r.Version})
+	if err != nil || c == nil {
+		return nil
+	}
+	o := object(r)
+	if holdsNull(o) {
+		defaulting.PruneNonNullableNullsWithoutDefaults(o, c.structural)
+	}
+	defaulting.Default(o, c.defaults)
+	return o["spec"]
+}
+
 // check goes through the steps of the API server: unknown fields are dropped, then nulls where none
 // may be, defaults set, then the schema, the keys of lists and the CEL rules are checked.
 func (c *compiled) check(o map[string]any) []finding.Finding {
