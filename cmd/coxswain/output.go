@@ -18,6 +18,8 @@ import (
 type asked struct {
 	p            *program
 	addr, format string
+	// shown says that a reading was shown already, of several.
+	shown bool
 }
 
 // askedBy gives a command the flags --addr and --output.

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/show"
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 )
 
 // clearScreen takes the cursor home and empties the terminal (ECMA-48: CUP, ED).
@@ -90,8 +92,17 @@ func (a *asked) show(reading any, once bool, table func(w io.Writer, wide bool))
 	case once:
 	case a.format == "yaml":
 		fmt.Fprintln(a.p.out, "---")
-	default:
+	case a.p.onScreen():
 		fmt.Fprint(a.p.out, clearScreen)
+	case a.shown:
+		fmt.Fprintln(a.p.out)
 	}
+	a.shown = true
 	return a.print(reading, table)
+}
+
+// onScreen reports whether what is printed appears on a terminal that can be cleared.
+func (p *program) onScreen() bool {
+	f, ok := p.out.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) && p.variable("TERM") != "dumb"
 }

@@ -37,29 +37,45 @@ func newAccess(log *slog.Logger) *access {
 // noted logs what h answers once it has. Queries are left out: they may hold anything.
 func (a *access) noted(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		level := slog.LevelInfo
-		if local(r) {
-			level = slog.LevelDebug
-		}
 		began, answer := time.Now(), &answered{ResponseWriter: w, status: http.StatusOK}
 		h.ServeHTTP(answer, r)
-		if !a.log.Enabled(r.Context(), level) {
-			return
-		}
-		if !a.limit.Allow() {
-			a.unsaid.Add(1)
-			return
-		}
-		args := []any{"method", budget.Line(r.Method, longestPath), "path", budget.Line(r.URL.Path, longestPath), "status", answer.status,
-			"remote", r.RemoteAddr, "took", time.Since(began)}
-		if len(answer.by) > 0 {
-			args = append(args, "namespaces", answer.by)
-		}
-		if n := a.unsaid.Swap(0); n > 0 {
-			args = append(args, "unsaid", n)
-		}
-		a.log.Log(r.Context(), level, "page asked for", args...)
+		a.note(r, answer.by, "page asked for", "status", answer.status, "took", time.Since(began))
 	})
+}
+
+// begun logs that h, which goes on for as long as it is read, begins to answer.
+func (a *access) begun(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var by []string
+		if answer, ok := w.(*answered); ok {
+			by = answer.by
+		}
+		a.note(r, by, "page is followed")
+		h(w, r)
+	}
+}
+
+// note logs a line about a request of somebody, whose namespaces are by.
+func (a *access) note(r *http.Request, by []string, text string, more ...any) {
+	level := slog.LevelInfo
+	if local(r) {
+		level = slog.LevelDebug
+	}
+	if !a.log.Enabled(r.Context(), level) {
+		return
+	}
+	if !a.limit.Allow() {
+		a.unsaid.Add(1)
+		return
+	}
+	args := append([]any{"method", budget.Line(r.Method, longestPath), "path", budget.Line(r.URL.Path, longestPath), "remote", r.RemoteAddr}, more...)
+	if len(by) > 0 {
+		args = append(args, "namespaces", by)
+	}
+	if n := a.unsaid.Swap(0); n > 0 {
+		args = append(args, "unsaid", n)
+	}
+	a.log.Log(r.Context(), level, text, args...)
 }
 
 // answered is an answer whose status is noted, and the namespaces of who asked.

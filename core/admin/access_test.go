@@ -11,6 +11,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // TestAccess: who asks for a debug page is logged with what became of it, from elsewhere at info,
@@ -53,5 +55,64 @@ func TestAccess(t *testing.T) {
 	}
 	if n := strings.Count(text.String(), "\n"); n > 3*accessAtOnce {
 		t.Errorf("%d lines", n)
+	}
+}
+
+// TestAccessOfAll: what is followed is logged when it begins, and so is what is refused or not
+// there.
+func TestAccessOfAll(t *testing.T) {
+	var text bytes.Buffer
+	log := slog.New(slog.NewJSONHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	a, err := New(Config{Source: twin{}, Registry: prometheus.NewRegistry(), Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := a.Monitoring()
+	for _, c := range []struct{ method, path, want string }{
+		{http.MethodPost, "/ui/do/plugins/a/swap", `"status":403`}, {http.MethodGet, "/debug/nothing", `"status":404`},
+	} {
+		text.Reset()
+		r := here(c.path)
+		r.Method = c.method
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		if !strings.Contains(text.String(), c.want) || !strings.Contains(text.String(), `"path":"`+c.path+`"`) {
+			t.Errorf("%s: %s", c.path, text.String())
+		}
+	}
+	text.Reset()
+	ctx, cancel := context.WithCancel(t.Context())
+	r := here("/ui/events")
+	r = r.WithContext(context.WithValue(ctx, http.LocalAddrContextKey, r.Context().Value(http.LocalAddrContextKey)))
+	cancel()
+	h.ServeHTTP(httptest.NewRecorder(), r)
+	if begins, ends := strings.Index(text.String(), `"page is followed"`), strings.Index(text.String(), `"page asked for"`); begins < 0 || ends < begins {
+		t.Error(text.String())
+	}
+}
+
+// TestFramed: no answer of either port may be framed, read by another origin, or taken for another
+// type than it says.
+func TestFramed(t *testing.T) {
+	a := start(t, twin{})
+	for _, c := range []struct {
+		h    http.Handler
+		path string
+	}{
+		{a.HTTP(), "/ready"}, {a.HTTP(), "/debug"}, {a.HTTP(), "/debug/pprof/"}, {a.HTTP(), "/debug/plugins"}, {a.HTTP(), "/debug/nothing"},
+		{a.Monitoring(), "/metrics"}, {a.Monitoring(), "/version"}, {a.Monitoring(), "/debug/streams"}, {a.Monitoring(), "/ui/"},
+		{a.Monitoring(), "/ui/session"}, {a.Monitoring(), "/nothing"},
+	} {
+		w := httptest.NewRecorder()
+		c.h.ServeHTTP(w, here(c.path))
+		if !strings.Contains(w.Header().Get("Content-Security-Policy"), "frame-ancestors 'none'") {
+			t.Errorf("%s: the policy is %q", c.path, w.Header().Get("Content-Security-Policy"))
+		}
+		for name, want := range map[string]string{
+			"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-origin",
+		} {
+			if got := w.Header().Get(name); got != want {
+				t.Errorf("%s: %s is %q", c.path, name, got)
+			}
+		}
 	}
 }

@@ -45,9 +45,9 @@ func (s *Server) act(mux *http.ServeMux, ui string) {
 		tell(w, is)
 	}))
 	if l == nil {
-		mux.Handle(ui+"do/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		mux.Handle(ui+"do/", s.gate.access.noted(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "the page changes nothing here: the control plane runs without --uiActions", http.StatusForbidden)
-		}))
+		})))
 		return
 	}
 	mux.Handle(ui+"login", s.gate.change(Page{Path: ui + "login"}, func(w http.ResponseWriter, r *http.Request) {
@@ -136,6 +136,5 @@ func cookie(r *http.Request, path, value string, age int) *http.Cookie {
 func tell(w http.ResponseWriter, is session) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
 	_ = json.NewEncoder(w).Encode(is)
 }

@@ -77,7 +77,6 @@ func (g *gate) debug(p Page, h http.Handler) http.Handler {
 		}
 		defer func() { <-g.pages }()
 		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
 		h.ServeHTTP(w, asking(r, who))
 	})))
 }
@@ -140,7 +139,7 @@ func (g *gate) admit(p Page, w http.ResponseWriter, r *http.Request) (who asker,
 	}
 	if r.Header.Get("Authorization") == "" && r.Header.Get("X-Forwarded-Client-Cert") == "" && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		http.Error(w, "debug pages are for callers of namespace "+g.naming.Operators+" (--systemNamespace): "+
+		http.Error(w, "debug pages are for callers of namespace "+g.naming.Operators+" (--namespace): "+
 			"show a token (Authorization: Bearer TOKEN) or, by TLS, a certificate, or ask on this machine", http.StatusUnauthorized)
 		return who, false
 	}
@@ -161,7 +160,7 @@ func (g *gate) admit(p Page, w http.ResponseWriter, r *http.Request) (who asker,
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		http.Error(w, status.Convert(err).Message(), http.StatusUnauthorized)
 	case !who.system && (!p.Own || len(who.namespaces) == 0):
-		http.Error(w, "this debug page is for callers of namespace "+g.naming.Operators+" (--systemNamespace)", http.StatusForbidden)
+		http.Error(w, "this debug page is for callers of namespace "+g.naming.Operators+" (--namespace)", http.StatusForbidden)
 	default:
 		return who, true
 	}

@@ -75,7 +75,7 @@ func (s *Server) HTTP() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/ready", reading(http.HandlerFunc(s.ready)))
 	s.debug(mux)
-	return mux
+	return framed(mux)
 }
 
 // Monitoring returns the handler of the monitoring port.
@@ -87,8 +87,20 @@ func (s *Server) Monitoring() http.Handler {
 	const ui = "/ui/"
 	mux.Handle(ui, s.gate.debug(Page{Path: ui}, s.ui.Static(ui)))
 	s.act(mux, ui)
-	mux.Handle(ui+"events", s.gate.follow(Page{Path: ui + "events"}, s.ui.Events))
-	return mux
+	mux.Handle(ui+"events", s.gate.follow(Page{Path: ui + "events"}, s.gate.access.begun(s.ui.Events)))
+	return framed(mux)
+}
+
+// framed lets no page of others show an answer or read it as something else than it is.
+func framed(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		to := w.Header()
+		to.Set("Content-Security-Policy", "frame-ancestors 'none'")
+		to.Set("X-Frame-Options", "DENY")
+		to.Set("X-Content-Type-Options", "nosniff")
+		to.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.ServeHTTP(w, r)
+	})
 }
 
 func (s *Server) metrics() http.Handler {
@@ -106,6 +118,7 @@ func (s *Server) debug(mux *http.ServeMux) {
 	for _, p := range append(all, list(all)) {
 		mux.Handle(p.Path, s.cfg.guarded(p, s.gate))
 	}
+	mux.Handle("/debug/", s.gate.access.noted(http.HandlerFunc(http.NotFound)))
 	handle("/debug", s.index)
 	handle("/debug/metrics", s.metrics().ServeHTTP) // of the other port, for who knows one of them
 	handle("/debug/version", s.cfg.version)

@@ -1,13 +1,17 @@
 package guard
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/view"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
 // Difference is what would change if a plugin took another's place.
@@ -186,7 +190,7 @@ func Rows(before, after environment.Tables, elsewhere func(table, service string
 				t.note(&t.Examples, "+", key)
 			case now == nil:
 				t.note(&t.Examples, "−", key)
-			case !environment.Equal(old, now):
+			case !same(name, old, now):
 				t.note(&t.Examples, "~", key)
 			}
 		}
@@ -196,6 +200,22 @@ func Rows(before, after environment.Tables, elsewhere func(table, service string
 	}
 	d.Emptied = emptied(before, after, elsewhere)
 	return d
+}
+
+// same reports whether rows of a table say the same. Faults do that were found at other times.
+func same(table string, a, b *pb.Row) bool {
+	if environment.Equal(a, b) || table != state.Faults {
+		return environment.Equal(a, b)
+	}
+	var was, is map[string]any
+	if json.Unmarshal(a.Payload, &was) != nil || json.Unmarshal(b.Payload, &is) != nil {
+		return false
+	}
+	delete(was, "since")
+	delete(is, "since")
+	old, now := *a, *b
+	old.Payload, now.Payload = nil, nil
+	return reflect.DeepEqual(was, is) && environment.Equal(&old, &now)
 }
 
 // emptied names services that stay and lose their last endpoint.
