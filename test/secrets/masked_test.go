@@ -204,6 +204,9 @@ func TestConfiguration(t *testing.T) {
 		for path, text := range leaks.Pages(t, plane.HTTP, pages...) {
 			clean(path, decoded(text))
 		}
+		for path, text := range leaks.Monitoring(t, plane.Monitoring) {
+			clean(path, text)
+		}
 	}
 	look()
 	for path, want := range map[string]string{

@@ -82,6 +82,9 @@ func (w *world) pages(t *testing.T, clean func(where string, text []byte)) {
 		"/debug/config_dump?proxyID=router~127.0.0.21~web-delta.edge~edge.svc.cluster.local") {
 		clean(path, text)
 	}
+	for path, text := range leaks.Monitoring(t, w.plane.Monitoring) {
+		clean(path, text)
+	}
 }
 
 // recordings looks at what plugins that have secrets and the core say to each other, which the

@@ -124,7 +124,7 @@ func TestServerAwayAtTheStart(t *testing.T) {
 	waiting, going := plane(t, set(t, source(address))), plane(t, set(t, source(address+", waitFor: nothing, wait: 1s")))
 	going.Ready(t)
 	shows(t, going, true, "xds://"+s.XDS, "the server does not answer: Unavailable")
-	logged(t, waiting, "xds://"+s.XDS+"/: the server does not answer: Unavailable")
+	logged(t, waiting, "the server does not answer: Unavailable")
 	logged(t, waiting, "the start waits for it (waitFor: all)")
 	logged(t, going, "the start goes on without")
 	hasCluster(t, going, "a", false)
