@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain"
+	"github.com/coxswain-mesh/coxswain/cmd/internal/migrate"
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
 	"github.com/coxswain-mesh/coxswain/cmd/internal/show"
 	"github.com/coxswain-mesh/coxswain/core/history"
@@ -52,8 +53,9 @@ func upgradeCheckCommand(p *program) *cobra.Command {
 		Use:   "check --pid PID | check -f FILE… | check --live | check [-- discovery FLAG…]",
 		Short: "Say what this version would refuse, pass over or do otherwise than the one that runs",
 		Long: `Check reads how another version runs: its command line, environment, file of settings, plugins.yaml and state
-directory. It says what this version would refuse, what it would pass over, which defaults are others here, and which
-versions came between. It starts no plugin and changes nothing: coxswain plan --against compares what proxies get.
+directory, the mesh's settings and the injector's templates. It says what this version would refuse, what it would pass
+over, which defaults are others here, and which versions came between. It starts no plugin and changes nothing:
+coxswain plan --against compares what proxies get.
 
 With --pid it reads a process of this machine; with --filename or --live a Deployment, with the ConfigMaps that it
 mounts or takes its environment from. Secrets are not read: what they have is not checked, and named. Otherwise give
@@ -155,7 +157,7 @@ func checkUpgrade(c *cobra.Command, p *program, u upgrading, args []string) erro
 	}
 	r := &upgradeReport{Version: build(), Since: u.since, Findings: []outcome{}}
 	s := r.settings(args, environ)
-	r.plugins(s, environ)
+	r.plugins(s, environ, nil)
 	r.state(s.History.StateDir)
 	return upgradeEnds(c.Context(), p, u, r, args, environ)
 }
@@ -276,8 +278,9 @@ func (r *upgradeReport) unknown(fs *pflag.FlagSet, args []string) {
 	}
 }
 
-// plugins reads the plugins.yaml as a start does.
-func (r *upgradeReport) plugins(s settings.Settings, environ []string) {
+// plugins reads the plugins.yaml as a start does, and what its plugins read then: in has the
+// ConfigMaps that were read, and is nil where no cluster is.
+func (r *upgradeReport) plugins(s settings.Settings, environ []string, in *migrate.Input) {
 	name, text, err := setText(s.Inputs, ofPod(environ))
 	if err != nil {
 		r.refuse("plugins.yaml", err)
@@ -302,6 +305,9 @@ func (r *upgradeReport) plugins(s settings.Settings, environ []string) {
 	}
 	if len(mistakes) == 0 {
 		r.add(isFine, "plugins.yaml", fmt.Sprintf("%s has %d plugins, and is taken", name, len(set.Plugins)))
+	}
+	if err == nil {
+		r.read(set, in)
 	}
 }
 
@@ -355,6 +361,10 @@ func (r *upgradeReport) beside(ctx context.Context, old string, args, environ []
 	}
 	if err != nil {
 		return err
+	}
+	if !strings.Contains(string(help), "  --") {
+		r.add(isUnread, "settings", fmt.Sprintf("--old says no flags: %s discovery --%s has none, so that its defaults are not compared", old, helpAllFlag))
+		return nil
 	}
 	given := isSaid(args, environ)
 	was, is := defaults(string(help)), defaults(settings.Help(discoveryFlags("discovery"), true))

@@ -44,7 +44,7 @@ func upgradeDeployment(c *cobra.Command, p *program, u upgrading) error {
 	}
 	args, environ := replaceAll(inside, is.Args), replaceAll(inside, is.Environ)
 	s := r.settings(args, environ)
-	r.plugins(s, environ)
+	r.plugins(s, environ, in)
 	if dir := s.History.StateDir; dir != "" {
 		r.add(isUnread, "state", dir+": run upgrade check in the pod for what it has")
 	}

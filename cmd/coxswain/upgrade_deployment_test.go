@@ -97,3 +97,49 @@ func TestUpgradeOfADeployment(t *testing.T) {
 		}
 	}
 }
+
+// TestUpgradeOfConfigMaps: what the control plane reads of ConfigMaps once it runs is judged, too.
+func TestUpgradeOfConfigMaps(t *testing.T) {
+	const maps = `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: istio, namespace: istio-system}
+data: {mesh: "bogus: 1\nenableAutoMtls: maybe\n", meshNetworks: "networks: {}"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: istio, namespace: other}
+data: {mesh: "of another: 1"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: istio-sidecar-injector, namespace: istio-system}
+data: {config: "policy: enabled\ntemplates: {x: 'bad {{'}\n", values: "{}"}
+`
+	const plane = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: istiod, namespace: istio-system}
+spec:
+  template:
+    spec:
+      containers:
+      - name: discovery
+        image: registry.example/mesh/coxswain:v0.1.0
+        args: [discovery, --registries=Kubernetes, --httpsAddr=:15017]
+`
+	inFolder(t, map[string]string{"all.yaml": plane + maps, "alone.yaml": plane})
+	r, code, _ := upgraded(t, nil, "-f", "all.yaml")
+	if code != 1 || !r.says(isRefused, "MeshConfig", "ConfigMap istio, mesh:2:17: enableAutoMtls") ||
+		!r.says(isPassed, "MeshConfig", "bogus") || !r.says(isFine, "MeshNetworks", "ConfigMap istio, meshNetworks is taken") ||
+		!r.says(isRefused, "injector", "ConfigMap istio-sidecar-injector: config: templates: x: ") {
+		t.Errorf("%d: %+v", code, r.Findings)
+	}
+	for _, f := range r.Findings {
+		if strings.Contains(f.Text, "of another") {
+			t.Errorf("it says %+v", f)
+		}
+	}
+	if r, code, _ = upgraded(t, nil, "-f", "alone.yaml"); code != 0 || !r.says(isUnread, "MeshConfig", "ConfigMap istio of namespace istio-system is not among") {
+		t.Errorf("%d: %+v", code, r.Findings)
+	}
+}

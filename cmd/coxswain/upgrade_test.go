@@ -75,6 +75,31 @@ func TestUpgradeRefused(t *testing.T) {
 	}
 }
 
+// TestUpgradeMesh: the mesh's settings and the injector's templates are judged where they are in
+// files; a ConfigMap is named where no cluster is read.
+func TestUpgradeMesh(t *testing.T) {
+	inFolder(t, map[string]string{
+		"mesh.yaml": "bogus: 1\nenableAutoMtls: maybe\n", "fine.yaml": "trustDomain: example.org\n", "injector.yaml": "policy: enabled\ntemplates: {x: 'bad {{'}\n",
+		"plugins.yaml": "plugins:\n- {name: mesh, kind: config, builtin: config/mesh, config: {configMap: istio, networksConfig: absent.yaml}}\n" +
+			"- {name: injector, kind: controller, builtin: controller/injector, config: {from: files, nativeSidecars: 'true', configFile: injector.yaml}}\n" +
+			"- {name: other, kind: controller, builtin: controller/injector, disabled: true, config: {configMap: nobody}}\n",
+	})
+	r, code, _ := upgraded(t, nil, "--", "--configDir=.", "--meshConfig=mesh.yaml")
+	if code != 1 || !r.says(isRefused, "MeshConfig", "mesh.yaml:2:17: enableAutoMtls: expected true or false") ||
+		!r.says(isPassed, "MeshConfig", "mesh.yaml:1:1: bogus: unknown field") {
+		t.Errorf("%d: %+v", code, r.Findings)
+	}
+	if r, code, _ = upgraded(t, nil, "--", "--configDir=.", "--meshConfig=fine.yaml"); code != 0 || !r.says(isFine, "MeshConfig", "fine.yaml is taken") {
+		t.Errorf("%d: %+v", code, r.Findings)
+	}
+	r, code, _ = upgraded(t, nil, "--", "--plugins=plugins.yaml")
+	if code != 1 || !r.says(isRefused, "injector", "injector.yaml: config: templates: x: ") ||
+		!r.says(isUnread, "MeshConfig", "ConfigMap istio of namespace istio-system: --live reads it") ||
+		!r.says(isUnread, "MeshNetworks", "absent.yaml is not there") || r.says(isUnread, "injector", "nobody") {
+		t.Errorf("%d: %+v", code, r.Findings)
+	}
+}
+
 // TestUpgradeState: a state that can't be read is told of and stays as it is; a pin's file that
 // another core has open can be read.
 func TestUpgradeState(t *testing.T) {
@@ -131,6 +156,10 @@ func TestUpgradeDefaults(t *testing.T) {
 	}
 	if r, _, _ := upgraded(t, nil, "--old", other, "--", "--debounceAfter=3s"); r.says(isOtherwise, "settings", "debounceAfter") {
 		t.Errorf("of what the command line sets it says %+v", r.Findings)
+	}
+	silent := oldProgram(t, "exit 0\n")
+	if r, code, _ := upgraded(t, nil, "--old", silent, "--", "--configDir=."); code != 0 || !r.says(isUnread, "settings", "--old says no flags") {
+		t.Errorf("of one that says nothing it says %d: %+v", code, r.Findings)
 	}
 	for _, text := range []string{"exit 3", "exec sleep 60"} {
 		patience := oldPatience

@@ -67,13 +67,22 @@ func (r *runs) unread(format string, args ...any) {
 
 // configMap returns a ConfigMap; nil, and a line of what is not known, where it was not read.
 func (r *runs) configMap(name, wantedBy string, optional *bool) *corev1.ConfigMap {
-	for _, c := range r.in.ConfigMaps {
-		if c.Name == name && (c.Namespace == r.namespace || c.Namespace == "" || r.namespace == "") {
-			return c
-		}
+	if c := r.in.ConfigMap(r.namespace, name); c != nil {
+		return c
 	}
 	if optional == nil || !*optional {
 		r.unread("%s: ConfigMap %s is not among what was read", wantedBy, name)
+	}
+	return nil
+}
+
+// ConfigMap returns a ConfigMap that was read; nil: it is not among them. One that says no namespace
+// may be of any.
+func (in *Input) ConfigMap(namespace, name string) *corev1.ConfigMap {
+	for _, c := range in.ConfigMaps {
+		if c.Name == name && (c.Namespace == namespace || c.Namespace == "" || namespace == "") {
+			return c
+		}
 	}
 	return nil
 }

@@ -60,17 +60,22 @@ type texts struct {
 // mostFile is how large a file may be.
 const mostFile = 2 << 20
 
+// File returns what a file of templates or values holds.
+func File(name string) (string, error) {
+	if info, err := os.Stat(name); err == nil && info.Size() > mostFile {
+		return "", fmt.Errorf("%s has %d bytes; %d are the most", name, info.Size(), mostFile)
+	}
+	text, err := os.ReadFile(name)
+	return string(text), err
+}
+
 // files reads the settings from files.
 func (c *Controller) files() (*render.Settings, error) {
 	read := func(name string) (string, error) {
 		if name == "" {
 			return "", nil
 		}
-		if info, err := os.Stat(name); err == nil && info.Size() > mostFile {
-			return "", fmt.Errorf("%s has %d bytes; %d are the most", name, info.Size(), mostFile)
-		}
-		text, err := os.ReadFile(name)
-		return string(text), err
+		return File(name)
 	}
 	config, err := read(c.config.ConfigFile)
 	if err != nil {
