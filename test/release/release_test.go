@@ -131,10 +131,11 @@ func TestReleases(t *testing.T) {
 // promise is how a page names a test.
 var promise = regexp.MustCompile("`(Test[A-Za-z0-9_]+)` of `([a-z0-9/]+)`")
 
-// TestStability: each promise of docs/stability.md names tests that keep it, and those that it and
-// docs/threats.md name are there.
+// TestStability: each promise of docs/stability.md names tests that keep it, each way in of
+// docs/threats.md one that shows what is said of it, and those tests are there.
 func TestStability(t *testing.T) {
-	for page, least := range map[string]int{"stability": 6, "threats": 8} {
+	columns := map[string]int{"stability": 3, "threats": 5}
+	for page, least := range map[string]int{"stability": 6, "threats": 20} {
 		text, err := os.ReadFile(root + "/docs/" + page + ".md")
 		if err != nil {
 			t.Fatal(err)
@@ -143,7 +144,7 @@ func TestStability(t *testing.T) {
 		for line := range strings.Lines(string(text)) {
 			cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 			tests := promise.FindAllStringSubmatch(line, -1)
-			if page == "stability" && len(cells) == 3 && len(tests) == 0 && !strings.Contains(line, "---") && strings.TrimSpace(cells[0]) != "what" {
+			if len(cells) == columns[page] && len(tests) == 0 && !strings.Contains(line, "---") && !slices.Contains([]string{"what", "way in"}, strings.TrimSpace(cells[0])) {
 				t.Errorf("nothing keeps %s", cells[0])
 			}
 			rows += len(tests)
