@@ -1,10 +1,12 @@
 package program
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -13,16 +15,39 @@ type Release struct{ Version, Commit string }
 
 // LastRelease is the newest one of docs/releases.txt. root is the repository's.
 func LastRelease(root string) (r Release, err error) {
-	text, err := os.ReadFile(filepath.Join(root, "docs/releases.txt"))
+	all, err := Releases(root, 1)
 	if err != nil {
 		return r, err
 	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	fields := strings.Fields(lines[len(lines)-1])
-	if len(fields) != 2 {
-		return r, fmt.Errorf("docs/releases.txt: %q is no version and commit", lines[len(lines)-1])
+	return all[0], nil
+}
+
+// Releases are the last ones that docs/releases.txt names, so many or as many as there are, the
+// newest first.
+func Releases(root string, most int) ([]Release, error) {
+	text, err := os.ReadFile(filepath.Join(root, "docs/releases.txt"))
+	if err != nil {
+		return nil, err
 	}
-	return Release{fields[0], fields[1]}, nil
+	return releases(string(text), most)
+}
+
+func releases(text string, most int) (all []Release, err error) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		fields := strings.Fields(line)
+		if len(fields) != 2 {
+			return nil, fmt.Errorf("docs/releases.txt: %q is no version and commit", line)
+		}
+		all = append(all, Release{fields[0], fields[1]})
+	}
+	if len(all) == 0 {
+		return nil, errors.New("docs/releases.txt names no release")
+	}
+	slices.Reverse(all)
+	return all[:min(most, len(all))], nil
 }
 
 // Build unpacks the release's source into a folder, and builds packages of it. It returns the

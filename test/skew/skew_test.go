@@ -1,5 +1,6 @@
-// Package skew runs the last release beside this version: its plugins, its files, its state, and
-// the two serving one mesh. It builds the release from the commit that docs/releases.txt names.
+// Package skew runs the last release beside this version: its files, its state, and the two serving
+// one mesh; and plugins of the last two. It builds releases from the commits that docs/releases.txt
+// names.
 package skew_test
 
 import (
@@ -31,8 +32,19 @@ const root = "../.."
 // binary is the path of this version's program.
 var binary string
 
-// last is the release before this version, as it was built.
-var last struct {
+// mostOlder is how many releases plugins are tried with, the last ones.
+const mostOlder = 2
+
+// older are the releases before this version, the last one first, as they were built.
+var older struct {
+	once sync.Once
+	all  []*made
+	err  error
+}
+
+// made is a release that is built once it is asked for.
+type made struct {
+	program.Release
 	once  sync.Once
 	dir   string // with its source
 	built string // with the program and its examples' plugins
@@ -42,8 +54,10 @@ var last struct {
 func TestMain(m *testing.M) {
 	mesh.Plain(&binary, func() int {
 		code := m.Run()
-		if last.dir != "" {
-			_ = os.RemoveAll(last.dir)
+		for _, r := range older.all {
+			if r.dir != "" {
+				_ = os.RemoveAll(r.dir)
+			}
 		}
 		return code
 	})
@@ -52,32 +66,49 @@ func TestMain(m *testing.M) {
 // plugins are examples, each of another kind.
 var plugins = []string{"registry-hello", "config-greetings", "generator-clusters", "patch-timeout", "controller-count", "authenticator-token"}
 
-// release is the folder with the last release's program, coxswain, and with plugins that were made
-// with its SDK.
-func release(t *testing.T) string {
+// releases are those that plugins are tried with, the last one first.
+func releases(t *testing.T) []*made {
 	t.Helper()
 	need.All(t)
-	last.once.Do(func() { last.dir, last.built, last.err = build() })
-	if last.err != nil {
-		t.Fatal(last.err)
+	older.once.Do(func() {
+		var all []program.Release
+		all, older.err = program.Releases(root, mostOlder)
+		for _, r := range all {
+			older.all = append(older.all, &made{Release: r})
+		}
+	})
+	if older.err != nil {
+		t.Fatal(older.err)
 	}
-	return last.built
+	return older.all
 }
 
-func build() (dir, built string, err error) {
-	r, err := program.LastRelease(root)
-	if err != nil {
-		return "", "", err
+// folder is that with a release's program, coxswain, and with plugins that were made with its SDK.
+func (r *made) folder(t *testing.T) string {
+	t.Helper()
+	r.once.Do(func() { r.err = r.build() })
+	if r.err != nil {
+		t.Fatal(r.err)
 	}
-	if dir, err = os.MkdirTemp("", "skew"); err != nil {
-		return "", "", err
+	return r.built
+}
+
+// release is the folder of the last one.
+func release(t *testing.T) string {
+	t.Helper()
+	return releases(t)[0].folder(t)
+}
+
+func (r *made) build() (err error) {
+	if r.dir, err = os.MkdirTemp("", "skew"); err != nil {
+		return err
 	}
 	packages := []string{"./cmd/coxswain"}
 	for _, p := range plugins {
 		packages = append(packages, "./examples/"+p)
 	}
-	built, err = r.Build(root, dir, packages...)
-	return dir, built, err
+	r.built, err = r.Build(root, r.dir, packages...)
+	return err
 }
 
 // here is a folder with this version's program and plugins.
@@ -154,16 +185,21 @@ func serves(t *testing.T, program, with string) {
 	})
 }
 
-// TestOlderPluginsHere: programs that were made with the last release's SDK run on this version.
+// TestOlderPluginsHere: programs that were made with the SDKs of the last releases run on this
+// version.
 func TestOlderPluginsHere(t *testing.T) {
 	t.Parallel()
-	serves(t, binary, release(t))
+	for _, r := range releases(t) {
+		t.Run(r.Version, func(t *testing.T) { serves(t, binary, r.folder(t)) })
+	}
 }
 
-// TestPluginsOnOlder: programs that are made with this version's SDK run on the last release.
+// TestPluginsOnOlder: programs that are made with this version's SDK run on the last releases.
 func TestPluginsOnOlder(t *testing.T) {
 	t.Parallel()
-	serves(t, filepath.Join(release(t), "coxswain"), here(t))
+	for _, r := range releases(t) {
+		t.Run(r.Version, func(t *testing.T) { serves(t, filepath.Join(r.folder(t), "coxswain"), here(t)) })
+	}
 }
 
 // mine is a mesh of files: a gateway that leads to one backend.
