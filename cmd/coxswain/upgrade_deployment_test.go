@@ -139,7 +139,8 @@ spec:
 			t.Errorf("it says %+v", f)
 		}
 	}
-	if r, code, _ = upgraded(t, nil, "-f", "alone.yaml"); code != 0 || !r.says(isUnread, "MeshConfig", "ConfigMap istio of namespace istio-system is not among") {
+	r, code, _ = upgraded(t, nil, "-f", "alone.yaml")
+	if code != 0 || !r.says(isUnread, "MeshConfig", "ConfigMap istio of namespace istio-system is not among") {
 		t.Errorf("%d: %+v", code, r.Findings)
 	}
 }

@@ -79,9 +79,11 @@ func TestUpgradeRefused(t *testing.T) {
 // files; a ConfigMap is named where no cluster is read.
 func TestUpgradeMesh(t *testing.T) {
 	inFolder(t, map[string]string{
-		"mesh.yaml": "bogus: 1\nenableAutoMtls: maybe\n", "fine.yaml": "trustDomain: example.org\n", "injector.yaml": "policy: enabled\ntemplates: {x: 'bad {{'}\n",
+		"mesh.yaml": "bogus: 1\nenableAutoMtls: maybe\n", "fine.yaml": "trustDomain: example.org\n",
+		"injector.yaml": "policy: enabled\ntemplates: {x: 'bad {{'}\n",
 		"plugins.yaml": "plugins:\n- {name: mesh, kind: config, builtin: config/mesh, config: {configMap: istio, networksConfig: absent.yaml}}\n" +
-			"- {name: injector, kind: controller, builtin: controller/injector, config: {from: files, nativeSidecars: 'true', configFile: injector.yaml}}\n" +
+			"- {name: injector, kind: controller, builtin: controller/injector, " +
+			"config: {from: files, nativeSidecars: 'true', configFile: injector.yaml}}\n" +
 			"- {name: other, kind: controller, builtin: controller/injector, disabled: true, config: {configMap: nobody}}\n",
 	})
 	r, code, _ := upgraded(t, nil, "--", "--configDir=.", "--meshConfig=mesh.yaml")

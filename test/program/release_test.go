@@ -13,7 +13,8 @@ func TestReleases(t *testing.T) {
 		most int
 		want string
 	}{
-		{two, 1, "[{v0.2.0 b2}]"}, {two, 2, "[{v0.2.0 b2} {v0.1.0 a1}]"}, {two + "v0.3.0 c3", 2, "[{v0.3.0 c3} {v0.2.0 b2}]"}, {"v0.1.0 a1\n", 2, "[{v0.1.0 a1}]"},
+		{two, 1, "[{v0.2.0 b2}]"}, {two, 2, "[{v0.2.0 b2} {v0.1.0 a1}]"},
+		{two + "v0.3.0 c3", 2, "[{v0.3.0 c3} {v0.2.0 b2}]"}, {"v0.1.0 a1\n", 2, "[{v0.1.0 a1}]"},
 		{"# none\n", 2, "[]"}, {"v0.1.0\n", 2, "[]"},
 	} {
 		got, err := releases(c.text, c.most)

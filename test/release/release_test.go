@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -144,7 +145,8 @@ func TestStability(t *testing.T) {
 		for line := range strings.Lines(string(text)) {
 			cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 			tests := promise.FindAllStringSubmatch(line, -1)
-			if len(cells) == columns[page] && len(tests) == 0 && !strings.Contains(line, "---") && !slices.Contains([]string{"what", "way in"}, strings.TrimSpace(cells[0])) {
+			head := strings.Contains(line, "---") || slices.Contains([]string{"what", "way in"}, strings.TrimSpace(cells[0]))
+			if len(cells) == columns[page] && len(tests) == 0 && !head {
 				t.Errorf("nothing keeps %s", cells[0])
 			}
 			rows += len(tests)

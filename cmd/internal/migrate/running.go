@@ -76,8 +76,8 @@ func (r *runs) configMap(name, wantedBy string, optional *bool) *corev1.ConfigMa
 	return nil
 }
 
-// ConfigMap returns a ConfigMap that was read; nil: it is not among them. One that says no namespace
-// may be of any.
+// ConfigMap returns a ConfigMap that was read; nil: it is not among them. One that says no
+// namespace may be of any.
 func (in *Input) ConfigMap(namespace, name string) *corev1.ConfigMap {
 	for _, c := range in.ConfigMaps {
 		if c.Name == name && (c.Namespace == namespace || c.Namespace == "" || namespace == "") {
