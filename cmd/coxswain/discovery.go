@@ -51,9 +51,14 @@ over the file.`,
 				}
 			}
 			profile(p, "core", log)
-			return serve(c.Context(), p, s, trial, log, func(ctx context.Context, core *server.Server) {
+			err = serve(c.Context(), p, s, trial, log, func(ctx context.Context, core *server.Server) {
 				reload(ctx, p, c.Flags(), &s, level, log, core)
 			})
+			if err != nil && s.Log.Format == "json" {
+				log.Error("the control plane ends", "error", err)
+				return loggedError{err}
+			}
+			return err
 		},
 	}
 	settings.Flags(c.Flags(), settings.Defaults())

@@ -43,7 +43,9 @@ func run(ctx context.Context, args, environ []string, in io.Reader, out, errOut 
 	if errors.As(err, new(heldError)) {
 		return 3
 	}
-	fmt.Fprintf(errOut, "coxswain: %v\n", err)
+	if !errors.As(err, new(loggedError)) {
+		fmt.Fprintf(errOut, "coxswain: %v\n", err)
+	}
 	var exit exitError
 	if errors.As(err, &exit) {
 		return exit.code
@@ -66,6 +68,11 @@ type program struct {
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
+
+// loggedError is one that a log which programs read has already.
+type loggedError struct{ error }
+
+func (e loggedError) Unwrap() error { return e.error }
 
 // build returns the version of this program, from the linker or from what the Go toolchain noted.
 func build() string {

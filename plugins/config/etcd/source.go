@@ -221,7 +221,7 @@ func (p *publication) tell() error {
 	}
 	c := p.faultSet.Show(all)
 	for _, f := range c.New {
-		p.out.Log(f.Level(), f.Error())
+		f.Log(p.out.Log)
 	}
 	if c.Healed {
 		p.out.Log(sdk.Info, "nothing is wrong with etcd's resources any more")

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"strconv"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/catalog"
@@ -173,7 +172,7 @@ func (r *run) publish() error {
 // tell publishes faults and logs those that are new.
 func (r *run) tell(c kinds.FaultChange) error {
 	for _, f := range c.New {
-		r.out.Log(f.Level(), f.Error(), "file", f.File, "line", strconv.Itoa(f.Line))
+		f.Log(r.out.Log)
 	}
 	if text := kinds.LeftOut(c.New); text != "" {
 		r.out.Log(sdk.Warn, text+": nobody serves them here", "dir", r.config.Dir)

@@ -3,6 +3,7 @@ package file
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -404,8 +405,11 @@ func TestUnknownFieldInOneOfTwoDocuments(t *testing.T) {
 	b.write("a.yaml", strings.Replace(route("a", "two"), "hosts:", "hots:", 1)+"---\n"+route("b", "two"))
 	b.waitRoutes("a=one b=two")
 	b.waitFaults("a.yaml:6:3")
-	b.WaitLog(func(level sdk.Level, text string, _ map[string]string) bool {
-		return level == sdk.Warn && text == b.path("a.yaml")+`:6:3: VirtualService default/a: spec.hots: unknown field; did you mean "hosts"? (COX1003)`
+	b.WaitLog(func(level sdk.Level, text string, fields map[string]string) bool {
+		return level == sdk.Warn && text == "resource refused" && maps.Equal(fields, map[string]string{
+			"file": b.path("a.yaml"), "line": "6", "column": "3", "object": "VirtualService default/a", "field": "spec.hots", "code": "COX1003",
+			"why": "unknown field", "hint": `did you mean "hosts"?`,
+		})
 	})
 	b.write("a.yaml", route("b", "two"))
 	b.waitRoutes("b=two")
@@ -416,8 +420,8 @@ func TestFirstOfTwoFilesWins(t *testing.T) {
 	b := newBench(t, map[string]string{"m.yaml": route("a", "m"), "z.yaml": route("a", "z")})
 	b.waitRoutes("a=m")
 	b.waitFaults("z.yaml:1:1")
-	b.WaitLog(func(_ sdk.Level, text string, _ map[string]string) bool {
-		return strings.Contains(text, b.path("z.yaml")+":1:1: VirtualService default/a: is already at "+b.path("m.yaml")+":1:1")
+	b.WaitLog(func(_ sdk.Level, text string, fields map[string]string) bool {
+		return text == "resource refused" && fields["file"] == b.path("z.yaml") && strings.Contains(fields["why"], "is already at "+b.path("m.yaml")+":1:1")
 	})
 	b.write("a.yaml", route("a", "a"))
 	b.waitRoutes("a=a")

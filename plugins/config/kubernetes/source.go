@@ -405,7 +405,7 @@ func (p *publication) tell() error {
 	c := p.faultSet.Show(append(all, p.unserved...))
 	for _, f := range c.New {
 		if !kinds.IsUnserved(f.Code) {
-			p.out.Log(f.Level(), f.Error())
+			f.Log(p.out.Log)
 		}
 	}
 	if text := kinds.LeftOut(c.New); text != "" {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -193,7 +192,7 @@ func (r *run) publish(s *setting) error {
 // tell publishes faults and logs those that are new.
 func (r *run) tell(c kinds.FaultChange) error {
 	for _, f := range c.New {
-		r.out.Log(f.Level(), f.Error(), "file", f.File, "line", strconv.Itoa(f.Line))
+		f.Log(r.out.Log)
 	}
 	if c.Healed {
 		r.out.Log(sdk.Info, "nothing is wrong with the mesh's settings any more")

@@ -159,7 +159,7 @@ func (s *source) publish() error {
 		}
 	}
 	for _, f := range ch.Faults.New {
-		s.out.Log(f.Level(), f.Error(), "folder", f.File)
+		f.Log(s.out.Log)
 	}
 	if ch.Faults.Healed {
 		s.out.Log(sdk.Info, "nothing is wrong with the PEM files any more", "dir", s.config.Dir)

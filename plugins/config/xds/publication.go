@@ -164,7 +164,7 @@ func (p *publication) tell() error {
 	}
 	c := p.faultSet.Show(slices.Concat(all, p.absent(server)))
 	for _, f := range c.New {
-		p.out.Log(f.Level(), f.Error())
+		f.Log(p.out.Log)
 	}
 	if c.Healed {
 		p.out.Log(sdk.Info, "nothing is wrong with the server's resources any more", "server", p.config.host())

@@ -387,7 +387,7 @@ func (w *work) tell() (all []kinds.Fault) {
 func (w *work) show(all []kinds.Fault) {
 	c := w.faults.Show(all)
 	for _, f := range c.New {
-		w.out.Log(f.Level(), f.Error())
+		f.Log(w.out.Log)
 	}
 	if len(c.Upserts)+len(c.Deletes) > 0 {
 		_ = w.out.Update(kinds.FaultTable, c.Upserts, c.Deletes)

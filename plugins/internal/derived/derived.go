@@ -141,7 +141,7 @@ func (d *Deriver) publish(out sdk.Publisher) error {
 	}
 	c := d.shown.Show(d.Tell())
 	for _, f := range c.New {
-		out.Log(f.Level(), f.Error())
+		f.Log(out.Log)
 	}
 	if len(c.Upserts)+len(c.Deletes) == 0 {
 		return nil

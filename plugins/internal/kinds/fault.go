@@ -43,6 +43,21 @@ type Fault struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
+// Log writes the fault's line, which says the same each time; what it is about is in its fields.
+func (f Fault) Log(log func(level sdk.Level, text string, args ...any)) {
+	words := map[finding.Severity]string{finding.Error: "resource refused", finding.Warning: "resource warned of"}[f.Severity]
+	args := []any{"file", f.File}
+	if f.Line > 0 {
+		args = append(args, "line", f.Line, "column", f.Column)
+	}
+	for _, part := range [][2]string{{"object", f.resource()}, {"field", f.Field}, {"code", f.Code}, {"why", f.Message}, {"hint", f.Hint}} {
+		if part[1] != "" {
+			args = append(args, part[0], part[1])
+		}
+	}
+	log(f.Level(), cmp.Or(words, "resource noted"), args...)
+}
+
 // Level is that of the line that the fault makes in a log.
 func (f Fault) Level() sdk.Level {
 	if f.Severity == finding.Info {

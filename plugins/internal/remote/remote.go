@@ -112,7 +112,7 @@ func (p *Publication) Show(away error) error {
 // tell publishes faults and logs those that are new.
 func (p *Publication) tell(c kinds.FaultChange, healed string) error {
 	for _, f := range c.New {
-		p.out.Log(f.Level(), f.Error())
+		f.Log(p.out.Log)
 	}
 	if c.Healed {
 		p.out.Log(sdk.Info, healed, p.names.Fields...)

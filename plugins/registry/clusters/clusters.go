@@ -214,7 +214,7 @@ func (p *publication) publish(all []found) error {
 	}
 	shown := p.faultSet.Show(faults)
 	for _, f := range shown.New {
-		p.out.Log(f.Level(), f.Error())
+		f.Log(p.out.Log)
 	}
 	if len(shown.Upserts)+len(shown.Deletes) == 0 {
 		return nil

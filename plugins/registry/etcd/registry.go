@@ -205,7 +205,7 @@ func (p *publication) tell() error {
 	}
 	c := p.faultSet.Show(all)
 	for _, f := range c.New[:min(len(c.New), mostLogged)] {
-		p.out.Log(f.Level(), f.Error())
+		f.Log(p.out.Log)
 	}
 	if more := len(c.New) - mostLogged; more > 0 {
 		p.out.Log(sdk.Warn, "more records have something wrong: coxswain config shows them", "records", more)

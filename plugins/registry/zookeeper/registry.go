@@ -257,7 +257,7 @@ func (l *loop) tell() error {
 	for _, f := range c.New {
 		if f.Level() >= sdk.Warn && logged < mostLogged {
 			logged++
-			l.out.Log(f.Level(), f.Error())
+			f.Log(l.out.Log)
 		}
 	}
 	if more := len(c.New) - logged; more > 0 {
