@@ -657,7 +657,7 @@ TAG = $(if $(filter v%,$(VERSION)),$(VERSION),v0.0.0-g$(VERSION))
 GORELEASE = PATH="$(COSIGN):$$PATH" GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.url GIT_CONFIG_VALUE_0=https://$(MODULE) GORELEASER_CURRENT_TAG='$(TAG)' GOTOOLCHAIN='$(RELEASE_GO)' '$(GORELEASER)/goreleaser'
 
 .PHONY: packages
-packages: goreleaser ## Make archives, packages for Debian and Fedora, lists of parts and checksums in dist/ (VERSION=v0.1.0)
+packages: goreleaser ## Make archives, packages for Debian and Fedora, lists of parts and checksums in dist/ (VERSION=v0.2.0)
 	@$(GORELEASE) release --snapshot --clean --skip=publish,sign
 
 .PHONY: release

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Writes the formula for Homebrew on Linux, from the checksums of a release:
-#   deploy/homebrew/formula.sh v0.1.0 dist/checksums.txt > coxswain.rb
+#   deploy/homebrew/formula.sh v0.2.0 dist/checksums.txt > coxswain.rb
 set -eu
 [ $# -eq 2 ] || { echo "$0 VERSION CHECKSUMS" >&2; exit 2; }
 version=${1#v}

@@ -95,7 +95,7 @@ func (w *world) hands(t *testing.T, charts string) {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.Command("../../deploy/pack-chart.sh", helm, "v0.1.0", dist).CombinedOutput(); err != nil {
+	if out, err := exec.Command("../../deploy/pack-chart.sh", helm, "v0.2.0", dist).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	home := filepath.Join(w.dir, "home")

@@ -22,7 +22,7 @@ import (
 )
 
 // tag is that of the release that is tried; README has its files' names.
-const tag = "v0.1.0"
+const tag = "v0.2.0"
 
 // tools is the folder with GoReleaser.
 func tools(t *testing.T) string {
@@ -105,12 +105,12 @@ func TestFiles(t *testing.T) {
 	}
 	for _, a := range []string{"amd64", "arm64"} {
 		for _, suffix := range []string{"tar.gz", "deb", "rpm", "spdx.json"} {
-			if name := "coxswain_0.1.0_linux_" + a + "." + suffix; !slices.Contains(names, name) {
+			if name := "coxswain_0.2.0_linux_" + a + "." + suffix; !slices.Contains(names, name) {
 				t.Errorf("%s is missing of %q", name, names)
 			}
 		}
-		archive(t, filepath.Join(dist, "coxswain_0.1.0_linux_"+a+".tar.gz"))
-		parts(t, filepath.Join(dist, "coxswain_0.1.0_linux_"+a+".spdx.json"))
+		archive(t, filepath.Join(dist, "coxswain_0.2.0_linux_"+a+".tar.gz"))
+		parts(t, filepath.Join(dist, "coxswain_0.2.0_linux_"+a+".spdx.json"))
 	}
 }
 
@@ -190,7 +190,7 @@ func TestFormula(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, a := range []string{"amd64", "arm64"} {
-		if sum := fileSum(t, filepath.Join(dist, "coxswain_0.1.0_linux_"+a+".tar.gz")); !strings.Contains(string(text), `sha256 "`+sum+`"`) {
+		if sum := fileSum(t, filepath.Join(dist, "coxswain_0.2.0_linux_"+a+".tar.gz")); !strings.Contains(string(text), `sha256 "`+sum+`"`) {
 			t.Errorf("it has no %s:\n%s", sum, text)
 		}
 	}
@@ -284,7 +284,7 @@ XDG_RUNTIME_DIR=/run/coxswain setpriv --reuid=nobody --regid=nogroup --clear-gro
 export XDG_RUNTIME_DIR=/run/coxswain`+answers+`
 test -s /var/lib/coxswain/history.db
 echo '# mine' >>/etc/coxswain/settings.yaml
-dpkg -i dist/coxswain_0.1.0_linux_amd64.deb
+dpkg -i dist/coxswain_0.2.0_linux_amd64.deb
 apt remove -y coxswain
 test ! -e /usr/bin/coxswain
 grep -q '# mine' /etc/coxswain/settings.yaml`)
@@ -312,7 +312,7 @@ func TestFedora(t *testing.T) {
 	if _, err := exec.LookPath("rpm"); err != nil {
 		need.Missing(t, "rpm; install rpm")
 	}
-	out := inOwnRoot(t, dist, `rpm -i --nodeps dist/coxswain_0.1.0_linux_amd64.rpm
+	out := inOwnRoot(t, dist, `rpm -i --nodeps dist/coxswain_0.2.0_linux_amd64.rpm
 rpm -V --nodeps coxswain
 test "$(coxswain version | cut -d' ' -f2)" = `+tag+`
 rpm -qc coxswain
