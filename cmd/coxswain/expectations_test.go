@@ -150,8 +150,8 @@ func TestExpectationsCantBePlayed(t *testing.T) {
 	}
 }
 
-// TestExpectationsOfRoutes: rules, ways and reports name the HTTPRoutes that people wrote, where one
-// VirtualService is made of two of them and two are made of one.
+// TestExpectationsOfRoutes: rules, ways and reports name the HTTPRoutes that people wrote,
+// where one VirtualService is made of two of them and two are made of one.
 func TestExpectationsOfRoutes(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

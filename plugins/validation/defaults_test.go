@@ -20,7 +20,8 @@ func TestDefaulted(t *testing.T) {
 		},
 		"older version": {
 			`{apiVersion: gateway.networking.k8s.io/v1beta1, kind: HTTPRoute, metadata: {name: a}, spec: {rules: [{backendRefs: [{name: a, port: 80}]}]}}`,
-			`{"rules":[{"matches":[{"path":{"type":"PathPrefix","value":"/"}}],"backendRefs":[{"group":"","kind":"Service","name":"a","port":80,"weight":1}]}]}`,
+			`{"rules":[{"matches":[{"path":{"type":"PathPrefix","value":"/"}}],` +
+				`"backendRefs":[{"group":"","kind":"Service","name":"a","port":80,"weight":1}]}]}`,
 		},
 		"method": {
 			`{apiVersion: gateway.networking.k8s.io/v1, kind: GRPCRoute, metadata: {name: a}, spec: {rules: [{matches: [{method: {service: a}}]}]}}`,

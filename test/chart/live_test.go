@@ -22,9 +22,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// TestLives: the chart as it is packed is installed as README says, upgraded, rolled back and uninstalled on a
-// real API server. The control plane runs with the arguments that its pods have, as their account.
-// What users wrote lives on.
+// TestLives: the chart as it is packed is installed as README says, upgraded, rolled back and
+// uninstalled on a real API server. The control plane runs with the arguments that its pods have,
+// as their account. What users wrote lives on.
 func TestLives(t *testing.T) {
 	t.Parallel()
 	older, newer := pack(t, "v0.1.0"), pack(t, "v0.2.0")

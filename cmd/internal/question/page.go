@@ -162,7 +162,8 @@ func with[M proto.Message](all []M, one M, value []byte) ([]M, error) {
 	return append(all, one), err
 }
 
-// placesOf are the places of the objects that rules are of, and of those that they were derived from.
+// placesOf are the places of the objects that rules are of, and of those that these were derived
+// from.
 func placesOf(of admin.Source) rules.Places {
 	out, written := rules.Places{}, of.Derivations()
 	from := map[string]bool{}

@@ -115,7 +115,8 @@ func (l *leftOut) look(ctx context.Context) (found []kinds.Fault, err error) {
 	return found, nil
 }
 
-// Labels by which namespaces ask for proxies in their pods. Source: Istio, "Installing the Sidecar".
+// Labels by which namespaces ask for proxies in their pods. Source: Istio, "Installing the
+// Sidecar".
 const (
 	injectionLabel = "istio-injection"
 	revisionLabel  = "istio.io/rev"

@@ -38,7 +38,8 @@ func (s *secretServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
 	case strings.HasSuffix(r.URL.Path, "/secrets/istio-ca-secret"):
 		text, _ := json.Marshal(s.data)
-		fmt.Fprintf(w, `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"istio-ca-secret","namespace":"istio-system","resourceVersion":"1"},"data":%s}`, text)
+		fmt.Fprintf(w, `{"kind":"Secret","apiVersion":"v1",`+
+			`"metadata":{"name":"istio-ca-secret","namespace":"istio-system","resourceVersion":"1"},"data":%s}`, text)
 	case strings.HasSuffix(r.URL.Path, "/configmaps"):
 		fmt.Fprint(w, `{"kind":"ConfigMapList","apiVersion":"v1","items":[]}`)
 	default:

@@ -46,8 +46,8 @@ type Reader struct {
 	// Check is asked about each resource that was read without mistakes; nil: nothing more is
 	// checked.
 	Check func(finding.Resource) []finding.Finding
-	// Defaulted returns the spec of a resource of Others with the defaults that the API server sets,
-	// or nil; nil: it is served as it is written, for the API server has set them.
+	// Defaulted returns the spec of a resource of Others with the defaults that the API server
+	// sets, or nil; nil: it is served as it is written, for the API server has set them.
 	Defaulted func(finding.Resource) (spec any)
 	// Secrets: Kubernetes' Secrets and ConfigMaps are read, too, for the certificates and keys in
 	// them.

@@ -23,8 +23,8 @@ type Fault struct {
 	Kind      string `json:"kind,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
-	// Code is such as COX1003, which plugins/validation explains. Own is ours, where Code is Istio's
-	// for many things of which ours says one.
+	// Code is such as COX1003, which plugins/validation explains. Own is ours, where Code is
+	// Istio's for many things of which ours says one.
 	Code     string           `json:"code,omitempty"`
 	Own      string           `json:"own,omitempty"`
 	Severity finding.Severity `json:"severity"`

@@ -65,7 +65,8 @@ type reported struct {
 
 func newWorld(in Input) *world {
 	w := &world{
-		mesh: in.Mesh, rows: in.rows, proxies: in.Proxies, unservedGateways: in.unserved, services: map[string][]Service{}, workloads: slices.Clone(in.Workloads),
+		mesh: in.Mesh, rows: in.rows, proxies: in.Proxies, unservedGateways: in.unserved,
+		services: map[string][]Service{}, workloads: slices.Clone(in.Workloads),
 		peopled: map[string][]int{}, labelled: map[string][]int{}, keys: map[string]bool{},
 		secrets: in.Secrets, configMaps: in.ConfigMaps, gateways: map[string]item[*networking.Gateway]{},
 		objects: map[string][]*Resource{}, namespaces: map[string]*Resource{}, servicesIn: map[string][]*Resource{},
