@@ -21,6 +21,7 @@ type injectFiles struct {
 	config, values, mesh   string
 	revision, injectionMap string
 	native                 bool
+	names                  render.Names
 }
 
 // injectCommand puts proxies into the pods of files.
@@ -52,6 +53,8 @@ What gets no proxy is named on standard error, with the reason.`,
 	c.Flags().StringVar(&f.injectionMap, "configMap", "", "file with a ConfigMap that has the keys config and values")
 	c.Flags().StringVar(&f.mesh, "mesh", "", "file with the mesh's settings (MeshConfig)")
 	c.Flags().StringVar(&f.revision, "revision", "", "the control plane's revision, which pods are marked with")
+	c.Flags().StringSliceVar(&f.names.Env, "env", nil, "variables of the environment that templates may read, as controller/injector's setting env")
+	c.Flags().StringSliceVar(&f.names.Hosts, "hosts", nil, "names whose addresses templates may look up, as controller/injector's setting hosts")
 	c.Flags().BoolVar(&f.native, "native-sidecars", true, "make proxies init containers that go on running, which Kubernetes 1.29 and later knows")
 	return c
 }
@@ -79,7 +82,7 @@ func injection(p *program, f injectFiles) (*render.Settings, *api.MeshConfig, er
 			return nil, nil, fmt.Errorf("%s: %w", f.injectionMap, err)
 		}
 	}
-	s, err := render.Read(config, values, render.Names{})
+	s, err := render.Read(config, values, f.names)
 	if err != nil {
 		return nil, nil, err
 	}

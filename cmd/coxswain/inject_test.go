@@ -13,6 +13,7 @@ import (
 // file that is wrong nothing is printed.
 func TestInject(t *testing.T) {
 	dir := t.TempDir()
+	t.Setenv("COXSWAIN_TEST_INJECT", "told")
 	for name, text := range map[string]string{
 		"web.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n" +
 			"spec: {template: {metadata: {labels: {app: web}}, spec: {containers: [{name: app, image: app}]}}}\n",
@@ -22,7 +23,13 @@ func TestInject(t *testing.T) {
 		"map.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: istio-sidecar-injector}\ndata:\n  values: '{}'\n" +
 			"  config: |\n    policy: enabled\n    templates: {sidecar: 'metadata: {labels: {of: map}}'}\n",
 		"never.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: alone}\nspec: {hostNetwork: true, containers: [{name: app, image: app}]}\n",
-		"bad.yaml":   "apiVersion: v1\nkind: Pod\nmetadata: {name: bad}\nspec: {containers: none}\n",
+		"bare.yaml": "# a note\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: bare}\n---\n" + `apiVersion: v1
+kind: Pod
+metadata: {name: beside}
+spec: {containers: [{name: app, image: app}]}
+`,
+		"asks.yaml": "policy: enabled\ntemplates: {sidecar: 'metadata: {labels: {of: {{ env \"COXSWAIN_TEST_INJECT\" \"nobody\" }}}}'}\n",
+		"bad.yaml":  "apiVersion: v1\nkind: Pod\nmetadata: {name: bad}\nspec: {containers: none}\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -48,6 +55,8 @@ func TestInject(t *testing.T) {
 			[]string{"kind: ConfigMap", "name: istio-proxy", "registry.example/proxyv2:v7", "OF_MESH", "istio.io/rev: canary", "restartPolicy: Always"}},
 		"no native sidecar":      {pod, []string{"-f", "-", "--native-sidecars=false"}, []string{"name: piped", "name: istio-proxy", "name: istio-init"}},
 		"templates of one's own": {pod, []string{"-f", "-", "--injectConfig", "inject.yaml"}, []string{"of: mine"}},
+		"a variable":             {pod, []string{"-f", "-", "--injectConfig", "asks.yaml", "--env", "COXSWAIN_TEST_INJECT"}, []string{"of: told"}},
+		"a variable not allowed": {pod, []string{"-f", "-", "--injectConfig", "asks.yaml"}, []string{"of: nobody"}},
 		"a ConfigMap":            {pod, []string{"-f", "-", "--configMap", "map.yaml"}, []string{"of: map"}},
 	} {
 		code, out, said := inject(c.in, c.args...)
@@ -62,6 +71,11 @@ func TestInject(t *testing.T) {
 	}
 	if code, out, said := inject("", "-f", "never.yaml"); code != 0 || strings.Contains(out, "istio-proxy") || !strings.Contains(said, "alone gets no proxy") {
 		t.Errorf("%d %s %s", code, out, said)
+	}
+	code, out, said := inject("", "-f", "bare.yaml")
+	if code != 0 || !strings.HasPrefix(out, "# a note\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: bare}\n---\n") ||
+		!strings.Contains(out, "istio-proxy") || !strings.Contains(said, "bare gets no proxy: it has no spec.template.spec") {
+		t.Errorf("a workload without a template: %d %s %s", code, out, said)
 	}
 	for what, args := range map[string][]string{
 		"nothing is named": nil, "a file is wrong": {"-f", "web.yaml", "-f", "bad.yaml"},

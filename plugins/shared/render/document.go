@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,7 +89,10 @@ func (o *Offline) workload(object map[string]any, kind string, meta, spec []stri
 	what := kind + " " + types.NamespacedName{Namespace: head.Metadata.Namespace, Name: head.Metadata.Name}.String()
 	podSpec := part(object, spec)
 	if podSpec == nil {
-		return nil, fmt.Errorf("%s: it has no %s", what, spec)
+		if o.Skipped != nil {
+			o.Skipped(what, "it has no "+strings.Join(spec, "."))
+		}
+		return object, nil
 	}
 	raw := map[string]any{"spec": podSpec}
 	if m := part(object, meta); m != nil {
@@ -158,7 +162,7 @@ func convert(from, to any) error {
 // mostDocument is how large a file may be.
 const mostDocument = 64 << 20
 
-// Stream writes what a file's documents become, with --- between them. Those that have no pods stay
+// Stream writes what a file's documents become, with --- between them. Those that get no proxy stay
 // as they are, comments and all. The error names the line where the document starts.
 func (o *Offline) Stream(text []byte, to io.Writer) error {
 	if len(text) > mostDocument {
@@ -175,14 +179,21 @@ func (o *Offline) Stream(text []byte, to io.Writer) error {
 		}
 		out := bytes.TrimSpace(chunk.Text)
 		if kind, _ := object["kind"].(string); kind == "List" || places[kind].spec != nil {
+			before, err := yaml.Marshal(object)
+			if err != nil {
+				return err
+			}
 			changed, err := o.Object(object)
 			if err != nil {
 				return fmt.Errorf("line %d: %w", chunk.Before+1, err)
 			}
-			if out, err = yaml.Marshal(changed); err != nil {
+			after, err := yaml.Marshal(changed)
+			if err != nil {
 				return err
 			}
-			out = bytes.TrimSpace(out)
+			if !bytes.Equal(before, after) {
+				out = bytes.TrimSpace(after)
+			}
 		}
 		if !first {
 			out = append([]byte("---\n"), out...)
