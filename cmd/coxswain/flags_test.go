@@ -18,7 +18,7 @@ import (
 // TestFlagsThatTextsName: a flag that a text of the core or of the commands tells people to give is
 // one of some command.
 func TestFlagsThatTextsName(t *testing.T) {
-	known := map[string]bool{"help": true, "version": true}
+	known := map[string]bool{"help": true, "version": true, "verbose": true} // verbose of an example's plugin
 	tree(t, func(c *cobra.Command) {
 		note := func(f *pflag.Flag) { known[f.Name] = true }
 		c.Flags().VisitAll(note)
