@@ -78,6 +78,22 @@ func part(of map[string]any, path []string) map[string]any {
 	return of
 }
 
+// notObject returns the first place on a path where something else than an object stands; empty:
+// there is none.
+func notObject(of map[string]any, path []string) string {
+	for i, k := range path {
+		next, ok := of[k].(map[string]any)
+		if !ok {
+			if of[k] == nil {
+				return ""
+			}
+			return strings.Join(path[:i+1], ".")
+		}
+		of = next
+	}
+	return ""
+}
+
 func (o *Offline) workload(object map[string]any, kind string, meta, spec []string) (map[string]any, error) {
 	var head struct {
 		metav1.TypeMeta
@@ -87,6 +103,9 @@ func (o *Offline) workload(object map[string]any, kind string, meta, spec []stri
 		return nil, fmt.Errorf("%s: %w", kind, err)
 	}
 	what := kind + " " + types.NamespacedName{Namespace: head.Metadata.Namespace, Name: head.Metadata.Name}.String()
+	if at := notObject(object, spec); at != "" {
+		return nil, fmt.Errorf("%s: %s is no object", what, at)
+	}
 	podSpec := part(object, spec)
 	if podSpec == nil {
 		if o.Skipped != nil {

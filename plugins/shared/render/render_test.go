@@ -276,8 +276,8 @@ func TestUnknownFieldsStay(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		"a: [": "line 1", "kind: Pod\n---\nkind: Pod\nmetadata: {name: a}\nspec: 5\n": "Pod",
-		"kind: Deployment\nmetadata: {name: a}\nspec: {template: {}}":                                                       "no [spec template spec]",
+		"a: [": "line 1", "kind: Pod\n---\nkind: Pod\nmetadata: {name: a}\nspec: 5\n": "spec is no object",
+		"kind: Deployment\nmetadata: {name: a}\nspec: {template: []}":                                                       "spec.template is no object",
 		"kind: Pod\nmetadata: {name: a, annotations: {proxy.istio.io/config: 'concurrency: many'}}\nspec: {containers: []}": "proxy.istio.io/config",
 	} {
 		if err := o.Stream([]byte(in), &out); err == nil || !strings.Contains(err.Error(), want) {
