@@ -10,6 +10,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
+	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 	"github.com/google/go-cmp/cmp"
 )
@@ -27,22 +28,20 @@ func TestReadme(t *testing.T) {
 	}
 	h := plugintest.Start(t, Plugin(), config)
 	h.WaitSynced()
-	var rows, log strings.Builder
+	var rows strings.Builder
 	for _, table := range kinds.Tables() {
 		for _, key := range slices.Sorted(maps.Keys(h.Rows(table))) {
 			rows.WriteString(table + " " + key + " " + h.Rows(table)[key].Source + "\n")
 		}
 	}
-	for _, line := range strings.SplitAfter(texts["log"], "\n") {
-		if line = strings.TrimSpace(line); line != "" && !slices.ContainsFunc(h.Logs(), func(l string) bool { return strings.Contains(l, line) }) {
-			log.WriteString(line + "\n")
-		}
+	for line := range strings.Lines(strings.TrimSpace(texts["log"])) {
+		words, want := readme.Line(t, line)
+		h.WaitLog(func(_ sdk.Level, text string, fields map[string]string) bool {
+			return text == words && maps.Equal(fields, want)
+		})
 	}
 	if diff := cmp.Diff(texts["rows"], rows.String()); diff != "" {
 		t.Errorf("rows (-README +got):\n%s", diff)
-	}
-	if log.Len() > 0 {
-		t.Errorf("not logged:\n%s\nbut:\n%s", log.String(), strings.Join(h.Logs(), "\n"))
 	}
 }
 

@@ -408,7 +408,7 @@ func TestUnknownFieldInOneOfTwoDocuments(t *testing.T) {
 	b.WaitLog(func(level sdk.Level, text string, fields map[string]string) bool {
 		return level == sdk.Warn && text == "resource refused" && maps.Equal(fields, map[string]string{
 			"file": b.path("a.yaml"), "line": "6", "column": "3", "object": "VirtualService default/a", "field": "spec.hots", "code": "COX1003",
-			"why": "unknown field", "hint": `did you mean "hosts"?`,
+			"why": `unknown field; did you mean "hosts"?`,
 		})
 	})
 	b.write("a.yaml", route("b", "two"))

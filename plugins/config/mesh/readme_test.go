@@ -1,13 +1,13 @@
 package mesh
 
 import (
+	"maps"
 	"os"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
+	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 	"google.golang.org/protobuf/proto"
@@ -33,8 +33,8 @@ func TestReadme(t *testing.T) {
 	if err != nil || !proto.Equal(m, want) {
 		t.Errorf("got %v, %v", m, err)
 	}
-	line := strings.TrimSpace(texts["log"])
-	if !slices.ContainsFunc(h.Logs(), func(l string) bool { return strings.Contains(l, line) }) {
-		t.Errorf("not logged: %s, but %q", line, h.Logs())
-	}
+	words, of := readme.Line(t, texts["log"])
+	h.WaitLog(func(_ sdk.Level, text string, fields map[string]string) bool {
+		return text == words && maps.Equal(fields, of)
+	})
 }
