@@ -211,11 +211,14 @@ func same(outcome string, labels ...string) func(*dto.Metric) []string {
 	}
 }
 
-// What plugins report (sdk.Counts): validator, injector and ca.
+// What plugins report: validator, injector, ca and registration.
 const (
 	validations  = "plugin_validations_total"
 	injections   = "plugin_injections_total"
 	certificates = "plugin_certificate_requests_total"
+	// registrations are counted by what was done (of).
+	registrations      = "plugin_registrations_total"
+	registrationErrors = "plugin_registration_failures_total"
 )
 
 // summed are the metrics that are made of the core's.
@@ -318,6 +321,26 @@ var summed = []sum{
 	{
 		name: "citadel_server_csr_sign_err_count", help: "Requests for certificates that could not be signed.", zero: []string{},
 		of: []part{{certificates, same("unsigned")}},
+	},
+	{
+		name: "auto_registration_success_total", help: "WorkloadEntries that were made for agents.", zero: []string{},
+		of: []part{{registrations, whose("of", "create")}},
+	},
+	{
+		name: "auto_registration_updates_total", help: "Agents that were connected again, or to another replica.", zero: []string{},
+		of: []part{{registrations, whose("of", "connect")}},
+	},
+	{
+		name: "auto_registration_unregister_total", help: "WorkloadEntries whose agents have gone.", zero: []string{},
+		of: []part{{registrations, whose("of", "disconnect")}},
+	},
+	{
+		name: "auto_registration_deletes_total", help: "WorkloadEntries that were deleted, as their agents did not come back.", zero: []string{},
+		of: []part{{registrations, whose("of", "delete")}},
+	},
+	{
+		name: "auto_registration_errors_total", help: "Tries to make or change a WorkloadEntry that failed.", zero: []string{},
+		of: []part{{registrationErrors, one()}},
 	},
 }
 

@@ -525,10 +525,10 @@ func (c *controller) measure() error {
 	c.mu.Unlock()
 	samples := []*sdk.Sample{
 		{Name: "agents", Value: float64(agents)}, {Name: "agents_refused", Value: float64(refused)},
-		{Name: "failures_total", Value: n.failed, Counter: true},
+		{Name: "registration_failures_total", Value: n.failed, Counter: true},
 	}
 	for of, value := range map[string]float64{"create": n.made, "connect": n.claimed, "disconnect": n.parted, "delete": n.removed, "health": n.reported} {
-		samples = append(samples, &sdk.Sample{Name: "writes_total", Value: value, Counter: true, Labels: map[string]string{"of": of}})
+		samples = append(samples, &sdk.Sample{Name: "registrations_total", Value: value, Counter: true, Labels: map[string]string{"of": of}})
 	}
 	return sdk.Measure(c.out, samples...)
 }
