@@ -149,7 +149,26 @@ func (c *controller) answer(q question) *mdns.Msg {
 		c.counts.known.Add(1)
 		return out
 	}
-	return c.upstream.cached(q, time.Now())
+	if out := c.upstream.cached(q, time.Now()); out != nil {
+		return c.there(q, out)
+	}
+	return nil
+}
+
+// there is an answer of others, but that a service's name is there, whatever they say: it has no
+// records of the type that is asked for. Who is told otherwise may drop its addresses, too.
+// Source: RFC 8020, 2.
+func (c *controller) there(q question, out *mdns.Msg) *mdns.Msg {
+	n := c.names.Load()
+	if out.Rcode != mdns.RcodeNameError {
+		return out
+	}
+	if _, ok := n.find(q.query.Question[0].Name, n.namespace(q.client, c.config.Namespace)); !ok {
+		return out
+	}
+	out = q.reply(mdns.RcodeSuccess)
+	out.Authoritative = true
+	return out
 }
 
 // ask asks other resolvers.
@@ -159,5 +178,5 @@ func (c *controller) ask(ctx context.Context, q question) *mdns.Msg {
 	if out.Rcode == mdns.RcodeServerFailure {
 		c.counts.failed.Add(1)
 	}
-	return out
+	return c.there(q, out)
 }

@@ -358,6 +358,32 @@ func TestOthers(t *testing.T) {
 	})
 }
 
+// TestOtherTypes: a service's name is there for all types, also where others say that it is not.
+func TestOtherTypes(t *testing.T) {
+	none := resolverAt(t, func(w mdns.ResponseWriter, m *mdns.Msg) {
+		out := (&mdns.Msg{}).SetRcode(m, mdns.RcodeNameError)
+		out.Ns = []mdns.RR{
+			&mdns.SOA{Hdr: mdns.RR_Header{Name: "example.", Rrtype: mdns.TypeSOA, Class: mdns.ClassINET, Ttl: 60}, Ns: "a.", Mbox: "b.", Minttl: 60},
+		}
+		_ = w.WriteMsg(out)
+	})
+	s := listenOn(t)
+	world(s.start(t, fmt.Sprintf(`{"upstreams": [%q]}`, none.address)))
+	for _, way := range []string{"asked elsewhere", "kept"} {
+		for _, kind := range []uint16{mdns.TypeHTTPS, mdns.TypeSRV} {
+			for name, want := range map[string]int{"many.example": mdns.RcodeSuccess, "nobody.example": mdns.RcodeNameError} {
+				out := ask(t, "udp", s.address, name, kind)
+				if out.Rcode != want || len(out.Answer) > 0 {
+					t.Errorf("%s, %s, %s: %v", name, mdns.TypeToString[kind], way, out)
+				}
+			}
+		}
+	}
+	if n := none.asked.Load(); n != 4 {
+		t.Errorf("others were asked %d times", n)
+	}
+}
+
 // TestHang: where all others hang, services are answered as ever, and who waits is told so.
 func TestHang(t *testing.T) {
 	release := make(chan struct{})
