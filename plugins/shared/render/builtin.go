@@ -244,6 +244,10 @@ func custom[T any](f *form, note string, add func(name string, is T)) {
 	if !ok {
 		return
 	}
+	if strings.HasPrefix(strings.TrimSpace(text), "[") {
+		f.err = cmp.Or(f.err, listed(text, note, add))
+		return
+	}
 	var all map[string]T
 	if err := json.Unmarshal([]byte(text), &all); err != nil {
 		f.err = cmp.Or(f.err, fmt.Errorf("%s: %w", note, err))
@@ -252,4 +256,24 @@ func custom[T any](f *form, note string, add func(name string, is T)) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		add(name, all[name])
 	}
+}
+
+// listed is custom for a list, whose values say their names.
+func listed[T any](text, note string, add func(name string, is T)) error {
+	var names []struct{ Name string }
+	var all []T
+	err := json.Unmarshal([]byte(text), &names)
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &all)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", note, err)
+	}
+	for i, is := range all {
+		if names[i].Name == "" {
+			return fmt.Errorf("%s: number %d of the list has no name", note, i+1)
+		}
+		add(names[i].Name, is)
+	}
+	return nil
 }
