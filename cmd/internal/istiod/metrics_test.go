@@ -146,7 +146,8 @@ var lacking = [][2]string{
 		"nothing counts them; `coxswain explain` says of a cluster why it has no endpoints"},
 	{"`pilot_xds_recv_max`, `pilot_sds_certificate_errors_total`, `pilot_jwks_resolver_*`, " +
 		"`provider_lookup_cluster_failures`, `controller_sync_errors_total`, `istiod_managed_clusters`, " +
-		"`istiod_remote_cluster_sync_status`, `remote_cluster_*`", "nothing counts them; what a plugin can't have is in its log and its state (`coxswain plugins`)"},
+		"`istiod_remote_cluster_sync_status`, `remote_cluster_*`",
+		"nothing counts them; what a plugin can't have is in its log and its state (`coxswain plugins`)"},
 	{
 		"`xds_cache_*`, `pilot_worker_queue_*`, `pilot_envoy_filter_status`, `webhook_patch_*`, `galley_validation_config_*`",
 		"there is no such thing here",
