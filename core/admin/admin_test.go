@@ -261,15 +261,21 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestHeldObjects: an object that stays only because what its source says now is held is marked,
-// with where to see more.
-func TestHeldObjects(t *testing.T) {
+// objectsOf are the objects that /debug/configs shows of a source.
+func objectsOf(t *testing.T, s Source) (all []Object) {
+	t.Helper()
 	w := httptest.NewRecorder()
-	start(t, twin{}).HTTP().ServeHTTP(w, here("/debug/configs"))
-	var all []Object
+	start(t, s).HTTP().ServeHTTP(w, here("/debug/configs"))
 	if err := json.Unmarshal(w.Body.Bytes(), &all); err != nil {
 		t.Fatal(err)
 	}
+	return all
+}
+
+// TestHeldObjects: an object that stays only because what its source says now is held is marked,
+// with where to see more.
+func TestHeldObjects(t *testing.T) {
+	all := objectsOf(t, twin{})
 	i := slices.IndexFunc(all, func(o Object) bool { return o.Kind == "Sidecar" })
 	if i < 0 {
 		t.Fatalf("it is not among %+v", all)
@@ -294,12 +300,7 @@ func (plainTwin) Refusals() []Refusal {
 // TestRefusedApart: an object of which proxies refuse something, each for itself alone, says that
 // some do, and how many; its state is not that of what is held.
 func TestRefusedApart(t *testing.T) {
-	w := httptest.NewRecorder()
-	start(t, plainTwin{}).HTTP().ServeHTTP(w, here("/debug/configs"))
-	var all []Object
-	if err := json.Unmarshal(w.Body.Bytes(), &all); err != nil {
-		t.Fatal(err)
-	}
+	all := objectsOf(t, plainTwin{})
 	i := slices.IndexFunc(all, func(o Object) bool { return o.Kind == "EnvoyFilter" && o.Key == "a/ef" })
 	if i < 0 {
 		t.Fatalf("it is not among %+v", all)

@@ -108,14 +108,8 @@ func TestGlanceCountsMistakes(t *testing.T) {
 			t.Errorf("%d bytes: %q", len(text), text)
 		}
 	}
-	w := httptest.NewRecorder()
-	start(t, mistaken{}).Monitoring().ServeHTTP(w, here("/debug/configs"))
-	var all []Object
-	if err := json.Unmarshal(w.Body.Bytes(), &all); err != nil {
-		t.Fatal(err)
-	}
 	refused := 0
-	for _, o := range all {
+	for _, o := range objectsOf(t, mistaken{}) {
 		if o.State == stateRefused {
 			refused++
 		}
