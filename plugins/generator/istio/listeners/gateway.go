@@ -191,7 +191,10 @@ func (x *ofGateways) routesOf(c *incr.Ctx, namespace string, of *gateway.Chain, 
 	}
 	var keys []string
 	for _, v := range x.from.Scopes.VirtualServices.AtGateway(c, namespace, of.Server.Gateway.Key) {
-		if len(keys) < maxRoutes && len(v.Spec.Http) > 0 && of.Server.Has(v) && lost.Concerns(v.Spec.Hosts) {
+		if len(keys) == maxRoutes {
+			break
+		}
+		if len(v.Spec.Http) > 0 && of.Server.Has(v) && lost.Concerns(v.Spec.Hosts) {
 			keys = append(keys, v.Key)
 		}
 	}
