@@ -36,7 +36,7 @@ type session struct {
 // act adds what changes something to the pages below ui.
 func (s *Server) act(mux *http.ServeMux, ui string) {
 	l := s.cfg.Actions.Logins
-	mux.Handle(ui+"session", s.gate.follow(Page{Path: ui + "session"}, func(w http.ResponseWriter, r *http.Request) {
+	mux.Handle(ui+"session", s.gate.follow(Page{Path: ui + "session", Own: true}, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		is := session{Actions: l != nil}
 		if who, ok := s.loggedIn(r); ok {

@@ -95,7 +95,7 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.Registry.Register(newFaultCounter(cfg.Source)); err != nil {
 		return nil, fmt.Errorf("admin: %w", err)
 	}
-	return &Server{cfg: cfg, gate: newGate(cfg), ui: ui.New(func() []byte { return glance(cfg.Source) })}, nil
+	return &Server{cfg: cfg, gate: newGate(cfg), ui: ui.New(cfg.glance)}, nil
 }
 
 // Open opens the ports, all or none; who connects waits for Run. The error is about the one that

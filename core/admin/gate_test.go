@@ -2,11 +2,15 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -39,8 +43,16 @@ var naming = caller.Naming{Operators: "operators", Namespaces: func(identities [
 type fleet struct{ twin }
 
 func (fleet) Streamed() (all []xds.StreamStatus) {
-	for _, id := range []string{"shop/web", "bank/vault"} {
-		all = append(all, xds.StreamStatus{Node: id, Client: &corev3.Node{Id: id}})
+	for i, id := range []string{"shop/web", "bank/vault", "bank/till"} {
+		all = append(all, xds.StreamStatus{Node: id, Connection: uint64(i + 1), Client: &corev3.Node{Id: id}})
+	}
+	// A client of shop says that it is a node of bank.
+	return append(all, xds.StreamStatus{Node: "bank/till", Connection: 9, Client: &corev3.Node{Id: "shop/till"}})
+}
+
+func (fleet) Streams() (all []Stream) {
+	for _, st := range (fleet{}).Streamed() {
+		all = append(all, Stream{Node: st.Node, Connection: st.Connection})
 	}
 	return all
 }
@@ -74,9 +86,18 @@ func TestPagesOfOnesOwn(t *testing.T) {
 		{"operators/admin", "/debug/config_dump?proxyID=nobody", 404, "not connected"},
 		{"shop/web", "/debug/own?proxyID=vault", 404, "may see"},
 		{"shop/web", "/debug/config_dump?proxyID=bank/vault", 404, "may see"},
+		{"shop/web", "/debug/own?proxyID=web&proxyID=vault", 200, "shop/web"},
+		{"shop/web", "/debug/config_dump?proxyID=bank/till", 404, "may see"},
+		{"bank/till", "/debug/config_dump?proxyID=bank/till", 404, "may see"},
+		{"operators/admin", "/debug/config_dump?proxyID=bank/till", 200, "configs"},
+		{"shop/web", "/debug/ledger?proxyID=vault", 404, "may see"},
+		{"shop/web", "/debug/explain?proxyID=vault", 404, "may see"},
+		{"shop/web", "/debug/explain?proxyID=web&type=cds&name=a", 404, "it has none"},
 		{"shop/web", "/debug/own", 400, "proxyID"},
 		{"shop/web", "/debug/any?proxyID=web", 403, "operators"},
-		{"shop/web", "/debug/streams", 403, "operators"},
+		{"shop/web", "/debug/plugins", 403, "operators"},
+		{"shop/web", "/debug/pushes", 403, "operators"},
+		{"shop/web", "/debug/nodes", 403, "operators"},
 		{"nobody", "/debug/own?proxyID=web", 404, "may see"},
 		{"operators/admin", "/debug/list", 200, `"own"`},
 	} {
@@ -86,6 +107,45 @@ func TestPagesOfOnesOwn(t *testing.T) {
 		w := httptest.NewRecorder()
 		if a.HTTP().ServeHTTP(w, r); w.Code != c.code || !strings.Contains(w.Body.String(), c.text) || strings.Contains(w.Body.String(), `"any"`) {
 			t.Errorf("%+v: %d %s", c, w.Code, w.Body)
+		}
+	}
+}
+
+// TestListsOfOnesOwn: lists of proxies have for each caller those that it may see.
+func TestListsOfOnesOwn(t *testing.T) {
+	who := func(_ context.Context, s Shown) ([]string, error) {
+		return []string{s.Headers.Get("Authorization")}, nil
+	}
+	a, err := New(Config{Source: fleet{}, Registry: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Caller: who, Naming: naming})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for caller, want := range map[string][]uint64{"shop/web": {1, 9}, "bank/clerk": {2, 3}, "other/a": nil, "operators/admin": {1, 2, 3, 9}} {
+		for _, path := range []string{"/debug/streams", "/debug/ledger"} {
+			r := httptest.NewRequest("GET", "http://10.0.0.5"+path, nil)
+			r.RemoteAddr = "10.0.0.9:4000"
+			r.Header.Set("Authorization", caller)
+			w := httptest.NewRecorder()
+			a.HTTP().ServeHTTP(w, r)
+			var got []uint64
+			for _, m := range regexp.MustCompile(`"connection": (\d+)`).FindAllStringSubmatch(w.Body.String(), -1) {
+				n, err := strconv.ParseUint(m[1], 10, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, n)
+			}
+			if slices.Sort(got); w.Code != http.StatusOK || !slices.Equal(got, want) {
+				t.Errorf("%s, %s: %d, connections %v, want %v", caller, path, w.Code, got, want)
+			}
+		}
+		var g Glance
+		of := asker{system: caller == "operators/admin", namespaces: naming.Namespaces([]string{caller})}
+		if err := json.Unmarshal(a.cfg.glance(of.scope()), &g); err != nil {
+			t.Fatal(err)
+		}
+		if g.Proxies != len(want) || (len(g.Own) == 0) != (caller == "operators/admin") {
+			t.Errorf("%s sees %+v at first glance", caller, g)
 		}
 	}
 }
@@ -148,7 +208,7 @@ func TestWhoSeesDebugPages(t *testing.T) {
 			{outside, peer, "10.0.0.5:8080", "away", 503},
 			{outside, peer, "10.0.0.5:8080", "operator", 200},
 		} {
-			if c.token == "shop" && strings.HasPrefix(path, ownPage) {
+			if c.token == "shop" && strings.HasPrefix(path, "/debug/config_dump") {
 				c.code = 404 // there is no such proxy in its namespace
 			}
 			if code, text := serve(a, path, c.local, c.remote, c.host, c.token); code != c.code {

@@ -15,6 +15,9 @@ import (
 // Glance is what the page of core/ui shows first.
 type Glance struct {
 	Revision Revision `json:"revision"`
+	// Own are the namespaces whose proxies it is about, for who may see no more: then it says
+	// nothing but how far they are. Empty: it is about all that there is.
+	Own []string `json:"own,omitempty"`
 	// NotReady are the reasons why proxies aren't served.
 	NotReady []string `json:"notReady"`
 	// Proxies are the connected streams. Synced are those that have acknowledged all that they were
@@ -59,8 +62,36 @@ const (
 // lately is of how many revisions the last push is looked for.
 const lately = 50
 
-// glance returns the Glance as JSON on one line, without what looks like a secret.
-func glance(s Source) []byte {
+// glance returns the Glance of a scope as JSON on one line, without what looks like a secret.
+func (cfg *Config) glance(scope string) []byte {
+	who := ofScope(scope)
+	g := Glance{Revision: cfg.Source.Revision(), Own: who.namespaces, NotReady: []string{}, Plugins: []PluginGlance{}}
+	if who.system {
+		g = newGlance(cfg.Source)
+	}
+	for _, st := range cfg.Source.Streamed() {
+		if !cfg.shown(who, st) {
+			continue
+		}
+		g.Proxies++
+		switch pending, refuses := standing(st); {
+		case refuses:
+			g.Refusing++
+		case pending:
+			g.Pending++
+		default:
+			g.Synced++
+		}
+	}
+	text, err := json.Marshal(g)
+	if err != nil {
+		text, _ = json.Marshal(map[string][]string{"notReady": {err.Error()}})
+	}
+	return redact.Strings(text)
+}
+
+// newGlance is what a glance says of all but proxies.
+func newGlance(s Source) Glance {
 	g := Glance{
 		Revision: s.Revision(), NotReady: append([]string{}, s.Ready()...), Refusals: len(s.Refusals()), Pins: len(s.Pins()),
 		Stage: stage(s.Rollout()), Plugins: []PluginGlance{},
@@ -72,17 +103,6 @@ func glance(s Source) []byte {
 		}
 		if len(g.Wrong) < wrongMost {
 			g.Wrong = append(g.Wrong, bounded(o.wrong, wrongBytes))
-		}
-	}
-	for _, st := range s.Streamed() {
-		g.Proxies++
-		switch pending, refuses := standing(st); {
-		case refuses:
-			g.Refusing++
-		case pending:
-			g.Pending++
-		default:
-			g.Synced++
 		}
 	}
 	for _, p := range s.Plugins() {
@@ -97,11 +117,7 @@ func glance(s Source) []byte {
 			}
 		}
 	}
-	text, err := json.Marshal(g)
-	if err != nil {
-		text, _ = json.Marshal(map[string][]string{"notReady": {err.Error()}})
-	}
-	return redact.Strings(text)
+	return g
 }
 
 // bounded is a text of so many bytes at most, and what says that there is more.

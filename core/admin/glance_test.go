@@ -20,6 +20,9 @@ import (
 // sick is a twin in whose texts somebody has planted markup and a secret.
 type sick struct{ twin }
 
+// all is the glance of who may see everything.
+func all(s Source) []byte { return (&Config{Source: s}).glance("") }
+
 const planted = "<img src=x onerror=alert(1)>\r\ndata: \u2028</script>"
 
 func (sick) Plugins() []Plugin {
@@ -44,7 +47,7 @@ func (sick) Pushes(uint64) ([]Push, error) {
 
 // TestGlance: what is wrong is counted and named, on one line that has no markup in it.
 func TestGlance(t *testing.T) {
-	text := glance(sick{})
+	text := all(sick{})
 	if strings.ContainsAny(string(text), "<>\n\r") || strings.Contains(string(text), "hunter2") {
 		t.Errorf("it has markup, lines or a secret in it: %s", text)
 	}
@@ -94,7 +97,7 @@ func (mistaken) Derivations() map[RowName]RowName {
 // and it is said of some what is wrong, at bounded length.
 func TestGlanceCountsMistakes(t *testing.T) {
 	var g Glance
-	if err := json.Unmarshal(glance(mistaken{}), &g); err != nil {
+	if err := json.Unmarshal(all(mistaken{}), &g); err != nil {
 		t.Fatal(err)
 	}
 	if g.Faulty != 4 || g.Unserved != 3 {
@@ -145,6 +148,25 @@ func TestUIIsForThoseWhoSeePages(t *testing.T) {
 			}
 		}
 	}
+	// From elsewhere: callers of namespaces of their own see the page, and their own proxies by it.
+	b, err := New(Config{Source: fleet{}, Registry: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Naming: naming,
+		Caller: func(_ context.Context, s Shown) ([]string, error) {
+			return []string{s.Headers.Get("Authorization")}, nil
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ path, text string }{{"/ui/", "<!doctype"}, {"/ui/session", `"actions":false`}, {"/ui/events", `"own":["shop"]`}} {
+		ctx, stop := context.WithCancel(t.Context())
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://10.0.0.5"+c.path, http.NoBody)
+		r.RemoteAddr = "10.0.0.9:4000"
+		r.Header.Set("Authorization", "shop/web")
+		w := &said{httptest.NewRecorder(), stop}
+		if b.Monitoring().ServeHTTP(w, r); w.Code != http.StatusOK || !strings.Contains(strings.ToLower(w.Body.String()), c.text) {
+			t.Errorf("a caller of shop, %s: %d %s", c.path, w.Code, w.Body)
+		}
+		stop()
+	}
 	elsewhere := httptest.NewRequest(http.MethodGet, "http://10.0.0.5/ui/", http.NoBody)
 	elsewhere.RemoteAddr = "10.0.0.9:4000"
 	w := httptest.NewRecorder()
@@ -157,6 +179,19 @@ func TestUIIsForThoseWhoSeePages(t *testing.T) {
 	if a.Monitoring().ServeHTTP(w, post); w.Code != http.StatusMethodNotAllowed {
 		t.Errorf("POST: %d", w.Code)
 	}
+}
+
+// said is an answer whose request ends once an event has been said.
+type said struct {
+	*httptest.ResponseRecorder
+	stop func()
+}
+
+func (s *said) Write(text []byte) (int, error) {
+	if strings.Contains(string(text), "event: ") {
+		s.stop()
+	}
+	return s.ResponseRecorder.Write(text)
 }
 
 // TestServerStopsDespiteEvents: who follows the events does not delay the end.

@@ -236,10 +236,11 @@ func (s *Server) ledger(w http.ResponseWriter, r *http.Request) {
 		write(w, all)
 		return
 	}
-	write(w, s.proxies())
+	write(w, s.proxies(askerOf(r)))
 }
 
-func (s *Server) proxies() []ProxyStatus {
+// proxies are the connected ones that somebody may see.
+func (s *Server) proxies(who asker) []ProxyStatus {
 	type place struct {
 		typeURL string
 		view    uint64
@@ -270,6 +271,9 @@ func (s *Server) proxies() []ProxyStatus {
 	}
 	out := []ProxyStatus{}
 	for _, st := range s.cfg.Source.Streamed() {
+		if !s.cfg.shown(who, st) {
+			continue
+		}
 		p := ProxyStatus{
 			Node: st.Node, Connection: st.Connection, Remote: st.Remote, Protocol: st.Protocol, Since: st.Since.UTC(),
 			Metadata: shownMetadata(st, s.cfg.Metadata), Types: []ProxyTypeStatus{}, Pinned: pinned[st.Connection], Staged: staged[st.Connection],

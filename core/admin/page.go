@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/coxswain-mesh/coxswain/core/xds"
 )
 
 // Page is a debug page.
@@ -13,18 +15,22 @@ type Page struct {
 	Path, About string
 	// Own: callers of other namespaces than the operators' may ask for proxies of their own. Such a
 	// page shows what ?proxyID= names, which is the id of a whole node when Serve is called.
-	Own   bool
+	Own bool
+	// lists: without ?proxyID= it lists the proxies that who asks may see.
+	lists bool
 	Serve http.HandlerFunc
 }
 
-// ownPage is the one page of the core's own that shows what a proxy is to have.
-const ownPage = "/debug/config_dump"
+// ownPages are those of the core's own that callers of other namespaces may ask for proxies of
+// their own; true: without ?proxyID= such a page lists the proxies that who asks may see.
+var ownPages = map[string]bool{"/debug/config_dump": false, "/debug/explain": false, "/debug/ledger": true, "/debug/streams": true}
 
 // all are the debug pages: the core's own, and those that the Config adds.
 func (s *Server) all() []Page {
 	var all []Page
 	for _, p := range s.pages() {
-		all = append(all, Page{Path: p.path, About: p.about, Own: p.path == ownPage, Serve: p.serve})
+		lists, own := ownPages[p.path]
+		all = append(all, Page{Path: p.path, About: p.about, Own: own, lists: lists, Serve: p.serve})
 	}
 	return append(all, s.cfg.Pages...)
 }
@@ -45,13 +51,34 @@ func (c asker) sees(namespace string) bool {
 	return c.system || slices.Contains(c.namespaces, namespace)
 }
 
+// scope names what it may see: nothing stands for everything, otherwise its namespaces.
+func (c asker) scope() string {
+	if c.system {
+		return ""
+	}
+	return strings.Join(slices.Compact(slices.Sorted(slices.Values(c.namespaces))), ",")
+}
+
+// ofScope is an asker that may see what a scope names.
+func ofScope(scope string) asker {
+	if scope == "" {
+		return asker{system: true}
+	}
+	return asker{namespaces: strings.Split(scope, ",")}
+}
+
 type askerKey struct{}
+
+// askerOf is who asks, as asking has noted it.
+func askerOf(r *http.Request) asker {
+	who, _ := r.Context().Value(askerKey{}).(asker)
+	return who
+}
 
 // guarded returns what serves a page on a port.
 func (cfg *Config) guarded(p Page, g *gate) http.Handler {
 	return g.debug(p, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who, _ := r.Context().Value(askerKey{}).(asker)
-		cfg.show(p, who, w, r)
+		cfg.show(p, askerOf(r), w, r)
 	}))
 }
 
@@ -66,33 +93,53 @@ func (cfg *Config) show(p Page, who asker, w http.ResponseWriter, r *http.Reques
 	id := query.Get("proxyID")
 	node, ok := cfg.node(who, id)
 	switch {
-	case p.Own && id == "":
+	case p.Own && id == "" && !p.lists:
 		http.Error(w, "say which proxy: ?proxyID=NODE (/debug/streams lists those that are connected)", http.StatusBadRequest)
 		return
-	case p.Own && !ok && !who.system:
+	case p.Own && id != "" && !ok && !who.system:
 		http.Error(w, notConnected(id), http.StatusNotFound)
 		return
-	case ok && node != id:
+	case ok && (node != id || len(query["proxyID"]) > 1):
 		query.Set("proxyID", node)
 		r = r.Clone(r.Context())
 		r.URL.RawQuery = query.Encode()
 	}
-	p.Serve(w, r)
+	p.Serve(w, asking(r, who))
 }
 
 // node is the id of the connected node that a text means; ok is false where there is none that the
-// asker may see.
+// asker may see. Clients say their ids themselves: where others have said the same one, pages of it
+// are not the asker's alone.
 func (cfg *Config) node(who asker, text string) (id string, ok bool) {
 	if text == "" {
 		return "", false
 	}
-	short := cfg.Naming.Short
-	for _, st := range cfg.Source.Streamed() {
-		if (st.Node == text || short != nil && short(st.Client) == text) && (who.system || who.sees(cfg.Naming.NamespaceOf(st.Client))) {
-			return st.Node, true
-		}
+	all, short := cfg.Source.Streamed(), cfg.Naming.Short
+	i := slices.IndexFunc(all, func(st xds.StreamStatus) bool {
+		return (st.Node == text || short != nil && short(st.Client) == text) && cfg.shown(who, st)
+	})
+	if i < 0 {
+		return "", false
 	}
-	return "", false
+	id = all[i].Node
+	return id, !slices.ContainsFunc(all, func(st xds.StreamStatus) bool { return st.Node == id && !cfg.shown(who, st) })
+}
+
+// shown reports whether somebody may see a stream.
+func (cfg *Config) shown(who asker, st xds.StreamStatus) bool {
+	return who.system || cfg.Naming.NamespaceOf != nil && who.sees(cfg.Naming.NamespaceOf(st.Client))
+}
+
+// seenBy returns what reports whether somebody may see a connection.
+func (cfg *Config) seenBy(who asker) func(connection uint64) bool {
+	if who.system {
+		return func(uint64) bool { return true }
+	}
+	all := map[uint64]bool{}
+	for _, st := range cfg.Source.Streamed() {
+		all[st.Connection] = cfg.shown(who, st)
+	}
+	return func(connection uint64) bool { return all[connection] }
 }
 
 // list returns the page that says which pages there are, by their names below /debug/.

@@ -35,15 +35,15 @@ func (s *Server) views(w http.ResponseWriter, r *http.Request) {
 	write(w, all)
 }
 
-// streams shows streams in order of nodes; ?proxyID=NODE only that node's.
+// streams shows streams that who asks may see, in order of nodes; ?proxyID=NODE only that node's.
 func (s *Server) streams(w http.ResponseWriter, r *http.Request) {
-	want := r.URL.Query().Get("proxyID")
+	want, seen := r.URL.Query().Get("proxyID"), s.cfg.seenBy(askerOf(r))
 	page := struct {
 		Revision Revision `json:"revision"`
 		Streams  []Stream `json:"streams"`
 	}{s.cfg.Source.Revision(), []Stream{}}
 	for _, v := range s.cfg.Source.Streams() {
-		if want == "" || v.Node == want {
+		if (want == "" || v.Node == want) && seen(v.Connection) {
 			page.Streams = append(page.Streams, v)
 		}
 	}

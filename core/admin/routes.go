@@ -85,9 +85,11 @@ func (s *Server) Monitoring() http.Handler {
 	mux.Handle("/version", reading(http.HandlerFunc(s.cfg.version)))
 	s.debug(mux)
 	const ui = "/ui/"
-	mux.Handle(ui, s.gate.debug(Page{Path: ui}, s.ui.Static(ui)))
+	mux.Handle(ui, s.gate.debug(Page{Path: ui, Own: true}, s.ui.Static(ui)))
 	s.act(mux, ui)
-	mux.Handle(ui+"events", s.gate.follow(Page{Path: ui + "events"}, s.gate.access.begun(s.ui.Events)))
+	mux.Handle(ui+"events", s.gate.follow(Page{Path: ui + "events", Own: true}, s.gate.access.begun(func(w http.ResponseWriter, r *http.Request) {
+		s.ui.Events(askerOf(r).scope(), w, r)
+	})))
 	return framed(mux)
 }
 

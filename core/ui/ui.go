@@ -16,8 +16,13 @@ import (
 //go:embed dist/index.html dist/page.css dist/page.js dist/LICENCES.txt
 var files embed.FS
 
-// Most is how many clients may follow the events of a Page at once.
-const Most = 20
+// Most is how many clients may follow the events of a Page at once. Narrow is how many of them may
+// be of scopes that have a name, OfScope how many of one of these.
+const (
+	Most    = 20
+	Narrow  = 10
+	OfScope = 4
+)
 
 const (
 	// every is how often it is looked whether something has changed, for all clients together.
@@ -36,22 +41,28 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 
 // Page serves the page and its events.
 type Page struct {
-	glance func() []byte
+	glance func(scope string) []byte
 	// closed is when clients are sent away for good.
 	closed chan struct{}
 	once   sync.Once
 
-	mu      sync.Mutex
+	mu     sync.Mutex
+	scopes map[string]*scope // those that somebody follows
+}
+
+// scope is what clients who may see the same are told.
+type scope struct {
 	clients int
 	said    []byte
 	changed chan struct{} // closed when said has changed
 	stop    chan struct{} // closed when the last client has gone
 }
 
-// New returns a page. glance returns what is seen at first glance, as JSON on one line; one
-// goroutine calls it every two seconds while somebody looks.
-func New(glance func() []byte) *Page {
-	return &Page{glance: glance, closed: make(chan struct{}), changed: make(chan struct{})}
+// New returns a page. glance returns what who may see a scope sees at first glance, as JSON on one
+// line; one goroutine for each scope calls it every two seconds while somebody looks. No name
+// stands for all that there is.
+func New(glance func(scope string) []byte) *Page {
+	return &Page{glance: glance, closed: make(chan struct{}), scopes: map[string]*scope{}}
 }
 
 // Close ends all events: a server that stops waits for no client.
@@ -81,16 +92,17 @@ func secure(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// Events tells a client what is seen at first glance, and again each time it has changed, by
-// server-sent events of type glance. Who reads slowly is told the newest alone. Who doesn't read is
-// sent away, and so is who comes when Most are there.
-func (p *Page) Events(w http.ResponseWriter, r *http.Request) {
-	if !p.enter() {
+// Events tells a client what is seen of a scope at first glance, and again each time it has
+// changed, by server-sent events of type glance. Who reads slowly is told the newest alone. Who
+// doesn't read is sent away, and so is who comes when as many are there as may be.
+func (p *Page) Events(of string, w http.ResponseWriter, r *http.Request) {
+	s := p.enter(of)
+	if s == nil {
 		w.Header().Set("Retry-After", again)
-		http.Error(w, fmt.Sprintf("%d clients follow the events already", Most), http.StatusServiceUnavailable)
+		http.Error(w, "as many clients follow the events already as may", http.StatusServiceUnavailable)
 		return
 	}
-	defer p.leave()
+	defer p.leave(of, s)
 	secure(w.Header())
 	w.Header().Set("Content-Type", "text/event-stream")
 	control := http.NewResponseController(w)
@@ -105,7 +117,7 @@ func (p *Page) Events(w http.ResponseWriter, r *http.Request) {
 	defer pause.Stop()
 	var last []byte
 	for {
-		said, changed := p.newest()
+		said, changed := p.newest(s)
 		if said != nil && !bytes.Equal(said, last) {
 			last = said
 			if !say(fmt.Appendf(nil, "event: glance\ndata: %s\n\n", said)) {
@@ -126,61 +138,67 @@ func (p *Page) Events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (p *Page) newest() (said []byte, changed <-chan struct{}) {
+func (p *Page) newest(s *scope) (said []byte, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.said, p.changed
+	return s.said, s.changed
 }
 
-// enter lets a client in; with the first one it is begun to look.
-func (p *Page) enter() bool {
+// enter lets a client of a scope in, with whose first one it is begun to look; nil: there is no
+// place.
+func (p *Page) enter(of string) *scope {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.clients >= Most {
-		return false
+	all, narrow := 0, 0
+	for name, s := range p.scopes {
+		if all += s.clients; name != "" {
+			narrow += s.clients
+		}
 	}
-	if p.clients++; p.clients == 1 {
-		p.said, p.stop = nil, make(chan struct{})
-		go p.look(p.stop)
+	s := p.scopes[of]
+	if all >= Most || of != "" && (narrow >= Narrow || s != nil && s.clients >= OfScope) {
+		return nil
 	}
-	return true
+	if s == nil {
+		s = &scope{changed: make(chan struct{}), stop: make(chan struct{})}
+		p.scopes[of] = s
+		go p.look(of, s)
+	}
+	s.clients++
+	return s
 }
 
-func (p *Page) leave() {
+func (p *Page) leave(of string, s *scope) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.clients--; p.clients == 0 {
-		close(p.stop)
+	if s.clients--; s.clients == 0 {
+		close(s.stop)
+		delete(p.scopes, of)
 	}
 }
 
-// look tells all clients what has changed, until stop is closed.
-func (p *Page) look(stop <-chan struct{}) {
+// look tells a scope's clients what has changed, until the last has gone.
+func (p *Page) look(of string, s *scope) {
 	t := time.NewTicker(every)
 	defer t.Stop()
 	for {
-		p.say(p.glance(), stop)
+		p.say(p.glance(of), s)
 		select {
 		case <-t.C:
-		case <-stop:
+		case <-s.stop:
 			return
 		}
 	}
 }
 
-// say keeps what is seen now, unless it was seen for clients that have gone.
-func (p *Page) say(text []byte, stop <-chan struct{}) {
+// say keeps what is seen now.
+func (p *Page) say(text []byte, s *scope) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	select {
-	case <-stop:
-		return
-	default:
-	}
-	if bytes.Equal(text, p.said) {
+	if bytes.Equal(text, s.said) {
 		return
 	}
-	p.said = text
-	close(p.changed)
-	p.changed = make(chan struct{})
+	s.said = text
+	close(s.changed)
+	s.changed = make(chan struct{})
 }

@@ -25,7 +25,7 @@ import (
 
 // TestStatic: the page has its policy, which lets no script in but its own, and none stands in it.
 func TestStatic(t *testing.T) {
-	h := New(func() []byte { return nil }).Static("/ui/")
+	h := New(func(string) []byte { return nil }).Static("/ui/")
 	for _, path := range []string{"/ui/", "/ui/page.js", "/ui/page.css", "/ui/LICENCES.txt"} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, http.NoBody))
@@ -175,8 +175,8 @@ func follow(t *testing.T, ctx context.Context, url string) *stream {
 // another has gone; each is told once more when something has changed.
 func TestEvents(t *testing.T) {
 	var number atomic.Int64
-	p := New(func() []byte { return fmt.Appendf(nil, `{"n":%d}`, number.Load()) })
-	s := httptest.NewServer(http.HandlerFunc(p.Events))
+	p := New(func(string) []byte { return fmt.Appendf(nil, `{"n":%d}`, number.Load()) })
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.Events(r.URL.Query().Get("of"), w, r) }))
 	t.Cleanup(s.Close)
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
@@ -213,6 +213,33 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// TestScopes: who may see one scope is told of it and of no other, and takes no place of those who
+// may see everything.
+func TestScopes(t *testing.T) {
+	p := New(func(scope string) []byte { return fmt.Appendf(nil, `{"of":%q}`, scope) })
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.Events(r.URL.Query().Get("of"), w, r) }))
+	t.Cleanup(s.Close)
+	t.Cleanup(p.Close)
+	served := map[string]int{}
+	for _, of := range []string{"shop", "bank", "other", "another", ""} {
+		for range Most {
+			c := follow(t, t.Context(), s.URL+"?of="+of)
+			if c.StatusCode != http.StatusOK {
+				continue
+			}
+			if got := c.event(t); got != fmt.Sprintf(`{"of":%q}`, of) {
+				t.Errorf("%q is told %s", of, got)
+			}
+			served[of]++
+		}
+	}
+	for of, want := range map[string]int{"shop": OfScope, "bank": OfScope, "other": Narrow - 2*OfScope, "another": 0, "": Most - Narrow} {
+		if served[of] != want {
+			t.Errorf("%d of %q are served, not %d", served[of], of, want)
+		}
+	}
+}
+
 // recorder is a client that reads all at once, or nothing once it is stuck.
 type recorder struct {
 	*httptest.ResponseRecorder
@@ -233,14 +260,14 @@ func (r *recorder) Write(text []byte) (int, error) {
 func TestSlowClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var looked atomic.Int64
-		p := New(func() []byte { return fmt.Appendf(nil, `{"n":%d}`, looked.Add(1)) })
+		p := New(func(string) []byte { return fmt.Appendf(nil, `{"n":%d}`, looked.Add(1)) })
 		ctx, stop := context.WithCancel(t.Context())
 		slow := &recorder{ResponseRecorder: httptest.NewRecorder(), gone: make(chan struct{})}
 		quick := &recorder{ResponseRecorder: httptest.NewRecorder(), gone: make(chan struct{})}
 		over := make(chan struct{}, 2)
 		for _, c := range []*recorder{slow, quick} {
 			go func() {
-				p.Events(c, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody))
+				p.Events("", c, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody))
 				over <- struct{}{}
 			}()
 			synctest.Wait()
@@ -274,12 +301,12 @@ func TestSlowClient(t *testing.T) {
 // TestBeat: a client hears something though nothing changes.
 func TestBeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := New(func() []byte { return []byte(`{}`) })
+		p := New(func(string) []byte { return []byte(`{}`) })
 		ctx, stop := context.WithCancel(t.Context())
 		w := httptest.NewRecorder()
 		over := make(chan struct{})
 		go func() {
-			p.Events(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody))
+			p.Events("", w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody))
 			close(over)
 		}()
 		<-time.After(2*beat + every)

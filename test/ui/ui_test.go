@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -218,6 +219,61 @@ func TestRefusedEvents(t *testing.T) {
 		t.Cleanup(func() { _ = resp.Body.Close() })
 	}
 	play(t, modules, map[string]func(){"refused": leave}, "stories/refused.mjs", "http://"+plane.Monitoring+"/ui/", chromium)
+}
+
+// TestOfOneNamespace: who may see proxies of one namespace alone sees these on the page: how far
+// they are, what they have and why, and where requests through them go.
+func TestOfOneNamespace(t *testing.T) {
+	need.All(t)
+	chromium, modules := browser(t)
+	host := elsewhere(t)
+	dir, tokens := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "cart.yaml"), bytes.ReplaceAll([]byte(entry), []byte("NAME"), []byte("cart")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(tokens, "tokens.yaml")
+	token, err := exec.CommandContext(t.Context(), program, "token", "create", "--file", file, "--namespace", "shop", "--service-account", "web").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plugins := filepath.Join(tokens, "plugins.yaml")
+	text := fmt.Sprintf(`plugins:
+- {name: files, kind: config, builtin: config/file, config: {dir: %q}}
+- {name: mesh, kind: config, builtin: config/mesh}
+- {name: serviceentry, kind: registry, builtin: registry/serviceentry}
+- {name: istio, kind: generator, builtin: generator/istio}
+- {name: tokens, kind: authenticator, builtin: authenticator/token, config: {file: %q}}
+`, dir, file)
+	if err := os.WriteFile(plugins, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(wait.Address(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := net.JoinHostPort(host, port)
+	plane := mesh.Start(t, program, "", "--monitoringAddr", at, "--plugins", plugins)
+	own, other := "sidecar~10.0.0.2~web.shop~shop.svc.cluster.local", "sidecar~10.0.0.3~till.bank~bank.svc.cluster.local"
+	follow(t, plane, accepting(own))
+	follow(t, plane, accepting(other))
+	play(t, modules, nil, "stories/own.mjs", "http://"+at+"/ui/", chromium, string(bytes.TrimSpace(token)), own, other)
+}
+
+// elsewhere is an address of this machine that is not its loopback: who asks there comes from
+// elsewhere.
+func elsewhere(t *testing.T) string {
+	t.Helper()
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range all {
+		if ip, ok := a.(*net.IPNet); ok && !ip.IP.IsLoopback() && ip.IP.To4() != nil {
+			return ip.IP.String()
+		}
+	}
+	need.Impossible(t, "this machine has no address but its loopback")
+	return ""
 }
 
 // play runs a script of stories, does what is to be done at its steps, and returns these.

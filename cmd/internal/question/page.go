@@ -52,7 +52,7 @@ func Pages(of admin.Source) []admin.Page {
 // Page answers questions about connected proxies, whose configurations are walked through as they
 // are on other pages: without what is secret.
 func Page(of admin.Source) admin.Page {
-	return admin.Page{Path: Path, About: About, Serve: func(w http.ResponseWriter, r *http.Request) {
+	return admin.Page{Path: Path, About: About, Own: true, Serve: func(w http.ResponseWriter, r *http.Request) {
 		a, code, err := answer(of, r.URL.RawQuery)
 		if err != nil {
 			http.Error(w, err.Error(), code)

@@ -54,7 +54,7 @@ const mostHosts = 500
 
 // ReachPage answers where the routes of connected proxies lead.
 func ReachPage(of admin.Source) admin.Page {
-	return admin.Page{Path: ReachPath, About: ReachAbout, Serve: func(w http.ResponseWriter, r *http.Request) {
+	return admin.Page{Path: ReachPath, About: ReachAbout, Own: true, Serve: func(w http.ResponseWriter, r *http.Request) {
 		node := r.URL.Query().Get("proxyID")
 		if node == "" {
 			http.Error(w, "say which proxy: ?proxyID=NODE (/debug/streams lists those that are connected)", http.StatusBadRequest)

@@ -1,6 +1,6 @@
 import uPlot from "uplot";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { kind, type Push } from "./model";
+import { causes, type Push } from "./model";
 import { ms } from "./parts";
 
 const height = 190;
@@ -45,8 +45,8 @@ function options(width: number, chosen: (i: number | null) => void): uPlot.Optio
 // told is a push in words.
 const told = (p: Push): string => {
   const all = answered(p);
-  const causes = (p.rows ?? []).map((r) => `${r.what} ${kind(r.table)} ${r.key}`).join(", ");
-  return `revision ${p.revision}, ${new Date(p.committed).toLocaleTimeString()}: made in ${ms(p.took)}, ${p.proxies === 1 ? "1 proxy" : `${p.proxies} proxies`}${all === null ? "" : `, all had answered after ${ms(all * 1e6)}`}${causes ? `; ${causes}` : ""}`;
+  const why = causes(p);
+  return `revision ${p.revision}, ${new Date(p.committed).toLocaleTimeString()}: made in ${ms(p.took)}, ${p.proxies === 1 ? "1 proxy" : `${p.proxies} proxies`}${all === null ? "" : `, all had answered after ${ms(all * 1e6)}`}${why ? `; ${why}` : ""}`;
 };
 
 // Chart draws pushes over time: how long each was made and answered, and how many proxies it concerned. The pointer, or arrow keys, say which is which.

@@ -1,11 +1,9 @@
 import { useState } from "preact/hooks";
 import { glance } from "./live";
-import { kind, type Changes, type Kept, type Push } from "./model";
+import { causes, kind, type Changes, type Kept } from "./model";
 import { Fault, link, List, since, usePage } from "./parts";
 
 const revision = () => glance.value?.revision.number ?? 0;
-
-const causes = (p: Push): string => (p.rows ?? []).map((r) => `${r.what} ${kind(r.table)} ${r.key}`).join(", ");
 
 // useKept are the revisions of which it is known what proxies were served, the newest first.
 function useKept(): { kept: Kept[]; fault: string } {

@@ -32,12 +32,16 @@ const pages: [path: string, title: string, key: string][] = [
   ["making", "Under way", "u"],
 ];
 
+// ownPages are those for who may see proxies of some namespaces alone.
+const ownPages = ["", "proxies", "where"];
+const shown = () => (glance.value?.own ? pages.filter(([path]) => ownPages.includes(path)) : pages);
+
 const typing = (at: EventTarget | null) => at instanceof HTMLInputElement || at instanceof HTMLTextAreaElement || at instanceof HTMLSelectElement;
 
 // Each page has a key, / leads to the field that finds.
 addEventListener("keydown", (e) => {
   if (e.ctrlKey || e.altKey || e.metaKey || typing(e.target)) return;
-  const page = pages.find(([, , key]) => key === e.key);
+  const page = shown().find(([, , key]) => key === e.key);
   if (page) location.hash = link(page[0]);
   if (e.key === "/") {
     e.preventDefault();
@@ -93,7 +97,7 @@ function App() {
       <header>
         <h1>Coxswain</h1>
         <nav aria-label="Pages">
-          {pages.map(([p, title, key]) => (
+          {shown().map(([p, title, key]) => (
             <a key={p} href={link(p)} aria-current={p === path ? "page" : undefined} title={`key ${key}`}>
               {title}
             </a>

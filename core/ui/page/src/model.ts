@@ -2,6 +2,8 @@
 
 export interface Glance {
   revision: { epoch: number; number: number; partial?: string[] };
+  // own are the namespaces that it is about, for who may see no others.
+  own?: string[];
   notReady: string[];
   proxies: number;
   synced: number;
@@ -286,6 +288,9 @@ export interface Share {
   Fault: string;
   Endpoints: { Address: string; Percent: number; Locality: string }[] | null;
 }
+
+// causes are the rows that a push was for.
+export const causes = (p: Push): string => (p.rows ?? []).map((r) => `${r.what} ${kind(r.table)} ${r.key}`).join(", ");
 
 // kind is a type URL's last word.
 export const kind = (url: string): string => url.slice(Math.max(url.lastIndexOf("."), url.lastIndexOf("/")) + 1);

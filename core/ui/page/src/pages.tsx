@@ -1,6 +1,6 @@
 import { useMemo, useState } from "preact/hooks";
 import { glance } from "./live";
-import { kind, type ConfigObject, type Explanation, type Ledger, type Plugin, type Push, type Refusal } from "./model";
+import { kind, type ConfigObject, type Explanation, type Glance, type Ledger, type Plugin, type Push, type Refusal } from "./model";
 import { Differences } from "./history";
 import { bytes, Card, Fault, link, List, many, ms, since, usePage } from "./parts";
 
@@ -9,21 +9,15 @@ const revision = () => glance.value?.revision.number ?? 0;
 // Overview is what is to be seen at first glance.
 export function Overview() {
   const g = glance.value;
-  const refusals = usePage<Refusal[]>("/debug/refusals", g?.refusals, g?.refusing);
+  const refusals = usePage<Refusal[]>(g && !g.own ? "/debug/refusals" : null, g?.refusals, g?.refusing);
   if (!g) return <p>Waiting for the control plane…</p>;
+  if (g.own) return <Own namespaces={g.own} glance={g} />;
   const ill = g.plugins.filter((p) => (p.ill ?? []).length > 0);
   return (
     <>
       {g.notReady.length > 0 && <Fault text={`Not ready: ${g.notReady.join("; ")}`} />}
       <div class="cards">
-        <Card title="In sync" state={g.refusing > 0 ? "bad" : g.pending > 0 ? "busy" : "good"}>
-          <p class="large" id="sync">
-            {g.synced} of {g.proxies} proxies
-          </p>
-          <p>
-            {g.pending} to answer, {g.refusing} refuse something. <a href={link("proxies")}>Proxies</a>
-          </p>
-        </Card>
+        <Sync glance={g} />
         <Card title="Last push" state={g.push?.held ? "bad" : g.push && g.push.waiting > 0 ? "busy" : "good"}>
           {g.push ? <Cause push={g.push} /> : <p>Nothing was pushed yet.</p>}
         </Card>
@@ -63,6 +57,33 @@ export function Overview() {
         </Card>
       </div>
       <Fault text={refusals.fault} />
+    </>
+  );
+}
+
+function Sync({ glance: g }: { glance: Glance }) {
+  return (
+    <Card title="In sync" state={g.refusing > 0 ? "bad" : g.pending > 0 ? "busy" : "good"}>
+      <p class="large" id="sync">
+        {g.synced} of {g.proxies} proxies
+      </p>
+      <p>
+        {g.pending} to answer, {g.refusing} refuse something. <a href={link("proxies")}>Proxies</a>
+      </p>
+    </Card>
+  );
+}
+
+// Own is the overview of who may see proxies of some namespaces alone.
+function Own({ namespaces, glance }: { namespaces: string[]; glance: Glance }) {
+  return (
+    <>
+      <div class="cards">
+        <Sync glance={glance} />
+      </div>
+      <p id="own">
+        You see proxies of {namespaces.length === 1 ? "namespace" : "namespaces"} {namespaces.join(", ")}: the rest is for callers of the control plane's own namespace.
+      </p>
     </>
   );
 }
@@ -193,7 +214,7 @@ export function Resource({ node, type, name }: { node: string; type: string; nam
           <ul>{(data.missing ?? []).map((r) => <li key={r.table + r.key}>{kind(r.table)} {r.key}</li>)}</ul>
         </>
       )}
-      <Differences node={node} type={type} name={name} />
+      {glance.value && !glance.value.own && <Differences node={node} type={type} name={name} />}
     </>
   );
 }

@@ -1,6 +1,6 @@
 import { glance } from "./live";
 import { kind, type ProxyStatus, type ProxyType, type View } from "./model";
-import { bytes, Fault, link, List, since, usePage, useTick } from "./parts";
+import { bytes, Fault, link, List, since, useCalm, usePage, useTick } from "./parts";
 
 // states are those of a type, the one first that wants a look most, as in `coxswain top`.
 const states = ["refused", "held", "pending", "not sent", "synced"];
@@ -30,11 +30,15 @@ const lineOf = (of: ProxyStatus): Line => {
   };
 };
 
+// many is how many proxies are so many that their states are asked for once in ten seconds at most.
+const many = 500;
+
 // useStates are the connected proxies and how far they are. Ages go on while somebody looks.
 function useStates(): { data: ProxyStatus[] | null; fault: string } {
   useTick(2);
   const g = glance.value;
-  return usePage<ProxyStatus[]>("/debug/ledger", g?.revision.number, g?.proxies, g?.pending, g?.synced, g?.refusing, g?.stage, g?.pins);
+  const now = [g?.revision.number, g?.proxies, g?.pending, g?.synced, g?.refusing, g?.stage, g?.pins].join(" ");
+  return usePage<ProxyStatus[]>("/debug/ledger", useCalm(now, (g?.proxies ?? 0) > many ? 10000 : 0));
 }
 
 // Proxies lists proxies, those first that want a look.

@@ -1,9 +1,7 @@
 import { Chart } from "./chart";
 import { glance } from "./live";
-import { kind, type Push } from "./model";
+import { causes, type Push } from "./model";
 import { bytes, Fault, List, ms, since, usePage, useTick } from "./parts";
-
-const causes = (p: Push): string => (p.rows ?? []).map((r) => `${r.what} ${kind(r.table)} ${r.key}`).join(", ");
 
 // Pushes draws pushes over time, and lists them with their causes.
 export function Pushes() {
