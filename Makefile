@@ -122,7 +122,7 @@ LONGEST := ./test/kube ./test/e2e ./test/live ./test/guides ./test/registries/..
 SEQUENTIAL := ./core/environment ./core/view ./plugins/internal/protoyaml ./test
 OTHERS = $(filter-out $(SEQUENTIAL:./%=$(MODULE)/%),$(or $(shell go list ./...),$(error go list names no packages)))
 # What conformance takes for many endpoints is a tenth of what it takes in make test-all, with modules and Python, too.
-# What was skipped, and why: tests note it there (test/need).
+# What was skipped, and why: tests note it there (test/kit/need).
 SKIPPED := $(CURDIR)/$(CACHE)/skipped.txt
 
 .PHONY: test
@@ -786,7 +786,7 @@ $(VAULT)/vault:
 	@mkdir -p '$(VAULT)'
 	@cd $(VAULT_SERVER) && go build -ldflags='-s -w' -o '$@.new' . && mv '$@.new' '$@'
 
-ZOOKEEPER_POM := test/zookeeper/pom.xml
+ZOOKEEPER_POM := test/kit/zookeeper/pom.xml
 ZOOKEEPER := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/zookeeper-$(shell sha256sum $(ZOOKEEPER_POM) | cut -c1-16)
 
 # Without Java or Maven the tests that need it are skipped.

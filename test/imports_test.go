@@ -129,8 +129,8 @@ var rules = []rule{
 	{of: "", forbids: []string{"istio.io/istio"}, why: "no code of the program that this one replaces"},
 	{of: "", except: []string{"cmd", "plugins"}, forbids: []string{"plugins"}, why: "only the command links plugins"},
 	{of: "internal", forbids: []string{"sdk", "core", "plugins", "cmd", "examples", "test"}, why: "everything may import it"},
-	{of: "test/need", forbids: []string{"sdk", "core", "plugins", "cmd", "examples", "test"}, why: "tests everywhere import it"},
-	{of: "test/wait", forbids: []string{"sdk", "core", "plugins", "cmd", "examples", "test"}, why: "tests everywhere import it"},
+	{of: "test/kit/need", forbids: []string{"sdk", "core", "plugins", "cmd", "examples", "test"}, why: "tests everywhere import it"},
+	{of: "test/kit/wait", forbids: []string{"sdk", "core", "plugins", "cmd", "examples", "test"}, why: "tests everywhere import it"},
 	{
 		of:      "plugins/shared",
 		forbids: []string{"plugins/authenticator", "plugins/config", "plugins/controller", "plugins/generator", "plugins/patch", "plugins/registry"},
@@ -231,7 +231,7 @@ func TestLayers(t *testing.T) {
 	for _, p := range packages(t) {
 		folder := local(p.ImportPath)
 		for _, i := range append(append(p.Imports, p.TestImports...), p.XTestImports...) {
-			if slices.Contains([]string{"test/need", "test/wait", "test/otlp", "test/mutated"}, local(i)) {
+			if slices.Contains([]string{"test/kit/need", "test/kit/wait", "test/kit/otlp", "test/kit/mutated"}, local(i)) {
 				continue // every test may lack something, have to wait, need somebody who takes traces, or spoil objects
 			}
 			for _, r := range rules {

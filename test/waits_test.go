@@ -22,7 +22,7 @@ var sleeps = map[string]string{
 }
 
 // TestWaits: tests wait for what they want to see, and don't hope that it has come after a while;
-// and none is skipped without a word (test/need).
+// and none is skipped without a word (test/kit/need).
 func TestWaits(t *testing.T) {
 	files := map[string]*ast.File{}
 	bubbles := map[string]bool{} // folders with tests of testing/synctest, whose time is not that of others
@@ -47,13 +47,13 @@ func TestWaits(t *testing.T) {
 	hopes := map[string]bool{}
 	for name, f := range files {
 		hoping, skips := waits(f)
-		if skips && !anyUnder(name, []string{"test/need", "test/waits_test.go"}) {
-			t.Errorf("%s skips a test by itself: use test/need, which says so to whoever runs all", name)
+		if skips && !anyUnder(name, []string{"test/kit/need", "test/waits_test.go"}) {
+			t.Errorf("%s skips a test by itself: use test/kit/need, which says so to whoever runs all", name)
 		}
 		if hoping && !bubbles[filepath.Dir(name)] {
 			hopes[name] = true
 			if sleeps[name] == "" {
-				t.Errorf("%s sleeps: wait for what is to be seen (test/wait), or say in `sleeps` why time must pass", name)
+				t.Errorf("%s sleeps: wait for what is to be seen (test/kit/wait), or say in `sleeps` why time must pass", name)
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/disk"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 	bolt "go.etcd.io/bbolt"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/core/manifest"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // TestSockets: what an entry listens on stays open until it asks for something else, or is gone.

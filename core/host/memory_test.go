@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/manifest"
-	"github.com/coxswain-mesh/coxswain/test/need"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 	"go.uber.org/goleak"
 )
 

@@ -24,7 +24,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
-	goroutines "github.com/coxswain-mesh/coxswain/test/wait"
+	goroutines "github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 func TestMain(m *testing.M) { goroutines.Main(m) }

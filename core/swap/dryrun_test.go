@@ -11,7 +11,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/report"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // TestDryRuns: who asks for a dry run, for what, and how far it is can be seen while it hangs, and

@@ -11,7 +11,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/revision"
-	"github.com/coxswain-mesh/coxswain/test/otlp"
+	"github.com/coxswain-mesh/coxswain/test/kit/otlp"
 )
 
 // spent is the CPU time that this process has had.

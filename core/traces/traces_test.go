@@ -13,8 +13,8 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/revision"
-	"github.com/coxswain-mesh/coxswain/test/otlp"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/otlp"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // tell sends pushes, and returns once all are sent.

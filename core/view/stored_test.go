@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
-	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
 )
 
 // TestEdits: bodies that are sent as edits of others, cut between fields or anywhere, right or

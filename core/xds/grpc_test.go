@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	clusters "github.com/envoyproxy/go-control-plane/envoy/service/cluster/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"

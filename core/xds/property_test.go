@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rpc "google.golang.org/genproto/googleapis/rpc/status"
 
-	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
 )
 
 // client is a model of a client that does what it is told, as Envoy does: it asks for the endpoints

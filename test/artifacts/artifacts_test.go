@@ -14,10 +14,10 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/test/artifacts"
-	"github.com/coxswain-mesh/coxswain/test/authority"
-	"github.com/coxswain-mesh/coxswain/test/mesh"
-	"github.com/coxswain-mesh/coxswain/test/need"
-	"github.com/coxswain-mesh/coxswain/test/program"
+	"github.com/coxswain-mesh/coxswain/test/kit/authority"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/program"
 )
 
 // binary is the path of the program under test.

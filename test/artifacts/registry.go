@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/crypto/bcrypt"
 
-	"github.com/coxswain-mesh/coxswain/test/authority"
-	"github.com/coxswain-mesh/coxswain/test/program"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/authority"
+	"github.com/coxswain-mesh/coxswain/test/kit/program"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // Start starts a registry in plain text, and returns its address and what ends it.

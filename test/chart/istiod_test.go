@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
 	"github.com/coxswain-mesh/coxswain/test/kube"
-	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
 // istios is the folder with Istio's own charts, of the version that test/peer pins.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/test/bench/fleet"
 	"github.com/coxswain-mesh/coxswain/test/bench/usage"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
 	"github.com/coxswain-mesh/coxswain/test/kube"
-	"github.com/coxswain-mesh/coxswain/test/mesh"
 )
 
 var (

@@ -24,9 +24,9 @@ import (
 	product "github.com/coxswain-mesh/coxswain"
 	"github.com/coxswain-mesh/coxswain/test/bench/fleet"
 	"github.com/coxswain-mesh/coxswain/test/bench/usage"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
 	"github.com/coxswain-mesh/coxswain/test/kube"
-	"github.com/coxswain-mesh/coxswain/test/mesh"
-	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
 var (

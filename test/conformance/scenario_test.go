@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/internal/archive"
-	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
 )
 
 // TestScenarios plays testdata/*.txtar against a server with files (generator/static), each archive

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/envoy"
-	"github.com/coxswain-mesh/coxswain/test/makerun"
+	"github.com/coxswain-mesh/coxswain/test/kit/envoy"
+	"github.com/coxswain-mesh/coxswain/test/kit/makerun"
 )
 
 var demo = makerun.Demo{Target: "run", Variable: "DEMO_DIR", Before: take, During: try, After: gone, Steps: []string{

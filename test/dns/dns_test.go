@@ -21,11 +21,11 @@ import (
 
 	"github.com/miekg/dns"
 
-	"github.com/coxswain-mesh/coxswain/test/envoy"
-	"github.com/coxswain-mesh/coxswain/test/mesh"
-	"github.com/coxswain-mesh/coxswain/test/need"
-	"github.com/coxswain-mesh/coxswain/test/page"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/envoy"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/page"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 var program string

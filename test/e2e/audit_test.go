@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/core/audit"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 const auditSet = `plugins:

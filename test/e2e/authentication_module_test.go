@@ -10,8 +10,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/coxswain-mesh/coxswain/test/mesh"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // moduleSet has an authenticator that is a module, before one that isn't. A call may take longer

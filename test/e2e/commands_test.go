@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/swap"
-	"github.com/coxswain-mesh/coxswain/test/mesh"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // serves waits until a sidecar has, or has not, a cluster with a name in its own.

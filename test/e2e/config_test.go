@@ -7,7 +7,7 @@ import (
 	"testing"
 	"text/template"
 
-	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
 )
 
 // configuration is what the tests change: a service in two versions behind a gateway, and later a

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // TestExposedFiles: that everybody may write to plugins.yaml or to a program is shown, and said

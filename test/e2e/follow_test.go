@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/swap"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // TestFollowedInABusyDirectory: plugins.yaml is followed while other files of its directory, such

@@ -5,7 +5,7 @@ package e2e
 import (
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
 )
 
 // program is the path of the binary under test.

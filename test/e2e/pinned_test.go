@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/core/report"
-	"github.com/coxswain-mesh/coxswain/test/envoy"
-	"github.com/coxswain-mesh/coxswain/test/mesh"
-	"github.com/coxswain-mesh/coxswain/test/page"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/envoy"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/page"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // newest returns the newest revision that is kept.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
 )
 
 // TestPlanOfRecorded: connected Envoys are written down, twice alike, and ask in a plan as they do

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
 )
 
 // TestReadme does what the README says about a first plugin.

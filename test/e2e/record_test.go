@@ -11,9 +11,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/mesh"
-	"github.com/coxswain-mesh/coxswain/test/page"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/page"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 const token = "open-sesame-17"

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // TestReload: SIGHUP ends nothing, and takes up the log level and plugins.yaml; of settings that

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/core/swap"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // TestRemovalIsJudgedByWhatProxiesLose: many rows that no proxy sees go in one step, by file and by

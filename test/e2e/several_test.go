@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
 )
 
 // TestSeveralCores: with two on one machine a command finds the one that an address names, by each

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/core/swap"
-	"github.com/coxswain-mesh/coxswain/test/mesh"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )

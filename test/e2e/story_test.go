@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
 )
 
 // TestStory changes the configuration in every way that matters to traffic, while clients ask all

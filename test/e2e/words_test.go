@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
 )
 
 // edge has a Gateway of Istio, two of the Gateway API, a pool that nobody serves, and a route that

@@ -18,10 +18,10 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/coxswain-mesh/coxswain/test/authority"
 	"github.com/coxswain-mesh/coxswain/test/etcd"
-	"github.com/coxswain-mesh/coxswain/test/mesh"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/authority"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // TestRegistration: where Istio's resources are in an etcd, an agent that connects by delta gets

@@ -3,7 +3,7 @@ package grpc
 import (
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
 )
 
 // program is the path of the binary under test.

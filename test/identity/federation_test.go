@@ -28,9 +28,9 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 	meshapi "istio.io/api/mesh/v1alpha1"
 
-	"github.com/coxswain-mesh/coxswain/test/agent"
-	"github.com/coxswain-mesh/coxswain/test/need"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/agent"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 const proxyConfig = "type.googleapis.com/istio.mesh.v1alpha1.ProxyConfig"

@@ -26,9 +26,9 @@ import (
 	security "istio.io/api/security/v1alpha1"
 
 	"github.com/coxswain-mesh/coxswain/test/bench/usage"
-	"github.com/coxswain-mesh/coxswain/test/mesh"
-	"github.com/coxswain-mesh/coxswain/test/need"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // badLogin tries to get in, and says what is wrong with how that ended.

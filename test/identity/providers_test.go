@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
 )
 
 // TestProviders: with the provider custom the secure port has the files that are mounted where

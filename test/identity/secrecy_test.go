@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/leaks"
+	"github.com/coxswain-mesh/coxswain/test/kit/leaks"
 )
 
 // TestKeyStaysSecret: the CA's key is in no log, page, metric, environment or command line, and in

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/program"
+	"github.com/coxswain-mesh/coxswain/test/kit/program"
 )
 
 // pushed pushes an image, which has to have a digest, to a registry, and reads all of it back, with

@@ -24,11 +24,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/coxswain-mesh/coxswain"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/program"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 	"github.com/coxswain-mesh/coxswain/test/kube"
-	"github.com/coxswain-mesh/coxswain/test/mesh"
-	"github.com/coxswain-mesh/coxswain/test/need"
-	"github.com/coxswain-mesh/coxswain/test/program"
-	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
 // binary is the path of the program under test.

@@ -15,9 +15,9 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 
-	"github.com/coxswain-mesh/coxswain/test/leaks"
-	"github.com/coxswain-mesh/coxswain/test/mesh"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/leaks"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // tellingSet has much that is no caller's business, beside webhooks that everybody may ask.

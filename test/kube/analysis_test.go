@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 	"github.com/coxswain-mesh/coxswain/test/kube"
-	"github.com/coxswain-mesh/coxswain/test/mesh"
-	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
 // analyzing is the set for a cluster with these values for its controller/analysis.

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
-	"github.com/coxswain-mesh/coxswain/test/envoy"
+	"github.com/coxswain-mesh/coxswain/test/kit/envoy"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 	"github.com/coxswain-mesh/coxswain/test/kube"
-	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
 const (

@@ -11,9 +11,9 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 	"github.com/coxswain-mesh/coxswain/test/kube"
-	"github.com/coxswain-mesh/coxswain/test/need"
-	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
 // registrationPods: the control plane and web are on one node, cart is on another.

@@ -26,8 +26,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/test/program"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/program"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // token is the administrator's, Another one that is as good.

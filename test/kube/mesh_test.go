@@ -12,9 +12,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	api "istio.io/api/mesh/v1alpha1"
 
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 	"github.com/coxswain-mesh/coxswain/test/kube"
-	"github.com/coxswain-mesh/coxswain/test/mesh"
-	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
 // meshRights are all that config/mesh needs.

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/envoy"
+	"github.com/coxswain-mesh/coxswain/test/kit/envoy"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/netns"
 	"github.com/coxswain-mesh/coxswain/test/kube"
-	"github.com/coxswain-mesh/coxswain/test/mesh"
-	"github.com/coxswain-mesh/coxswain/test/need"
-	"github.com/coxswain-mesh/coxswain/test/netns"
 )
 
 // TestPlanAgainstLive: an edit of what kubectl exports is compared with what a control plane of a

@@ -12,8 +12,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
 	"github.com/coxswain-mesh/coxswain/test/kube"
-	"github.com/coxswain-mesh/coxswain/test/mesh"
 )
 
 // corporate is a mesh of istiod's with a CA that is plugged in: its Secret, and a root of somebody

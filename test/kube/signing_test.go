@@ -24,10 +24,10 @@ import (
 	security "istio.io/api/security/v1alpha1"
 
 	"github.com/coxswain-mesh/coxswain/test/bench/usage"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 	"github.com/coxswain-mesh/coxswain/test/kube"
-	"github.com/coxswain-mesh/coxswain/test/mesh"
-	"github.com/coxswain-mesh/coxswain/test/need"
-	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
 var (

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 	"github.com/coxswain-mesh/coxswain/test/kube"
-	"github.com/coxswain-mesh/coxswain/test/mesh"
-	"github.com/coxswain-mesh/coxswain/test/need"
-	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
 // bundleName is what istiods call theirs, rootsLock the lock of who writes it, or roots of

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/envoy"
+	"github.com/coxswain-mesh/coxswain/test/kit/envoy"
+	"github.com/coxswain-mesh/coxswain/test/kit/line"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
 	"github.com/coxswain-mesh/coxswain/test/kube"
-	"github.com/coxswain-mesh/coxswain/test/line"
-	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
 // TestFromAnIstiod: config/xds reads an istiod. What kubectl applies goes from the API server to

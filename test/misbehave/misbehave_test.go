@@ -21,10 +21,10 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	sdkprocess "github.com/coxswain-mesh/coxswain/sdk/process"
-	"github.com/coxswain-mesh/coxswain/test/envoy"
-	"github.com/coxswain-mesh/coxswain/test/mesh"
-	"github.com/coxswain-mesh/coxswain/test/page"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/envoy"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/page"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // program is the path of the binary under test, with the race detector where the tests have it.

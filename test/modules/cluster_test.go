@@ -21,11 +21,11 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/coxswain-mesh/coxswain/test/artifacts"
-	"github.com/coxswain-mesh/coxswain/test/envoy"
+	"github.com/coxswain-mesh/coxswain/test/kit/envoy"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 	"github.com/coxswain-mesh/coxswain/test/kube"
-	"github.com/coxswain-mesh/coxswain/test/mesh"
-	"github.com/coxswain-mesh/coxswain/test/need"
-	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
 // repository is one of a private registry, to which its tests push.

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/need"
-	"github.com/coxswain-mesh/coxswain/test/page"
-	testprogram "github.com/coxswain-mesh/coxswain/test/program"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/page"
+	testprogram "github.com/coxswain-mesh/coxswain/test/kit/program"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // tools are the folder with Prometheus and promtool.

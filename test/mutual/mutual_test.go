@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/test/makerun"
+	"github.com/coxswain-mesh/coxswain/test/kit/makerun"
 )
 
 var demo = makerun.Demo{Target: "mutual", Variable: "MUTUAL_DIR", During: call, Steps: []string{

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/need"
-	peer "github.com/coxswain-mesh/coxswain/test/program"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
+	peer "github.com/coxswain-mesh/coxswain/test/kit/program"
 )
 
 var update = flag.Bool("update", false, "write the states with all matches that are taken")

@@ -23,8 +23,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
 	"github.com/coxswain-mesh/coxswain/test/kube"
-	"github.com/coxswain-mesh/coxswain/test/mesh"
 )
 
 // randomMesh is objects that come into the world, and the proxies that ask.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/authority"
+	"github.com/coxswain-mesh/coxswain/test/kit/authority"
 )
 
 // place is one of a state's clusters: where it stands in the folder, and the cluster that has its

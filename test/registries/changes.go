@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/test/bench/usage"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 var (

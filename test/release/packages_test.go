@@ -17,8 +17,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/need"
-	"github.com/coxswain-mesh/coxswain/test/program"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/program"
 )
 
 // tag is that of the release that is tried; README has its files' names.

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
 )
 
 // program is the path of the binary under test.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/leaks"
-	"github.com/coxswain-mesh/coxswain/test/page"
+	"github.com/coxswain-mesh/coxswain/test/kit/leaks"
+	"github.com/coxswain-mesh/coxswain/test/kit/page"
 )
 
 // TestDeclaredTable: rows of a table of which one plugin says that they are secrets are in no page,

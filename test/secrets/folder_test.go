@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // TestFolder: certificates from a folder of PEM files, which is mounted as Kubernetes mounts a

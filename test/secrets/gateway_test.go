@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/test/envoy"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/envoy"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // TestGateway: a gateway whose secret is missing serves the rest at once; HTTPS begins to be served

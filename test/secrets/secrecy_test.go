@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/leaks"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/leaks"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // TestSecretsStaySecret: keys in files, good and broken ones, are in no log, page, metric,

@@ -13,8 +13,8 @@ import (
 
 	"github.com/hashicorp/vault/api"
 
-	"github.com/coxswain-mesh/coxswain/test/need"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // vault is a server of HashiCorp's Vault, by HTTPS.

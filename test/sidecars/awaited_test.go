@@ -12,10 +12,10 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/coxswain-mesh/coxswain/test/authority"
-	"github.com/coxswain-mesh/coxswain/test/netns"
-	"github.com/coxswain-mesh/coxswain/test/scenario"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/authority"
+	"github.com/coxswain-mesh/coxswain/test/kit/netns"
+	"github.com/coxswain-mesh/coxswain/test/kit/scenario"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // awaited is a case of testdata/awaited/cases.yaml: a sidecar is told something that needs what

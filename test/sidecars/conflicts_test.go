@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/authority"
-	"github.com/coxswain-mesh/coxswain/test/envoy"
-	"github.com/coxswain-mesh/coxswain/test/netns"
-	"github.com/coxswain-mesh/coxswain/test/scenario"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/authority"
+	"github.com/coxswain-mesh/coxswain/test/kit/envoy"
+	"github.com/coxswain-mesh/coxswain/test/kit/netns"
+	"github.com/coxswain-mesh/coxswain/test/kit/scenario"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // conflict is a case of testdata/conflicts/cases.yaml: two objects ask sidecars for the same

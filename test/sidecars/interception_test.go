@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/envoy"
-	"github.com/coxswain-mesh/coxswain/test/netns"
+	"github.com/coxswain-mesh/coxswain/test/kit/envoy"
+	"github.com/coxswain-mesh/coxswain/test/kit/netns"
 )
 
 // proxyUser is who Istio's proxies run as: what this user sends is not intercepted again.

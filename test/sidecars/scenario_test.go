@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/sdk/simulator"
-	"github.com/coxswain-mesh/coxswain/test/authority"
-	"github.com/coxswain-mesh/coxswain/test/netns"
-	"github.com/coxswain-mesh/coxswain/test/scenario"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/authority"
+	"github.com/coxswain-mesh/coxswain/test/kit/netns"
+	"github.com/coxswain-mesh/coxswain/test/kit/scenario"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // TestScenarios plays scenarios on pods and on the simulator, one after the other, in a mesh whose

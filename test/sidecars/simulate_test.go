@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/sdk/simulator"
-	"github.com/coxswain-mesh/coxswain/test/netns"
-	"github.com/coxswain-mesh/coxswain/test/scenario"
+	"github.com/coxswain-mesh/coxswain/test/kit/netns"
+	"github.com/coxswain-mesh/coxswain/test/kit/scenario"
 )
 
 // dump is what the control plane has for a pod's sidecar. The world remembers it.

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/test/netns"
-	"github.com/coxswain-mesh/coxswain/test/scenario"
+	"github.com/coxswain-mesh/coxswain/test/kit/netns"
+	"github.com/coxswain-mesh/coxswain/test/kit/scenario"
 )
 
 // seen is what a workload saw of a request or a connection.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/sdk/simulator"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // chain is a filter chain by what it asks for, cluster one by its backend.

@@ -3,7 +3,7 @@ package simulator
 import (
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 func TestMain(m *testing.M) { wait.Main(m) }

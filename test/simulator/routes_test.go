@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/sdk/simulator"
-	"github.com/coxswain-mesh/coxswain/test/envoy"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/envoy"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 var hosts = []string{

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/sdk/simulator"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // secret signs tokens.

@@ -20,11 +20,11 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
-	"github.com/coxswain-mesh/coxswain/test/envoy"
-	"github.com/coxswain-mesh/coxswain/test/mesh"
-	"github.com/coxswain-mesh/coxswain/test/need"
-	"github.com/coxswain-mesh/coxswain/test/program"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/envoy"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/program"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 const root = "../.."

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/test/scenario"
+	"github.com/coxswain-mesh/coxswain/test/kit/scenario"
 )
 
 // callHeader names the call that a request belongs to.

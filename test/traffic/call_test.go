@@ -14,8 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/test/scenario"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/scenario"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 var calls atomic.Int64

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/envoy"
+	"github.com/coxswain-mesh/coxswain/test/kit/envoy"
 )
 
 // TestKeySets: a real Envoy takes the key sets that are known to be taken, and refuses the others.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/sdk/simulator"
-	"github.com/coxswain-mesh/coxswain/test/scenario"
+	"github.com/coxswain-mesh/coxswain/test/kit/scenario"
 )
 
 // simulate makes a call on the simulator and checks what comes of it as if it were real. Shares are

@@ -7,8 +7,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/line"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/line"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // TestConfig: proxies follow the objects of another control plane: made, changed, deleted; while it

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
-	"github.com/coxswain-mesh/coxswain/test/need"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // TestConformance: config/xds is a config source as any other.

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/test/etcd"
-	"github.com/coxswain-mesh/coxswain/test/mesh"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // TestFirstWins: of two sources with the same object the first in plugins.yaml counts, whatever

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/server"
-	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
 	"github.com/spf13/pflag"
 )
 

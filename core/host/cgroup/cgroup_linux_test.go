@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/core/host/family"
-	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
 )
 
 func put(t *testing.T, dir, name, text string) {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
 )
 
 // TestMain makes the test's binary a core that runs in a group of its own, and a program that needs

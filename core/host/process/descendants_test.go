@@ -17,7 +17,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/host/family"
 	"github.com/coxswain-mesh/coxswain/core/host/process"
-	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
 )
 
 // fugitives is a script that starts what tries to outlive the plugin: a session of its own, a

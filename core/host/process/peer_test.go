@@ -16,7 +16,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/coxswain-mesh/coxswain/core/host/process"
-	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
 )
 
 // healthy asks whoever listens on a socket for its health.

@@ -20,7 +20,7 @@ import (
 	sdkprocess "github.com/coxswain-mesh/coxswain/sdk/process"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 const patience = 20 * time.Second

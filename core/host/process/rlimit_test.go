@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
 )
 
 // A plugin may dump no core and open so many files.

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
 )
 
 func TestReadOfOneself(t *testing.T) {

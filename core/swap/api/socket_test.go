@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // TestSocketReplaced: whatever takes the place of the socket, commands reach the core at its path

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // following follows objects of an API server, in bounds, until the test ends.

@@ -16,7 +16,7 @@ import (
 
 	settings "github.com/coxswain-mesh/coxswain/plugins/internal/meshdefaults"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/render"
-	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
 )
 
 // bare are values that say nothing but where images are, as the peer's tests have them: it prints

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 func TestMain(m *testing.M) { wait.Main(m) }

@@ -18,7 +18,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/plugins/validation"
-	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
 )
 
 // example is one of the examples that istioctl's analyzers are tested by.

@@ -18,7 +18,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
-	"github.com/coxswain-mesh/coxswain/test/mutated"
+	"github.com/coxswain-mesh/coxswain/test/kit/mutated"
 )
 
 // TestAsAnAPIServer: what an API server stores of an object is what is read of it, and what it

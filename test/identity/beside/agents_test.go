@@ -3,7 +3,7 @@ package beside
 import (
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // agents makes pods on nodes and returns the rows about agents that ask in their place.

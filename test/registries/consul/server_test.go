@@ -16,9 +16,9 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
-	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 	"github.com/coxswain-mesh/coxswain/test/registries"
-	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
 // Tokens: manager may do all, reader what registry/consul needs.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
 	"github.com/coxswain-mesh/coxswain/test/registries"
 )
 

@@ -8,9 +8,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 	"github.com/coxswain-mesh/coxswain/sdk/process"
-	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 	"github.com/coxswain-mesh/coxswain/test/registries"
-	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
 // TestIstio: Nacos' own server for Istio (MCP over xDS) is one that config/xds can talk to, and has

@@ -16,10 +16,10 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 	"github.com/coxswain-mesh/coxswain/sdk/process"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
-	"github.com/coxswain-mesh/coxswain/test/authority"
-	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/authority"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 	"github.com/coxswain-mesh/coxswain/test/registries"
-	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
 // begin starts the plugin as a core does, and plays the core.

@@ -12,10 +12,10 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/mesh"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/zookeeper"
 	"github.com/coxswain-mesh/coxswain/test/registries"
-	"github.com/coxswain-mesh/coxswain/test/wait"
-	"github.com/coxswain-mesh/coxswain/test/zookeeper"
 )
 
 // plane starts a control plane with the plugin alone.

@@ -19,9 +19,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/coxswain-mesh/coxswain/test/kit/node"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 	"github.com/coxswain-mesh/coxswain/test/kube"
-	"github.com/coxswain-mesh/coxswain/test/node"
-	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
 // serves is the first argument of this binary when it is the program of a container: it answers

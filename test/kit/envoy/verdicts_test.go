@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/sdk/envoyrules"
-	"github.com/coxswain-mesh/coxswain/test/envoy"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/envoy"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 type object = map[string]any
@@ -42,7 +42,7 @@ func TestVerdictsAreEnvoys(t *testing.T) {
 
 func read(t *testing.T, name string, host func(text string) object) []verdict {
 	t.Helper()
-	in, err := os.Open(filepath.Join("..", "..", "sdk", "envoyrules", "testdata", name))
+	in, err := os.Open(filepath.Join("..", "..", "..", "sdk", "envoyrules", "testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}

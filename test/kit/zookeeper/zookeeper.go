@@ -16,9 +16,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/coxswain-mesh/coxswain/test/need"
-	"github.com/coxswain-mesh/coxswain/test/program"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/program"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // User and Password of those who may do all where nodes are made by Server.Create.
@@ -63,7 +63,7 @@ func Lib(t testing.TB) (java, lib string) {
 	if err != nil {
 		need.Missing(t, "no java: install a JDK (17 or newer)")
 	}
-	return java, filepath.Join(program.Cached(t, "test/zookeeper/pom.xml", "zookeeper", ".installed"), "lib")
+	return java, filepath.Join(program.Cached(t, "test/kit/zookeeper/pom.xml", "zookeeper", ".installed"), "lib")
 }
 
 // Start starts one whose configuration has more lines, and waits until it answers. The test's end

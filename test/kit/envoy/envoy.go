@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/test/need"
-	"github.com/coxswain-mesh/coxswain/test/netns"
-	"github.com/coxswain-mesh/coxswain/test/page"
-	"github.com/coxswain-mesh/coxswain/test/program"
-	"github.com/coxswain-mesh/coxswain/test/wait"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/netns"
+	"github.com/coxswain-mesh/coxswain/test/kit/page"
+	"github.com/coxswain-mesh/coxswain/test/kit/program"
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // Binary returns the path of Envoy: what COXSWAIN_ENVOY names, or .cache/envoy, which `make envoy`

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/test/page"
+	"github.com/coxswain-mesh/coxswain/test/kit/page"
 )
 
 // Monitoring are the metrics of a control plane's monitoring port, and the first event that it

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/test/page"
+	"github.com/coxswain-mesh/coxswain/test/kit/page"
 )
 
 // Pages are those of a control plane's HTTP port that it lists, metrics, profiles, and more: what

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/kit/need"
 )
 
 // Built is the folder in which `make TARGET` puts the programs of a nested module (a path in the

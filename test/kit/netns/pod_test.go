@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/test/netns"
+	"github.com/coxswain-mesh/coxswain/test/kit/netns"
 )
 
 func TestPods(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/test/netns"
+	"github.com/coxswain-mesh/coxswain/test/kit/netns"
 )
 
 func TestMain(m *testing.M) {
