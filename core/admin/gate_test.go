@@ -120,6 +120,9 @@ func TestListsOfOnesOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if who := ofScope(asker{}.scope()); who.system || a.cfg.shown(who, xds.StreamStatus{Client: &corev3.Node{}}) {
+		t.Errorf("who is nobody sees %+v", who)
+	}
 	for caller, want := range map[string][]uint64{"shop/web": {1, 9}, "bank/clerk": {2, 3}, "other/a": nil, "operators/admin": {1, 2, 3, 9}} {
 		for _, path := range []string{"/debug/streams", "/debug/ledger"} {
 			r := httptest.NewRequest("GET", "http://10.0.0.5"+path, nil)

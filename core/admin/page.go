@@ -46,17 +46,20 @@ type asker struct {
 	namespaces []string
 }
 
-// sees reports whether it may see a namespace's proxies.
+// sees reports whether it may see a namespace's proxies. Those of none are for operators.
 func (c asker) sees(namespace string) bool {
-	return c.system || slices.Contains(c.namespaces, namespace)
+	return c.system || namespace != "" && slices.Contains(c.namespaces, namespace)
 }
 
-// scope names what it may see: nothing stands for everything, otherwise its namespaces.
+// narrow begins the names of scopes that are not everything.
+const narrow = "namespaces "
+
+// scope names what it may see: nothing stands for everything.
 func (c asker) scope() string {
 	if c.system {
 		return ""
 	}
-	return strings.Join(slices.Compact(slices.Sorted(slices.Values(c.namespaces))), ",")
+	return narrow + strings.Join(slices.Compact(slices.Sorted(slices.Values(c.namespaces))), ",")
 }
 
 // ofScope is an asker that may see what a scope names.
@@ -64,7 +67,7 @@ func ofScope(scope string) asker {
 	if scope == "" {
 		return asker{system: true}
 	}
-	return asker{namespaces: strings.Split(scope, ",")}
+	return asker{namespaces: strings.Split(strings.TrimPrefix(scope, narrow), ",")}
 }
 
 type askerKey struct{}
