@@ -30,8 +30,9 @@ const (
 	// machine's.
 	mostConnections, connectionsOfPeer = 512, 64
 	// atOnce is how many debug pages, how many readers of metrics, and how many questions who is
-	// calling are dealt with at once.
-	atOnce = 4
+	// calling are dealt with at once; ofOthers is how many of the pages may be for callers who are
+	// not operators.
+	atOnce, ofOthers = 4, 2
 	// turn is how long a page is waited for before the caller is sent away.
 	turn = 5 * time.Second
 )
@@ -58,11 +59,13 @@ type gate struct {
 	caller       func(context.Context, Shown) ([]string, error)
 	naming       caller.Naming
 	pages, calls chan struct{}
+	others       chan struct{}
 	access       *access
 }
 
 func newGate(cfg Config) *gate {
-	return &gate{caller: cfg.Caller, naming: cfg.Naming, pages: make(chan struct{}, atOnce), calls: make(chan struct{}, atOnce), access: newAccess(cfg.Log)}
+	turns := func(n int) chan struct{} { return make(chan struct{}, n) }
+	return &gate{caller: cfg.Caller, naming: cfg.Naming, pages: turns(atOnce), calls: turns(atOnce), others: turns(ofOthers), access: newAccess(cfg.Log)}
 }
 
 // debug wraps a debug page. What serves it finds in the request's context who asks.
@@ -71,6 +74,12 @@ func (g *gate) debug(p Page, h http.Handler) http.Handler {
 		who, ok := g.admit(p, w, r)
 		if !ok {
 			return
+		}
+		if !who.system {
+			if !acquire(w, r, g.others) {
+				return
+			}
+			defer func() { <-g.others }()
 		}
 		if !acquire(w, r, g.pages) {
 			return

@@ -272,6 +272,48 @@ func TestPagesAtOnce(t *testing.T) {
 	}
 }
 
+// TestPagesOfOthersAtOnce: callers of one namespace, however slowly they read, leave room for
+// operators.
+func TestPagesOfOthersAtOnce(t *testing.T) {
+	g := newGate(Config{Naming: naming, Caller: func(_ context.Context, s Shown) ([]string, error) {
+		return []string{s.Headers.Get("Authorization")}, nil
+	}})
+	entered, leave := make(chan struct{}, atOnce), make(chan struct{})
+	h := g.debug(Page{Own: true}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		entered <- struct{}{}
+		<-leave
+	}))
+	done := make(chan struct{})
+	ask := func(caller string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest("GET", "http://10.0.0.5/debug/x", nil)
+		r.RemoteAddr = "10.0.0.9:4000"
+		r.Header.Set("Authorization", caller)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	begin := func(caller string) {
+		go func() {
+			ask(caller)
+			done <- struct{}{}
+		}()
+		<-entered
+	}
+	for range ofOthers {
+		begin("shop/web")
+	}
+	if w := ask("bank/till"); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+		t.Errorf("one more of others: %d", w.Code)
+	}
+	for range atOnce - ofOthers {
+		begin("operators/admin")
+	}
+	close(leave)
+	for range atOnce {
+		<-done
+	}
+}
+
 // TestReadersThatDontRead: connections of clients that ask much and read nothing are bounded, and
 // end.
 func TestReadersThatDontRead(t *testing.T) {
