@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/view"
@@ -33,6 +34,8 @@ type Tools struct {
 type Questions struct {
 	naming caller.Naming
 	tools  Tools
+	// others has a place for each answer to callers of other namespaces that is being made.
+	others chan struct{}
 	// server is nil until Attach.
 	server *Server
 }
@@ -40,7 +43,7 @@ type Questions struct {
 // NewQuestions returns Questions that Attach must be called for before it is asked: the xDS server,
 // which asks, is made before the pages that show its streams.
 func NewQuestions(naming caller.Naming, tools Tools) *Questions {
-	return &Questions{naming: naming, tools: tools}
+	return &Questions{naming: naming, tools: tools, others: make(chan struct{}, ofOthers)}
 }
 
 // Attach says whose pages they are about.
@@ -56,6 +59,14 @@ func (q *Questions) Answer(asked xds.Question) ([]*view.Body, error) {
 	who, err := q.admit(asked)
 	if err != nil {
 		return nil, err
+	}
+	if !who.system {
+		select {
+		case q.others <- struct{}{}:
+			defer func() { <-q.others }()
+		case <-time.After(turn):
+			return nil, status.Errorf(codes.ResourceExhausted, "%d such questions are dealt with already; try again", ofOthers)
+		}
 	}
 	if asked.Type == q.tools.Clients {
 		return q.clients(who)
