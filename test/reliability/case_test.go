@@ -11,6 +11,8 @@ type trial struct {
 	name, promise string
 	// do does it. It measures edits meanwhile.
 	do func(w *world)
+	// begun is done once the control plane serves, before others are connected.
+	begun func(w *world)
 	// set has more entries of plugins.yaml.
 	set func(w *world) string
 	// limits are those of each plugin.

@@ -15,6 +15,8 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	rpc "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/coxswain-mesh/coxswain/test/kit/wait"
 )
 
 // neighbourTrials are what one namespace's objects, or one stranger, did to all others in the
@@ -24,7 +26,7 @@ func neighbourTrials() []trial {
 		{name: "two that refuse the gateway's routes", promise: votePromise, do: func(w *world) { w.refuseRoutes(2) }},
 		{
 			name: "stranger among the first proxies", promise: votePromise,
-			flags: []string{"--rolloutFirst", "namespace=canary", "--rolloutHold", "1s"}, do: firstOfAll,
+			flags: []string{"--rolloutFirst", "namespace=canary", "--rolloutHold", "1s"}, secure: true, begun: firstProxy, do: firstOfAll,
 		},
 		{name: "header that Envoy refuses", promise: neighbourPromise, do: func(w *world) {
 			w.neighbour(`headers: {request: {set: {x: "%NOPE%"}}}, directResponse: {status: 200}`)
@@ -186,6 +188,21 @@ func (w *world) refuseRoutes(clients int) {
 			<-ready
 		}
 	})
+}
+
+// firstProxy connects one of the first proxies, which has an identity and accepts all.
+func firstProxy(w *world) {
+	ads := discoveryv3.NewAggregatedDiscoveryServiceClient(w.as("canary", "good"))
+	first := &probe{name: "first", news: make(chan struct{}, 1)}
+	ctx, leave := context.WithCancel(context.Background())
+	var left sync.WaitGroup
+	left.Go(func() {
+		insist(ctx, func(ctx context.Context) { _ = first.sotw(ctx, ads, newNode(stranger, "good", "canary")) })
+	})
+	w.t.Cleanup(func() { leave(); left.Wait() })
+	if !first.has(w.edited, time.After(wait.Deadline)) {
+		w.t.Fatal("the first proxy is served nothing")
+	}
 }
 
 // firstOfAll has a stranger say again and again that it is one of the first proxies, and refuse

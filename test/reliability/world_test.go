@@ -125,6 +125,9 @@ func (w *world) start() {
 			return nil
 		})
 	}
+	if w.trial.begun != nil {
+		w.trial.begun(w)
+	}
 	for i, protocol := range []string{"sotw", "delta"} {
 		w.probes = append(w.probes, newProbe(w.t, w.plane.XDS, protocol, i))
 	}
