@@ -27,7 +27,7 @@ func newDeriver(c Config) *derived.Deriver {
 		Controller: gateway.GatewayController(c.Controller), Statuses: c.Statuses, Beyond: c.Beyond,
 	})
 	said := complaints{}
-	d := &derived.Deriver{Graph: g, Tables: derive.Tables(), Load: in.Load, Tell: func() []kinds.Fault {
+	d := &derived.Deriver{Plugin: "config/gatewayapi", Graph: g, Tables: derive.Tables(), Load: in.Load, Tell: func() []kinds.Fault {
 		for _, root := range of.Complaints {
 			said.change(root)
 		}

@@ -183,7 +183,7 @@ func newDeriver(c Config) *derived.Deriver {
 	x := newGraph(g, c)
 	said := notes{}
 	d := &derived.Deriver{
-		Graph: g, Tables: append([]string{ingress.Ingress, ingress.Class, state.Mesh}, derived.ServiceTables()...), Load: x.load,
+		Plugin: "config/ingress", Graph: g, Tables: append([]string{ingress.Ingress, ingress.Class, state.Mesh}, derived.ServiceTables()...), Load: x.load,
 		Tell: func() []kinds.Fault {
 			said.change("ingress ", x.notes)
 			said.change("host ", x.rivals)

@@ -136,7 +136,7 @@ type parameters struct {
 func newWork(config *Config, c *cluster, out sdk.Publisher) *work {
 	return &work{
 		cluster: c, allowed: allow(config.Overrides), turns: newTurns(), known: map[string]*memory{},
-		faults: kinds.NewFaultSet(time.Now), maps: map[string]parameters{},
+		faults: kinds.NewFaultSetBy("controller/gateway", time.Now), maps: map[string]parameters{},
 	}
 }
 

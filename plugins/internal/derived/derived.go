@@ -23,6 +23,8 @@ import (
 // Deriver is an sdk.Deriver. It gives rows to a graph, and publishes what the graph derives of
 // them. The roots whose results are published are named by Add.
 type Deriver struct {
+	// Plugin is whose faults these are, such as config/gatewayapi.
+	Plugin string
 	// Graph is the graph, Tables are those that Load takes rows of for the next wave. Load gets nil
 	// for a row that is gone; after an error the row must count as it was.
 	Graph  *incr.Graph
@@ -75,7 +77,7 @@ func AddBy[K comparable, V any](d *Deriver, table string, root *incr.SetRoot[K, 
 func (d *Deriver) Derive(_ context.Context, change *state.Change, out sdk.Publisher) error {
 	if d.loaded == nil {
 		d.loaded, d.faults, d.left = map[string]map[string]bool{}, map[state.Name]error{}, map[string]map[string]*sdk.Row{}
-		d.shown = kinds.NewFaultSet(time.Now)
+		d.shown = kinds.NewFaultSetBy(d.Plugin, time.Now)
 	}
 	for _, table := range d.Tables {
 		if change.Before == nil {

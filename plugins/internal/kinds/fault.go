@@ -12,7 +12,8 @@ import (
 )
 
 // FaultTable is the table in which config sources say what is wrong with what they read: keys are
-// FILE:LINE:COLUMN (with `#` and a number where there are several), payloads are Faults as JSON.
+// FILE:LINE:COLUMN (with `#` and a number where there are several, and with `@` and its name before
+// that where a plugin judges what others read), payloads are Faults as JSON.
 const FaultTable = state.Faults
 
 // Fault is one mistake in a file. An empty Kind means that the document's kind could not be read.

@@ -22,14 +22,22 @@ func SortFaults(list []Fault) {
 	})
 }
 
-// FaultSet is the faults that a config source has published.
+// FaultSet is the faults that a plugin has published.
 type FaultSet struct {
+	// by ends the keys of a plugin that judges what others read.
+	by    string
 	shown map[string]Fault
 	now   func() time.Time
 }
 
 // NewFaultSet returns an empty one; now says since when a fault is there.
 func NewFaultSet(now func() time.Time) FaultSet { return FaultSet{now: now} }
+
+// NewFaultSetBy is NewFaultSet for a plugin that judges what others read. Its faults have keys of
+// their own, since of two plugins with one key the core would serve one.
+func NewFaultSetBy(plugin string, now func() time.Time) FaultSet {
+	return FaultSet{by: "@" + plugin, now: now}
+}
 
 // FaultChange is what to do to show other faults than before.
 type FaultChange struct {
@@ -46,7 +54,7 @@ type FaultChange struct {
 func (b *FaultSet) Show(faults []Fault) FaultChange {
 	var c FaultChange
 	SortFaults(faults)
-	now := keyed(faults)
+	now := keyed(faults, b.by)
 	var changed []string
 	for key, f := range now {
 		if was, ok := b.shown[key]; ok && was.identity() == f.identity() {
@@ -108,11 +116,11 @@ func anyError(faults map[string]Fault) bool {
 	return false
 }
 
-// keyed gives each fault its key: FILE:LINE:COLUMN, numbered where a place has several.
-func keyed(faults []Fault) map[string]Fault {
+// keyed gives each fault its key: FILE:LINE:COLUMN and by, numbered where a place has several.
+func keyed(faults []Fault, by string) map[string]Fault {
 	byKey, count := make(map[string]Fault, len(faults)), make(map[string]int)
 	for _, f := range faults {
-		key := f.Place()
+		key := f.Place() + by
 		count[key]++
 		if n := count[key]; n > 1 {
 			key = fmt.Sprintf("%s#%d", key, n)

@@ -34,3 +34,15 @@ func TestFaultSet(t *testing.T) {
 		t.Errorf("nothing new: %+v", c)
 	}
 }
+
+// TestFaultsOfTwoPlugins: what a plugin says of what another one reads has a key of its own.
+func TestFaultsOfTwoPlugins(t *testing.T) {
+	now := func() time.Time { return time.Unix(100, 0) }
+	reads, judges := NewFaultSet(now), NewFaultSetBy("controller/gateway", now)
+	of := Fault{File: "k8s://Gateway/a/b", Kind: "Gateway", Name: "b", Message: "is odd"}
+	one, other := reads.Show([]Fault{of}), judges.Show([]Fault{of, of})
+	if one.Upserts[0].Key != "k8s://Gateway/a/b" || len(other.Upserts) != 2 || other.Upserts[0].Key != "k8s://Gateway/a/b@controller/gateway" ||
+		other.Upserts[1].Key != "k8s://Gateway/a/b@controller/gateway#2" || other.Upserts[0].Source != "k8s://Gateway/a/b" {
+		t.Errorf("keys are %v and %v", one.Upserts, other.Upserts)
+	}
+}
