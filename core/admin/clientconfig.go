@@ -23,7 +23,7 @@ func (q *Questions) clients(who asker) ([]*view.Body, error) {
 		if short := q.naming.Short; c != nil && short != nil {
 			c.Node.Id = cmp.Or(short(s.Client), s.Node)
 		}
-		if c == nil || !who.sees(q.naming.NamespaceOf(s.Client)) {
+		if c == nil || !q.server.cfg.shown(who, s) {
 			continue
 		}
 		body, err := proto.MarshalOptions{Deterministic: true}.Marshal(c)
